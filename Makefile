@@ -1,0 +1,47 @@
+# Every target does its own set-up: on a fresh clone `make test` alone installs everything and runs.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup test lint types bench control-plane requirements generate clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/installed ## make .venv in the checkout, with pinned and hash-checked dependencies
+
+.venv/installed: requirements/uv.txt requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: setup ## everything: unit, fault and conformance tests; builds the real control plane when Go is there
+	@$(BIN)/python -m kubewright.controlplane.binaries --if-possible
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+
+lint: setup ## ruff (lint and format) and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: setup ## mypy --strict
+	$(BIN)/mypy
+
+bench: setup control-plane ## the benchmarks, with the Go peers beside us
+	$(BIN)/python -m bench $(ARGS)
+
+control-plane: setup ## build kube-apiserver, kube-controller-manager, kubectl and etcd once, into the user's cache
+	$(BIN)/python -m kubewright.controlplane.binaries
+
+requirements: setup ## pin the newest allowed dependencies again
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header requirements/uv.in -o requirements/uv.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra controlplane --extra testing --group dev pyproject.toml -o requirements/dev.txt
+
+generate: setup control-plane ## make src/kubewright/api/<group>/<version>.py again from what the API server says of itself
+	$(BIN)/python -m tools.generate_api
+	cd tools/quantity_vectors && go run . > ../../tests/api/quantity_vectors.json
+
+clean: ## remove .venv and what tools left behind
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache build dist

@@ -1,0 +1,23 @@
+"""A Kubernetes API server on this machine, for tests and for development."""
+
+from kubewright.controlplane.errors import (
+    BinariesNotFound,
+    BinariesUnusable,
+    BuildFailed,
+    ControlPlaneError,
+    KubectlFailed,
+    StartFailed,
+)
+from kubewright.controlplane.plane import ControlPlane
+from kubewright.controlplane.user import User
+
+__all__ = [
+    "BinariesNotFound",
+    "BinariesUnusable",
+    "BuildFailed",
+    "ControlPlane",
+    "ControlPlaneError",
+    "KubectlFailed",
+    "StartFailed",
+    "User",
+]

@@ -1,0 +1,143 @@
+"""The certificates of one throw-away control plane.
+
+A fresh authority per control plane, P-256 keys, no renewal: nothing here is meant to outlive a test run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_LIFETIME = timedelta(days=365)
+# Containers and virtual machines that were paused come back with a clock that is behind.
+_CLOCK_SKEW = timedelta(hours=1)
+# X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones.
+_LONGEST_NAME = 64
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+class CertificateAuthority:
+    """Signs server and client certificates that are valid for one year."""
+
+    def __init__(self, name: str = "kubewright") -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = (
+            _builder(self._subject, self._key)
+            .issuer_name(self._subject)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.pair = KeyPair(_certificate_pem(certificate), _key_pem(self._key))
+
+    @property
+    def certificate(self) -> str:
+        """The authority's own certificate, PEM: what clients must trust."""
+        return self.pair.certificate
+
+    def server(self, name: str, *, hosts: Iterable[str]) -> KeyPair:
+        """A certificate for a TLS server that is reached by any of `hosts` (DNS names and IP addresses)."""
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+        return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+
+    def client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
+        """A certificate that Kubernetes reads as `user` in `groups`.
+
+        Raises ValueError when a name is empty or longer than a certificate can hold (64 characters).
+        """
+        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, _checked("group", group)) for group in groups]
+        attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, _checked("user", user)))
+        return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _issue(
+        self,
+        subject: x509.Name,
+        usage: x509.ObjectIdentifier,
+        alternatives: x509.SubjectAlternativeName | None = None,
+    ) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = (
+            _builder(subject, key)
+            .issuer_name(self._subject)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        if alternatives is not None:
+            builder = builder.add_extension(alternatives, critical=False)
+        return KeyPair(_certificate_pem(builder.sign(self._key, hashes.SHA256())), _key_pem(key))
+
+
+def signing_key() -> str:
+    """A fresh private key, PEM, with which an API server signs and checks service-account tokens."""
+    return _key_pem(ec.generate_private_key(ec.SECP256R1()))
+
+
+def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _checked(what: str, name: str) -> str:
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise ValueError(
+            f"the {what} name {name!r} has {len(name)} characters, a certificate holds 1 to {_LONGEST_NAME}"
+        )
+    return name
+
+
+def _certificate_pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode("ascii")
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    # SEC 1 ("EC PRIVATE KEY"): the only form kube-apiserver takes for --service-account-key-file.
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    ).decode("ascii")

@@ -1,0 +1,102 @@
+"""The interface of a control plane that runs on this machine, for tests and for development.
+
+It is a Kubernetes API server with what belongs to it. It is not a cluster: no node runs a pod.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kubewright.controlplane.user import User
+
+
+class ControlPlane(ABC):
+    """An async context manager: running inside the `async with`, gone without a trace after it.
+
+    `start` and `stop` do the same explicitly. A running control plane is bound to no event loop.
+    """
+
+    @staticmethod
+    def real(
+        *, controller_manager: bool = False, api_server_flags: Sequence[str] = (), timeout: float = 60.0
+    ) -> ControlPlane:
+        """The genuine kube-apiserver and etcd, and kube-controller-manager when asked for.
+
+        `api_server_flags` are added to kube-apiserver's own, such as `--runtime-config=api/beta=true`. After `timeout`
+        seconds without becoming ready, `start` raises StartFailed.
+        """
+        # Here, because it needs `cryptography`, which is an extra.
+        from kubewright.controlplane.real import RealControlPlane
+
+        return RealControlPlane(
+            controller_manager=controller_manager, api_server_flags=api_server_flags, timeout=timeout
+        )
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Return when the server is ready for every request. A failure or a cancellation leaves nothing behind."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End the server and discard everything it stored. May be called twice."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    @abstractmethod
+    def admin(self) -> User:
+        """The user who may do everything (group system:masters)."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The version of Kubernetes that the server reports, such as `v1.36.4`."""
+
+    @abstractmethod
+    def add_user(self, name: str, groups: Iterable[str] = ()) -> User:
+        """A further user, known to the server at once and, until a role is bound to it, without any rights."""
+
+    @abstractmethod
+    async def kubectl(
+        self, *arguments: str, input: str | None = None, kubeconfig: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as admin, or with the text of another `kubeconfig`; `input` is its standard input.
+
+        With `check`, an exit code other than 0 raises KubectlFailed.
+        """
+
+    @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return self.admin.server
+
+    @property
+    def ca_certificate(self) -> str:
+        """The certificate, PEM, of the authority that signed the server's."""
+        return self.admin.ca_certificate
+
+    def kubeconfig(self) -> str:
+        """The admin's kubeconfig as YAML text. It holds a private key."""
+        return self.admin.kubeconfig
+
+    def write_kubeconfig(self, path: str | os.PathLike[str]) -> Path:
+        """Write the admin's kubeconfig to `path`, readable by nobody else."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            # A file that was there before keeps its mode otherwise.
+            os.fchmod(descriptor, 0o600)
+            file.write(self.kubeconfig())
+        return Path(path)
