@@ -1,0 +1,201 @@
+"""Between JSON and objects.
+
+Decoding is tolerant where Kubernetes is: unknown fields are kept aside (see `origin`), null is absent.
+It is strict where a mistake would spread: a wrong type raises `DecodeError` with the object and the field.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol, TypeVar, cast
+
+import msgspec
+
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.errors import DecodeError, MalformedJSON
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ListMeta, ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.quantity import Quantity
+from kubewright.api.resource import Object
+from kubewright.api.shape import SCALAR, Shape
+from kubewright.api.time import MicroTime, refuse_naive_times
+
+T = TypeVar("T", bound=msgspec.Struct)
+ObjectT = TypeVar("ObjectT", bound=Object)
+
+_ORIGIN = "_origin"
+
+# Strings are checked for UTF-8 only where they are looked at, and then by Python itself.
+NOT_JSON: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+class _Scalar(Protocol):
+    """A scalar type of ours, such as Quantity."""
+
+    @classmethod
+    def from_json(cls, value: object) -> object: ...
+
+    def to_json(self) -> object: ...
+
+
+# Asked by msgspec for every such value, so it is a look-up and not an isinstance of a protocol (6 µs).
+_SCALARS: frozenset[type[_Scalar]] = frozenset((Quantity, MicroTime))
+
+
+def encode_scalar(value: object) -> object:
+    """The JSON value of one of our scalar types; msgspec's enc_hook."""
+    if type(value) in _SCALARS:
+        return cast(_Scalar, value).to_json()
+    raise NotImplementedError(f"{type(value).__qualname__} has no JSON form")
+
+
+def decode_scalar(cls: type, value: object) -> object:
+    """One of our scalar types from its JSON value; msgspec's dec_hook."""
+    if cls in _SCALARS:
+        return cls.from_json(value)
+    raise NotImplementedError(f"{cls.__qualname__} has no JSON form")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=encode_scalar)
+_json = msgspec.json.Decoder()
+
+
+@cache
+def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(cls, dec_hook=decode_scalar)
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON of an object, a model or plain values. A time without time zone is a ValueError naming its field."""
+    if isinstance(value, Dynamic):
+        value = _dynamic_fields(value)
+    encoded = _encoder.encode(value)
+    refuse_naive_times(value, encoded, encode_scalar)
+    return encoded
+
+
+def to_json(value: object) -> JSONValue:
+    """An object, a model or plain values as dicts, lists and scalars."""
+    return decode_json(encode(value))
+
+
+def decode_json(raw: bytes | msgspec.Raw) -> JSONValue:
+    """Plain values from JSON."""
+    return cast(JSONValue, _json.decode(raw))
+
+
+def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
+    """A structure from JSON. Raises `DecodeError` with the path of the first field that does not fit."""
+    try:
+        return cast(T, _decoder(cls).decode(raw))
+    except msgspec.ValidationError as error:
+        mended = _decode_without_nulls(cls, raw)
+        if mended is None:
+            raise DecodeError(f"not a valid {cls.__name__}: {error}") from None
+        return mended
+    except NOT_JSON as error:
+        raise MalformedJSON(str(error)) from None
+
+
+def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
+    """An object from JSON, remembering that JSON.
+
+    Raises `DecodeError` naming the object and the field, `MalformedJSON` when it is no JSON.
+    """
+    raw = bytes(raw)
+    try:
+        decoded = cast(ObjectT, _decode_dynamic(cls, raw)) if issubclass(cls, Dynamic) else decode_model(cls, raw)
+    except MalformedJSON:
+        raise
+    except DecodeError as error:
+        raise DecodeError(f"{_describe(raw)}{error}") from None
+    decoded.__dict__[_ORIGIN] = raw
+    return decoded
+
+
+def decode_list(cls: type[ObjectT], raw: bytes) -> tuple[ListMeta, list[ObjectT]]:
+    """The metadata and the items of a list answer."""
+    page = decode_model(_Page, raw)
+    return page.metadata, [decode(cls, item) for item in page.items or ()]
+
+
+def from_json(cls: type[ObjectT], value: JSONValue) -> ObjectT:
+    """An object from plain values, such as a YAML document."""
+    return decode(cls, _encoder.encode(value))
+
+
+def origin(obj: Object) -> bytes | None:
+    """The JSON an object was decoded from; None for objects made in Python."""
+    return obj.__dict__.get(_ORIGIN)
+
+
+class _Page(Model):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _Named(Model):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta | None = None
+
+
+def _describe(raw: bytes) -> str:
+    """`Pod "default/web-1": ` when that much can be read, else nothing."""
+    try:
+        named = _decoder(_Named).decode(raw)
+    except (msgspec.DecodeError, ValueError):
+        return ""
+    if named.metadata is None or not named.metadata.name:
+        return ""
+    namespace = f"{named.metadata.namespace}/" if named.metadata.namespace else ""
+    return f'{named.kind or "object"} "{namespace}{named.metadata.name}": '.lstrip()
+
+
+def _decode_dynamic(cls: type[Dynamic], raw: bytes) -> Dynamic:
+    named = decode_model(_Named, raw)
+    content = cast("dict[str, JSONValue]", _json.decode(raw))
+    for name in ("apiVersion", "kind", "metadata"):
+        content.pop(name, None)
+    decoded = cls(metadata=named.metadata or ObjectMeta(), content=content)
+    # Items of lists come without the two; the class knows them.
+    decoded.api_version = named.api_version or decoded.api_version
+    decoded.kind = named.kind or decoded.kind
+    return decoded
+
+
+def _dynamic_fields(obj: Dynamic) -> dict[str, object]:
+    return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": obj.metadata, **obj.content}
+
+
+def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
+    """Decode again with null read as Go reads it: as an empty list or map, and otherwise as absent.
+
+    Go servers send null for nil slices without omitempty (`rules: null` of a Role). It is rare enough not to make
+    every list in every type optional for it. None when that was not the problem.
+    """
+    value = _without_nulls(_json.decode(raw), Shape("model", model=cls))
+    try:
+        return cast(T, _decoder(cls).decode(_encoder.encode(value)))
+    except msgspec.ValidationError:
+        return None
+
+
+def _without_nulls(value: object, shape: Shape) -> object:
+    if isinstance(value, dict) and shape.form == "model":
+        fields = shape.fields
+        return {
+            name: _empty(fields.get(name, SCALAR)) if field is None else _without_nulls(field, fields.get(name, SCALAR))
+            for name, field in value.items()
+            if field is not None or fields.get(name, SCALAR).form in ("list", "map")
+        }
+    if isinstance(value, dict) and shape.item is not None:
+        return {name: _without_nulls(item, shape.item) for name, item in value.items()}
+    if isinstance(value, list) and shape.item is not None:
+        return [_without_nulls(item, shape.item) for item in value]
+    return value
+
+
+def _empty(shape: Shape) -> object:
+    return [] if shape.form == "list" else {}

@@ -1,0 +1,124 @@
+"""What every object carries: metadata, owners, conditions, selectors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Raw, field
+
+from kubewright.api.markers import Atomic, Choice, ListMap, ListSet, StrategicMerge
+from kubewright.api.model import BuiltIn, Default
+from kubewright.api.time import Time
+
+
+class OwnerReference(BuiltIn):
+    """Names an object that owns this one: when all owners are gone, the garbage collector deletes it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(BuiltIn):
+    """The fields one manager owns, as server-side apply tracks them."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: Time | None = None
+    fields_type: str = ""
+    fields_v1: Raw = Raw(b"{}")  # as the server sent it: it is large, and almost nobody looks at it
+    subresource: str = ""
+
+
+class ObjectMeta(BuiltIn):
+    """The metadata of an object. Empty means absent: a cluster-scoped object has the namespace ""."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    self_link: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: Annotated[list[OwnerReference], ListMap("uid"), StrategicMerge("uid")] = []
+    finalizers: Annotated[list[str], ListSet(), StrategicMerge()] = []
+    managed_fields: Annotated[list[ManagedFieldsEntry], Atomic()] = []
+
+
+class ListMeta(BuiltIn):
+    """The metadata of a list: the revision it shows, and where its next page starts."""
+
+    self_link: str = ""
+    resource_version: str = ""
+    continue_: str = ""
+    remaining_item_count: int | None = None
+
+
+class Condition(BuiltIn):
+    """One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for people."""
+
+    type: str
+    status: Choice[Literal["True", "False", "Unknown"]]
+    observed_generation: int | None = None
+    last_transition_time: Time
+    reason: str
+    message: str = field(default_factory=Default(""))
+
+
+class LabelSelectorRequirement(BuiltIn):
+    """One requirement of a label selector; `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str
+    operator: str
+    values: Annotated[list[str], Atomic()] = []
+
+
+class LabelSelector(BuiltIn):
+    """Selects objects by label: all requirements must hold. Empty selects everything."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: Annotated[list[LabelSelectorRequirement], Atomic()] = []
+
+
+class FieldSelectorRequirement(BuiltIn):
+    """One requirement of a field selector."""
+
+    key: str
+    operator: str
+    values: Annotated[list[str], Atomic()] = []
+
+
+class Preconditions(BuiltIn):
+    """What must hold of the stored object for a deletion to go ahead."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(BuiltIn):
+    """How to delete."""
+
+    api_version: str = ""
+    kind: str = ""
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions | None = None
+    orphan_dependents: bool | None = None
+    propagation_policy: Choice[Literal["Orphan", "Background", "Foreground"]] | None = None
+    dry_run: Annotated[list[str], Atomic()] = []
+    ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
+
+
+class GroupResource(BuiltIn):
+    """Names a resource in any version of its API group."""
+
+    group: str
+    resource: str

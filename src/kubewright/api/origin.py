@@ -1,0 +1,102 @@
+"""Writing an object back without losing what its Python type does not know.
+
+An object remembers the JSON it was decoded from. `merged` puts the changes made in Python into that JSON and touches
+nothing else: a field the type does not know survives, also inside the items of a list, and a field nobody changed is
+sent as it was read. `merge_patch` is the difference alone.
+"""
+
+from __future__ import annotations
+
+from kubewright.api.codec import decode, decode_json, origin, to_json
+from kubewright.api.markers import JSONValue
+from kubewright.api.resource import Object
+from kubewright.api.shape import SCALAR, Shape
+
+JSONObject = dict[str, JSONValue]
+
+
+def merged(obj: Object) -> JSONValue:
+    """The JSON to write: what the object was decoded from, with what changed since. Guarantee: nothing else differs."""
+    raw = origin(obj)
+    if raw is None:
+        return to_json(obj)
+    before = to_json(decode(type(obj), raw))
+    return _merge(decode_json(raw), before, to_json(obj), Shape("model", model=type(obj)))
+
+
+def merge_patch(before: JSONValue, after: JSONValue) -> JSONObject:
+    """The smallest JSON merge patch (RFC 7386) that turns one JSON object into the other; empty when they are equal."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        raise TypeError("a merge patch is between two JSON objects")
+    patch: JSONObject = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            if nested := merge_patch(old, value):
+                patch[name] = nested
+        elif not same(old, value) or name not in before:
+            patch[name] = value
+    return patch
+
+
+def same(one: JSONValue, other: JSONValue) -> bool:
+    """Equality as JSON has it: true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return one == other
+
+
+def _merge(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
+    """`original` with the changes from `before` to `after`, which are views of it that may know less."""
+    if same(before, after):
+        return original
+    if isinstance(original, dict) and isinstance(before, dict) and isinstance(after, dict):
+        return _merge_fields(original, before, after, shape)
+    if isinstance(original, list) and isinstance(before, list) and isinstance(after, list):
+        return _merge_items(original, before, after, shape)
+    return after
+
+
+def _merge_fields(original: JSONObject, before: JSONObject, after: JSONObject, shape: Shape) -> JSONObject:
+    result = {name: value for name, value in original.items() if name in after or name not in before}
+    fields = shape.fields
+    for name, value in after.items():
+        if name not in before:
+            result[name] = value
+        elif not same(before[name], value):
+            result[name] = _merge(original.get(name), before[name], value, fields.get(name, shape.item or SCALAR))
+    return result
+
+
+def _merge_items(original: list[JSONValue], before: list[JSONValue], after: list[JSONValue], shape: Shape) -> JSONValue:
+    """Each new item finds the old one it came from: by key, else the equal one, else (same length) by position."""
+    if len(original) != len(before):
+        return after
+    item_shape = shape.item or SCALAR
+    unused = dict(enumerate(before))
+    sources: list[int | None] = [_take(unused, item, shape.keys) for item in after]
+    if not shape.keys and len(after) == len(before):
+        sources = [index if source is None and index in unused else source for index, source in enumerate(sources)]
+    return [
+        item if source is None else _merge(original[source], before[source], item, item_shape)
+        for item, source in zip(after, sources, strict=True)
+    ]
+
+
+def _take(unused: dict[int, JSONValue], item: JSONValue, keys: tuple[str, ...]) -> int | None:
+    """The index of the old item that `item` continues, removed from `unused`."""
+    for index, old in unused.items():
+        if _same_item(old, item, keys):
+            del unused[index]
+            return index
+    return None
+
+
+def _same_item(old: JSONValue, new: JSONValue, keys: tuple[str, ...]) -> bool:
+    if keys and isinstance(old, dict) and isinstance(new, dict):
+        return all(same(old.get(key), new.get(key)) for key in keys)
+    return same(old, new)

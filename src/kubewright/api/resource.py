@@ -1,0 +1,239 @@
+"""`Object`, `Resource` and `@resource`: from a Python class to a kind.
+
+    @resource("apps.mycompany.com/v1", short_names=["pm"])
+    class PodManager(Resource[PodManagerSpec, PodManagerStatus]):
+        "Keeps a number of identical pods running."
+
+A class carries all that is known of its kind in its `ResourceInfo`; there is no global registry.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
+
+from msgspec import field
+
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.model import Model, ModelMeta
+from kubewright.api.naming import default_plural
+
+SpecT = TypeVar("SpecT")
+StatusT = TypeVar("StatusT")
+ObjectT = TypeVar("ObjectT", bound="Object")
+
+_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`. `type` is guessed when empty; with a `priority` above 0 it needs `-o wide`."""
+
+    name: str
+    path: str
+    type: str = ""
+    description: str = ""
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale subresource: JSON paths of the wanted and the actual number of replicas, and of the label selector."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceInfo:
+    """What is known of a kind: its names, its scope, its subresources, and how its definition is rendered."""
+
+    gvk: GroupVersionKind
+    plural: str
+    namespaced: bool | None = True  # None: not known without asking the server
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    columns: tuple[Column, ...] = ()
+    scale: Scale | None = None
+    selectable_fields: tuple[str, ...] = ()
+    served: bool = True
+    storage: bool = True
+    deprecated: str | None = None
+
+    @property
+    def has_status(self) -> bool:
+        """True when status is written through its own endpoint, and ignored by all others."""
+        return "status" in self.subresources
+
+
+class _Naming:
+    """Holds a class's `ResourceInfo`, which `@resource` knows only after the class exists."""
+
+    __slots__ = ("info",)
+    info: ResourceInfo | None
+
+    def __init__(self) -> None:
+        self.info = None
+
+    def api_version(self) -> str:
+        return self.info.gvk.api_version if self.info else ""
+
+    def kind(self) -> str:
+        return self.info.gvk.kind if self.info else ""
+
+
+class ObjectType(ModelMeta):
+    """Gives each class its own apiVersion and kind, and fills in the types of `Resource[Spec, Status]`."""
+
+    __naming__: _Naming
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object]) -> ObjectType:
+        """Create the class, unnamed until `@resource` names its kind."""
+        naming = _Naming()
+        annotations: dict[str, object] = {"api_version": str, "kind": str}
+        namespace["api_version"] = field(default_factory=naming.api_version)
+        namespace["kind"] = field(default_factory=naming.kind)
+        for base in typing.cast("tuple[object, ...]", namespace.get("__orig_bases__", ())):
+            arguments = get_args(base)
+            if getattr(get_origin(base), "__name__", "") == "Resource" and not isinstance(arguments[0], TypeVar):
+                annotations |= _spec_and_status(name, arguments[0], arguments[1], namespace)
+        namespace["__annotations__"] = annotations | typing.cast(
+            "dict[str, object]", namespace.get("__annotations__", {})
+        )
+        created = typing.cast(ObjectType, super().__new__(mcls, name, bases, namespace, dict=True))
+        created.__naming__ = naming
+        return created
+
+
+def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:
+    for role, argument in (("spec", spec), ("status", status)):
+        if argument is not None and argument is not type(None) and not isinstance(argument, type):
+            raise TypeError(f"{name}: the {role} type of Resource[...] must be a Model, not {argument!r}")
+    if status is None or status is type(None):
+        namespace["status"] = None
+        return {"spec": spec, "status": None}
+    namespace["status"] = field(default_factory=typing.cast("type[Model]", status))
+    return {"spec": spec, "status": status}
+
+
+class Object(Model, metaclass=ObjectType):
+    """Anything with an apiVersion, a kind and metadata. Kinds without spec and status derive from it directly.
+
+    An object that came from a server remembers the JSON it was decoded from, so that writing it back loses nothing
+    the Python type does not know. Copies made with `copy` remember it too.
+    """
+
+    api_version: str = ""  # each class has its own default for these two
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    __naming__: ClassVar[_Naming]
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return ObjectKey(self.metadata.namespace, self.metadata.name)
+
+    def __copy__(self) -> Self:
+        return self._rebuilt(lambda value: value)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self._rebuilt(lambda value: copy.deepcopy(value, memo))
+
+    def _rebuilt(self, each: Callable[[object], object]) -> Self:
+        fields: dict[str, typing.Any] = {name: each(getattr(self, name)) for name in self.__struct_fields__}
+        rebuilt = type(self)(**fields)
+        rebuilt.__dict__.update(self.__dict__)
+        return rebuilt
+
+
+class Resource(Object, Generic[SpecT, StatusT]):
+    """An object with what is wanted (`spec`) and what is (`status`).
+
+    `status` is never None unless the status type is: a fresh object has a fresh status. It is sent to the status
+    endpoint only.
+    """
+
+    spec: SpecT
+    status: StatusT = field(default_factory=lambda: None)  # type: ignore[assignment]  # each subclass gets its own
+
+
+def resource(
+    api_version: str,
+    *,
+    kind: str | None = None,
+    plural: str | None = None,
+    singular: str | None = None,
+    namespaced: bool = True,
+    short_names: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    subresources: Sequence[str] = (),
+    columns: Sequence[Column] = (),
+    scale: Scale | None = None,
+    selectable_fields: Sequence[str] = (),
+    served: bool = True,
+    storage: bool = True,
+    deprecated: str | None = None,
+) -> Callable[[type[ObjectT]], type[ObjectT]]:
+    """Make a class the Python type of a kind. The kind is the class name unless `kind` says otherwise.
+
+    A `Resource` with a status type has the status subresource; `scale` adds the scale subresource.
+    """
+
+    def decorate(cls: type[ObjectT]) -> type[ObjectT]:
+        gvk = GroupVersionKind.parse(api_version, kind or cls.__name__)
+        _check_names(cls, gvk, plural)
+        own = set(subresources)
+        if issubclass(cls, Resource) and _has_status_type(cls):
+            own.add("status")
+        if scale is not None:
+            own.add("scale")
+        cls.__naming__.info = ResourceInfo(
+            gvk=gvk,
+            plural=plural or default_plural(gvk.kind),
+            namespaced=namespaced,
+            singular=singular or gvk.kind.lower(),
+            short_names=tuple(short_names),
+            categories=tuple(categories),
+            subresources=frozenset(own),
+            columns=tuple(columns),
+            scale=scale,
+            selectable_fields=tuple(selectable_fields),
+            served=served,
+            storage=storage,
+            deprecated=deprecated,
+        )
+        return cls
+
+    return decorate
+
+
+def resource_info(cls: type[Object]) -> ResourceInfo:
+    """All that is known of the kind of `cls`; a TypeError when the class was never given one."""
+    info = cls.__naming__.info
+    if info is None:
+        raise TypeError(f'{cls.__qualname__} is not a kind yet: decorate it with @resource("group/version")')
+    return info
+
+
+def _has_status_type(cls: type[Object]) -> bool:
+    return cls.__annotations__.get("status") is not None
+
+
+def _check_names(cls: type[Object], gvk: GroupVersionKind, plural: str | None) -> None:
+    if gvk.group and not _GROUP.fullmatch(gvk.group):
+        raise ValueError(f'{cls.__qualname__}: "{gvk.group}" is not an API group: expected a DNS name in lower case')
+    if not _DNS_LABEL.fullmatch(gvk.version):
+        raise ValueError(f'{cls.__qualname__}: "{gvk.version}" is not a version: expected something like "v1alpha1"')
+    if plural is not None and not _DNS_LABEL.fullmatch(plural):
+        raise ValueError(f'{cls.__qualname__}: "{plural}" is not a plural: expected lower-case letters and digits')

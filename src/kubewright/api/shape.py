@@ -1,0 +1,80 @@
+"""How a type nests: which JSON fields hold structures, lists and maps, and by which keys list items are told apart.
+
+Derived once per class from its annotations. Used wherever JSON is handled beside its type.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from kubewright.api.markers import Atomic, ListMap, StrategicMerge
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
+
+    `by_value` marks a structure that is always there, if only empty: its emptiness says nothing.
+    """
+
+    form: Literal["scalar", "model", "list", "map"]
+    model: type[Struct] | None = None
+    item: Shape | None = None
+    keys: tuple[str, ...] = ()
+    by_value: bool = False
+
+    @property
+    def fields(self) -> Mapping[str, Shape]:
+        """The shapes of a model's fields by JSON name; empty for everything else."""
+        return fields_of(self.model) if self.model is not None else {}
+
+
+SCALAR = Shape("scalar")
+
+
+@cache
+def fields_of(cls: type[Struct]) -> Mapping[str, Shape]:
+    """The shape of each field of a model, by JSON name."""
+    hints = get_type_hints(cls, include_extras=True)
+    shapes = {field.encode_name: shape_of(hints[field.name]) for field in fields(cls)}
+    by_value = {field.encode_name for field in fields(cls) if isinstance(field.default_factory, type)}
+    return {
+        name: replace(shape, by_value=True) if name in by_value and shape.form == "model" else shape
+        for name, shape in shapes.items()
+    }
+
+
+def shape_of(annotation: object) -> Shape:
+    """The shape of a type annotation. Of a union, the alternative that nests counts: `Spec | None` is a model."""
+    markers: tuple[object, ...] = ()
+    if get_origin(annotation) is Annotated:
+        annotation, *rest = get_args(annotation)
+        markers = tuple(rest)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Union or origin is types.UnionType:
+        # Markers may be on the whole (`Annotated[list[Port] | None, ListMap("name")]`) or on the alternative.
+        alternatives = (Annotated[(alternative, *markers)] if markers else alternative for alternative in arguments)
+        return next((shape for shape in map(shape_of, alternatives) if shape is not SCALAR), SCALAR)
+    if origin is list:
+        return Shape("list", item=shape_of(arguments[0]), keys=_keys(markers))
+    if origin is dict:
+        return Shape("map", item=shape_of(arguments[1]))
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return Shape("model", model=annotation)
+    return SCALAR
+
+
+def _keys(markers: tuple[object, ...]) -> tuple[str, ...]:
+    for marker in markers:
+        if isinstance(marker, ListMap):
+            return marker.keys
+        if isinstance(marker, Atomic):
+            return ()
+    return next(((marker.key,) for marker in markers if isinstance(marker, StrategicMerge) and marker.key), ())

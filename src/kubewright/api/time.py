@@ -1,0 +1,88 @@
+"""Points in time, as the API writes them.
+
+`Time` fields (creationTimestamp, lastTransitionTime …) are RFC 3339 with whole seconds. They hold ordinary datetimes
+with a time zone, which msgspec reads and writes natively. The server accepts a fraction, but cuts it off.
+
+`MicroTime` fields (a Lease's renewTime, an Event's eventTime) need exactly six digits of fraction: the server refuses
+`2026-01-01T00:00:00Z` there. As msgspec leaves zero fractions out, they are a datetime type of their own.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Final, Self, TypeAlias
+
+import msgspec
+
+Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+_NAIVE_TIME: Final = re.compile(rb'T\d\d:\d\d:\d\d(?:\.\d{6})?"')
+
+
+class MicroTime(datetime):
+    """A datetime whose JSON always has six digits of fraction, in UTC. Arithmetic with timedelta keeps the type."""
+
+    @classmethod
+    def from_datetime(cls, value: datetime) -> Self:
+        """The same point in time, in UTC; ValueError when `value` has no time zone."""
+        if value.utcoffset() is None:
+            raise ValueError(_naive(value))
+        utc = value.astimezone(UTC)
+        return cls.combine(utc.date(), utc.timetz())
+
+    @classmethod
+    def from_json(cls, value: object) -> Self:
+        """Any RFC 3339 time with a time zone, to the microsecond; ValueError for anything else."""
+        if isinstance(value, str):
+            try:
+                return cls.from_datetime(msgspec.convert(value, Time))
+            except (msgspec.ValidationError, OverflowError):
+                found = repr(value[:40])
+        else:
+            found = type(value).__name__
+        raise ValueError(f'expected a time such as "2026-01-01T00:00:00.000000Z", found {found}')
+
+    def to_json(self) -> str:
+        """`2026-01-01T00:00:00.000000Z`; ValueError when there is no time zone."""
+        if self.utcoffset() is None:
+            raise ValueError(_naive(self))
+        return self.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def now() -> datetime:
+    """The present for a `Time` field: UTC, whole seconds, so that what is written is what will be read back."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def micro_now() -> MicroTime:
+    """The present for a `MicroTime` field, in UTC."""
+    return MicroTime.now(UTC)
+
+
+def refuse_naive_times(value: object, encoded: bytes, enc_hook: Callable[[object], object]) -> None:
+    """Raise ValueError, naming the field, when a datetime in `value` has no time zone.
+
+    msgspec writes such datetimes without complaint. `encoded` is the JSON it made of `value` with `enc_hook`: a scan
+    of it is cheap, and `value` is only walked when something in there looks like a time without zone.
+    """
+    if _NAIVE_TIME.search(encoded):
+        _refuse_naive_times(msgspec.to_builtins(value, builtin_types=(datetime,), enc_hook=enc_hook), "")
+
+
+def _refuse_naive_times(value: object, path: str) -> None:
+    match value:
+        case dict():
+            for name, item in value.items():
+                _refuse_naive_times(item, f"{path}.{name}" if path else str(name))
+        case list() | tuple():
+            for index, item in enumerate(value):
+                _refuse_naive_times(item, f"{path}[{index}]")
+        case datetime() if value.utcoffset() is None:
+            raise ValueError(f"{path}: {_naive(value)}" if path else _naive(value))
+
+
+def _naive(value: datetime) -> str:
+    return (
+        f"the time {value.isoformat()} has no time zone: use datetime.now(UTC) instead of datetime.now() or utcnow(), "
+        "or add one with .replace(tzinfo=UTC)"
+    )

@@ -1,0 +1,103 @@
+from datetime import datetime
+
+import pytest
+
+from kubewright.api.codec import decode, decode_list, encode, from_json, origin, to_json
+from kubewright.api.errors import DecodeError, MalformedJSON
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.quantity import Quantity
+from kubewright.api.resource import Resource, resource
+from kubewright.api.time import MicroTime, Time
+
+
+class Item(Model):
+    name: str
+    weights: list[int] = []
+
+
+class BoxSpec(Model):
+    items: list[Item] = []
+    by_name: dict[str, Item] = {}
+    size: Quantity | None = None
+    opened: Time | None = None
+    renewed: MicroTime | None = None
+    count: int = 1
+
+
+@resource("example.com/v1")
+class Box(Resource[BoxSpec, None]):
+    pass
+
+
+def test_scalars_of_kubernetes_survive_the_round_trip() -> None:
+    raw = (
+        b'{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z"},'
+        b'"spec":{"items":[],"byName":{},"size":"1000m","opened":"2026-01-02T03:04:05Z",'
+        b'"renewed":"2026-01-02T03:04:05.000000Z","count":1}}'
+    )
+    box = decode(Box, raw)
+    assert box.spec.size == Quantity("1")
+    assert encode(box) == raw
+
+
+def test_null_is_read_as_absent_or_empty_as_go_does() -> None:
+    """Go servers answer `rules: null` for a Role without rules."""
+    box = decode(
+        Box,
+        b'{"metadata":{"name":"a","labels":null},'
+        b'"spec":{"items":[{"name":"x","weights":null}],"byName":{"k":{"name":"y","weights":null}},"count":null}}',
+    )
+    assert box.metadata.labels == {}
+    assert box.spec == BoxSpec(items=[Item(name="x")], by_name={"k": Item(name="y")})
+
+
+def test_null_in_a_required_field_is_an_error() -> None:
+    with pytest.raises(DecodeError, match=r"name"):
+        decode(Box, b'{"metadata":{"name":"a"},"spec":{"items":[{"name":null}]}}')
+
+
+def test_an_error_names_the_object_and_the_field() -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(Box, b'{"kind":"Box","metadata":{"name":"a","namespace":"shop"},"spec":{"count":"many"}}')
+    assert str(caught.value) == 'Box "shop/a": not a valid Box: Expected `int`, got `str` - at `$.spec.count`'
+
+
+@pytest.mark.parametrize("raw", [b"", b"<html>", b'{"metadata":', b'{"metadata":{"name":"\xff"}}'])
+def test_what_is_no_json_is_told_apart(raw: bytes) -> None:
+    with pytest.raises(MalformedJSON):
+        decode(Box, raw)
+
+
+def test_an_object_remembers_its_json_and_one_made_in_python_does_not() -> None:
+    raw = b'{"metadata":{"name":"a"},"spec":{}}'
+    assert origin(decode(Box, raw)) == raw
+    assert origin(Box(spec=BoxSpec())) is None
+
+
+def test_a_list_is_decoded_item_by_item() -> None:
+    metadata, boxes = decode_list(
+        Box,
+        b'{"kind":"BoxList","metadata":{"resourceVersion":"7","continue":"next"},'
+        b'"items":[{"metadata":{"name":"a"},"spec":{}},{"metadata":{"name":"b"},"spec":{"unknown":1}}]}',
+    )
+    assert (metadata.resource_version, metadata.continue_) == ("7", "next")
+    assert [box.metadata.name for box in boxes] == ["a", "b"]
+    assert origin(boxes[1]) == b'{"metadata":{"name":"b"},"spec":{"unknown":1}}'
+
+
+def test_a_list_of_nothing_may_be_null() -> None:
+    assert decode_list(Box, b'{"metadata":{},"items":null}')[1] == []
+
+
+def test_a_time_without_time_zone_is_refused_with_its_field() -> None:
+    box = Box(metadata=ObjectMeta(name="a"), spec=BoxSpec(opened=datetime(2026, 1, 2)))
+    for write in (encode, to_json):
+        with pytest.raises(ValueError, match=r"spec\.opened: the time 2026-01-02T00:00:00 has no time zone"):
+            write(box)
+
+
+def test_plain_values_become_objects() -> None:
+    box = from_json(Box, {"metadata": {"name": "a"}, "spec": {"count": 2}})
+    assert (box.metadata.name, box.spec.count) == ("a", 2)
+    assert to_json(box.spec) == {"items": [], "byName": {}, "count": 2}

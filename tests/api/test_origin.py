@@ -1,0 +1,210 @@
+"""Read, modify, write: nothing that the Python type does not know is lost."""
+
+import copy
+from typing import Annotated
+
+import hypothesis.strategies as st
+import msgspec
+from hypothesis import given
+
+from kubewright.api.codec import decode, encode, to_json
+from kubewright.api.markers import JSONValue, ListMap
+from kubewright.api.model import Model
+from kubewright.api.origin import merge_patch, merged, same
+from kubewright.api.resource import Resource, resource
+
+
+class Port(Model):
+    name: str
+    number: int = 80
+
+
+class Step(Model):
+    run: str
+
+
+class Spec(Model):
+    image: str
+    replicas: int = 1
+    ports: Annotated[list[Port], ListMap("name")] = []
+    steps: list[Step] = []
+    args: list[str] = []
+    by_name: dict[str, Port] = {}
+    note: str | None = None
+
+
+@resource("example.com/v1")
+class App(Resource[Spec, None]):
+    pass
+
+
+def read(**spec: JSONValue) -> App:
+    content = {"metadata": {"name": "a", "novel": {"x": 1}}, "spec": {"image": "i", "future": [1], **spec}, "extra": 1}
+    return decode(App, msgspec.json.encode(content))
+
+
+def spec_of(app: App) -> dict[str, JSONValue]:
+    content = merged(app)
+    assert isinstance(content, dict)
+    assert content["extra"] == 1
+    spec = content["spec"]
+    assert isinstance(spec, dict)
+    return spec
+
+
+def test_an_object_that_nobody_changed_is_written_as_it_was_read() -> None:
+    app = read(ports=[{"name": "http"}])
+    assert merged(app) == {
+        "metadata": {"name": "a", "novel": {"x": 1}},
+        "spec": {"image": "i", "future": [1], "ports": [{"name": "http"}]},
+        "extra": 1,
+    }
+
+
+def test_a_changed_field_changes_and_nothing_else_does() -> None:
+    app = read(note="old")
+    app.spec.image = "j"
+    app.spec.note = None
+    assert spec_of(app) == {"image": "j", "future": [1]}
+
+
+def test_unknown_fields_of_list_items_follow_their_merge_key() -> None:
+    app = read(ports=[{"name": "http", "number": 1, "novel": "h"}, {"name": "dns", "number": 2, "novel": "d"}])
+    app.spec.ports = [Port(name="new"), Port(name="dns", number=53), Port(name="http", number=1)]
+    assert spec_of(app)["ports"] == [
+        {"name": "new", "number": 80},
+        {"name": "dns", "number": 53, "novel": "d"},
+        {"name": "http", "number": 1, "novel": "h"},
+    ]
+
+
+def test_unknown_fields_of_items_without_a_key_follow_the_equal_item() -> None:
+    app = read(steps=[{"run": "a", "novel": 1}, {"run": "b", "novel": 2}])
+    app.spec.steps = [Step(run="b"), Step(run="c"), Step(run="a")]
+    assert spec_of(app)["steps"] == [{"run": "b", "novel": 2}, {"run": "c"}, {"run": "a", "novel": 1}]
+
+
+def test_an_item_changed_in_place_keeps_its_unknown_fields() -> None:
+    app = read(steps=[{"run": "a", "novel": 1}, {"run": "b", "novel": 2}])
+    app.spec.steps[0].run = "z"
+    assert spec_of(app)["steps"] == [{"run": "z", "novel": 1}, {"run": "b", "novel": 2}]
+
+
+def test_unknown_fields_of_map_values_follow_their_name() -> None:
+    app = read(byName={"x": {"name": "x", "novel": 1}, "y": {"name": "y", "novel": 2}})
+    app.spec.by_name["x"].number = 9
+    del app.spec.by_name["y"]
+    assert spec_of(app)["byName"] == {"x": {"name": "x", "novel": 1, "number": 9}}
+
+
+def test_a_default_the_server_did_not_store_is_no_change() -> None:
+    assert spec_of(read()) == {"image": "i", "future": [1]}
+
+
+def test_an_object_made_in_python_is_written_whole() -> None:
+    app = App(spec=Spec(image="i"))
+    assert merged(app) == to_json(app)
+
+
+def test_a_copy_made_before_the_change_is_a_base_for_a_patch() -> None:
+    app = read(ports=[{"name": "http", "novel": "h"}])
+    base = copy.deepcopy(app)
+    app.spec.ports[0].number = 8080
+    assert merge_patch(merged(base), merged(app)) == {
+        "spec": {"ports": [{"name": "http", "novel": "h", "number": 8080}]}
+    }
+
+
+json_values: st.SearchStrategy[JSONValue] = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=1), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+json_objects: st.SearchStrategy[JSONValue] = st.dictionaries(
+    st.text("abc", min_size=1, max_size=1), json_values, max_size=4
+)
+
+
+def applied(target: JSONValue, patch: JSONValue) -> JSONValue:
+    """RFC 7386, section 2, word for word."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = applied(result.get(name), value)
+    return result
+
+
+def without_nulls(value: JSONValue) -> JSONValue:
+    """A merge patch cannot say null, so it is only asked for objects without it (lists are replaced whole)."""
+    if isinstance(value, dict):
+        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+    return value
+
+
+@given(json_objects.map(without_nulls), json_objects.map(without_nulls))
+def test_a_merge_patch_turns_one_object_into_the_other(before: JSONValue, after: JSONValue) -> None:
+    patch = merge_patch(before, after)
+    assert same(applied(before, patch), after)
+    assert bool(patch) != same(before, after)
+
+
+ports = st.lists(
+    st.builds(Port, name=st.sampled_from("abcd"), number=st.integers(0, 3)),
+    max_size=4,
+    unique_by=lambda port: port.name,
+)
+specs = st.builds(
+    Spec,
+    image=st.text("ab", max_size=2),
+    replicas=st.integers(0, 2),
+    ports=ports,
+    steps=st.lists(st.builds(Step, run=st.sampled_from("abc")), max_size=3),
+    args=st.lists(st.sampled_from("abc"), max_size=3),
+    by_name=st.dictionaries(st.sampled_from("xy"), st.builds(Port, name=st.sampled_from("ab"))),
+    note=st.none() | st.sampled_from("ab"),
+)
+
+
+def with_unknown(value: JSONValue) -> JSONValue:
+    """The same, with an unknown field in every structure, marked with what it is in."""
+    if isinstance(value, dict):
+        return {name: with_unknown(item) for name, item in value.items()} | {"unknown": str(value.get("name", ""))}
+    if isinstance(value, list):
+        return [with_unknown(item) for item in value]
+    return value
+
+
+@given(specs, specs)
+def test_what_is_written_is_what_python_has_plus_what_python_does_not_know(before: Spec, after: Spec) -> None:
+    stored = with_unknown(to_json(App(spec=before)))
+    assert isinstance(stored, dict)
+    stored["spec"]["byName"].pop("unknown")  # type: ignore[union-attr, index, call-overload, arg-type]
+    app = decode(App, msgspec.json.encode(stored))
+    app.spec = copy.deepcopy(after)
+    written = merged(app)
+    assert decode(App, msgspec.json.encode(written)).spec == after
+    assert isinstance(written, dict)
+    spec = written["spec"]
+    assert isinstance(spec, dict)
+    assert spec["unknown"] == ""
+    kept = {port.name for port in before.ports} & {port.name for port in after.ports}
+    assert isinstance(spec["ports"], list)
+    marked = {port["name"] for port in spec["ports"] if isinstance(port, dict) and port.get("unknown") == port["name"]}
+    assert marked == kept
+
+
+@given(json_values, json_values)
+def test_equality_is_that_of_json(one: JSONValue, other: JSONValue) -> None:
+    assert same(one, other) == (encode(_sorted(one)) == encode(_sorted(other)))
+
+
+def _sorted(value: JSONValue) -> JSONValue:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value

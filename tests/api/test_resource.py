@@ -1,0 +1,134 @@
+import copy
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from kubewright.api.codec import decode, encode, origin
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.meta import Condition, ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.resource import Column, Object, Resource, Scale, resource, resource_info
+
+
+class GardenSpec(Model):
+    beds: Annotated[int, Meta(ge=1)] = 3
+
+
+class GardenStatus(Model):
+    planted: int = 0
+    conditions: list[Condition] = []
+
+
+@resource("green.example.com/v1", short_names=["gd"], scale=Scale(".spec.beds", ".status.planted"))
+class Garden(Resource[GardenSpec, GardenStatus]):
+    """Grows things."""
+
+
+@resource("green.example.com/v1", kind="Hedge", plural="hedges", namespaced=False)
+class GreenHedge(Resource[GardenSpec, None]):
+    """Has no status."""
+
+
+def test_the_decorator_says_what_the_kind_is() -> None:
+    info = resource_info(Garden)
+    assert info.gvk == GroupVersionKind("green.example.com", "v1", "Garden")
+    assert (info.plural, info.singular, info.namespaced) == ("gardens", "garden", True)
+    assert info.subresources == {"status", "scale"}
+    assert info.has_status
+
+
+def test_a_kind_without_a_status_type_has_no_status_subresource() -> None:
+    info = resource_info(GreenHedge)
+    assert (info.gvk.kind, info.plural, info.namespaced, info.subresources) == ("Hedge", "hedges", False, frozenset())
+    assert encode(GreenHedge(spec=GardenSpec())) == (
+        b'{"apiVersion":"green.example.com/v1","kind":"Hedge","metadata":{},"spec":{"beds":3}}'
+    )
+
+
+def test_an_object_knows_its_api_version_and_kind() -> None:
+    garden = Garden(metadata=ObjectMeta(name="rose"), spec=GardenSpec())
+    assert (garden.api_version, garden.kind) == ("green.example.com/v1", "Garden")
+    assert encode(garden).startswith(b'{"apiVersion":"green.example.com/v1","kind":"Garden","metadata":{"name":"rose"}')
+
+
+def test_a_fresh_object_has_a_fresh_status() -> None:
+    one, other = Garden(spec=GardenSpec()), Garden(spec=GardenSpec())
+    one.status.planted = 4
+    assert other.status.planted == 0
+
+
+def test_two_kinds_do_not_share_their_names() -> None:
+    @resource("other.example.com/v2")
+    class Lawn(Resource[GardenSpec, GardenStatus]):
+        pass
+
+    assert Lawn(spec=GardenSpec()).kind == "Lawn"
+    assert Garden(spec=GardenSpec()).kind == "Garden"
+
+
+def test_the_key_is_namespace_and_name() -> None:
+    assert Garden(metadata=ObjectMeta(name="a", namespace="b"), spec=GardenSpec()).key == ObjectKey("b", "a")
+    assert str(ObjectKey("b", "a")) == "b/a"
+    assert str(ObjectKey("", "a")) == "a"
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_remembers_what_it_was_read_from(copied: object) -> None:
+    assert callable(copied)
+    raw = b'{"metadata":{"name":"a"},"spec":{"beds":1,"soil":"clay"}}'
+    garden = decode(Garden, raw)
+    twin = copied(garden)
+    assert twin == garden
+    assert origin(twin) == raw
+
+
+def test_a_deep_copy_shares_nothing_with_the_original() -> None:
+    garden = Garden(metadata=ObjectMeta(labels={"a": "b"}), spec=GardenSpec())
+    twin = copy.deepcopy(garden)
+    twin.metadata.labels["a"] = "c"
+    twin.spec.beds = 9
+    assert (garden.metadata.labels, garden.spec.beds) == ({"a": "b"}, 3)
+
+
+def test_a_class_without_the_decorator_is_no_kind() -> None:
+    class Shed(Resource[GardenSpec, GardenStatus]):
+        pass
+
+    with pytest.raises(TypeError, match=r'Shed is not a kind yet: decorate it with @resource\("group/version"\)'):
+        resource_info(Shed)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "plural", "complaint"),
+    [
+        ("Green.example.com/v1", None, '"Green.example.com" is not an API group'),
+        ("green.example.com/1.0", None, '"1.0" is not a version'),
+        ("green.example.com/", None, "does not name a kind"),
+        ("a/b/v1", None, "does not name a kind"),
+        ("green.example.com/v1", "Gardens", '"Gardens" is not a plural'),
+    ],
+)
+def test_names_that_no_server_would_take_are_refused_at_once(
+    api_version: str, plural: str | None, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+
+        @resource(api_version, plural=plural)
+        class Garden(Resource[GardenSpec, GardenStatus]):
+            pass
+
+
+def test_a_spec_that_is_no_type_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Broken: the spec type of Resource\[...\] must be a Model"):
+
+        class Broken(Resource[list[int], GardenStatus]):
+            pass
+
+
+def test_kinds_without_spec_derive_from_object() -> None:
+    @resource("green.example.com/v1", columns=[Column("Color", ".color")])
+    class Seed(Object):
+        color: str = "brown"
+
+    assert encode(Seed()) == (b'{"apiVersion":"green.example.com/v1","kind":"Seed","metadata":{},"color":"brown"}')

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+from msgspec import UNSET, Struct, UnsetType
+
+from kubewright.api.markers import Atomic, JSONValue, ListMap, StrategicMerge
+from kubewright.api.model import Model
+from kubewright.api.quantity import Quantity
+from kubewright.api.shape import SCALAR, Shape, fields_of, shape_of
+
+
+class Port(Model):
+    container_port: int
+    protocol: str = "TCP"
+
+
+class Tree(Model):
+    children: list[Tree] = []
+
+
+class Spec(Model):
+    class_: str = ""
+    main_port: Port | None = None
+    node_ports: Annotated[list[Port], ListMap("containerPort", "protocol")] = []
+
+
+PORT = Shape("model", model=Port)
+
+
+@pytest.mark.parametrize(
+    "annotation", [int, str | None, Quantity, list, dict, JSONValue, Annotated[str, Atomic()], UnsetType]
+)
+def test_what_does_not_nest_is_a_scalar(annotation: object) -> None:
+    assert shape_of(annotation) is SCALAR
+
+
+@pytest.mark.parametrize("annotation", [Port, Port | None, Port | UnsetType | None, Annotated[Port | None, Atomic()]])
+def test_a_model_is_found_through_unions_and_annotations(annotation: object) -> None:
+    assert shape_of(annotation) == PORT
+
+
+def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
+    assert shape_of(list[Port]) == Shape("list", item=PORT)
+    assert shape_of(dict[str, Port]) == Shape("map", item=PORT)
+    assert shape_of(dict[str, list[Port | None]]) == Shape("map", item=Shape("list", item=PORT))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "keys"),
+    [
+        (Annotated[list[Port], ListMap("containerPort", "protocol")], ("containerPort", "protocol")),
+        (Annotated[list[Port], StrategicMerge("containerPort")], ("containerPort",)),
+        (Annotated[list[Port], StrategicMerge("containerPort"), ListMap("protocol")], ("protocol",)),
+        (Annotated[list[Port], Atomic(), StrategicMerge("containerPort")], ()),
+        (Annotated[list[Port], StrategicMerge()], ()),
+        (Annotated[list[Port], ListMap("protocol")] | None, ("protocol",)),
+        (Annotated[list[Port] | None, ListMap("protocol")], ("protocol",)),
+    ],
+)
+def test_list_items_are_told_apart_by_the_keys_of_the_marker(annotation: object, keys: tuple[str, ...]) -> None:
+    assert shape_of(annotation) == Shape("list", item=PORT, keys=keys)
+
+
+def test_fields_go_by_their_json_names() -> None:
+    assert fields_of(Spec) == {
+        "class": SCALAR,
+        "mainPort": PORT,
+        "nodePorts": Shape("list", item=PORT, keys=("containerPort", "protocol")),
+    }
+    assert Shape("model", model=Spec).fields == fields_of(Spec)
+
+
+def test_only_models_have_fields() -> None:
+    assert SCALAR.fields == {}
+    assert Shape("list", item=PORT).fields == {}
+
+
+def test_a_type_may_contain_itself() -> None:
+    children = fields_of(Tree)["children"]
+
+    assert children.item is not None
+    assert children.item.fields == {"children": children}
+
+
+def test_a_plain_struct_nests_as_a_model_does() -> None:
+    class Plain(Struct):
+        a: int | UnsetType = UNSET
+
+    assert shape_of(Plain) == Shape("model", model=Plain)

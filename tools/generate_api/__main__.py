@@ -1,0 +1,60 @@
+"""The command: `python -m tools.generate_api [--kubeconfig FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tools.generate_api.documents import SERVER_FLAGS, fetch_documents
+from tools.generate_api.source import generate, write
+
+from kubewright.api.errors import KubernetesError
+from kubewright.client.config import Config
+from kubewright.client.session import Session
+from kubewright.controlplane import ControlPlane, ControlPlaneError
+
+_FOLDER = Path(__file__).parents[2] / "src/kubewright/api"
+
+
+def main() -> int:
+    """Write the modules of all kinds; 1 when the server cannot be asked."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.generate_api",
+        description="Writes src/kubewright/api/<group>/<version>.py from what the pinned kube-apiserver serves.",
+        epilog="example: python -m tools.generate_api   (starts a control plane of its own; see `make control-plane`)",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="ask this server instead of starting one")
+    try:
+        files = asyncio.run(_generated(parser.parse_args().kubeconfig))
+    except (KubernetesError, ControlPlaneError) as error:
+        print(f"kubewright: cannot generate the built-in kinds: {error}", file=sys.stderr)
+        return 1
+    write(files, _FOLDER)
+    print(f"wrote {len(files)} files in {_FOLDER}")
+    return 0
+
+
+async def _generated(kubeconfig: str | None) -> dict[str, str]:
+    async with _config(kubeconfig) as config:
+        session = Session(config)
+        try:
+            return generate(await fetch_documents(session))
+        finally:
+            await session.aclose()
+
+
+@asynccontextmanager
+async def _config(kubeconfig: str | None) -> AsyncIterator[Config]:
+    if kubeconfig is not None:
+        yield Config.from_kubeconfig(kubeconfig)
+        return
+    async with ControlPlane.real(api_server_flags=SERVER_FLAGS) as control_plane:
+        yield Config.from_kubeconfig_text(control_plane.kubeconfig())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
