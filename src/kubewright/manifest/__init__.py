@@ -1,0 +1,1 @@
+"""From Python types to the manifests a cluster is given."""

@@ -1,0 +1,77 @@
+"""`msgspec.Meta` in the words of OpenAPI: bounds, lengths, patterns and prose of one field.
+
+The same `Meta` is enforced by msgspec in Python, so that both sides refuse the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Meta
+
+from kubewright.api.codec import to_json
+from kubewright.api.markers import JSONValue
+from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.pattern import incompatibility
+
+_NUMBER: Final = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "multiple_of": "multipleOf"}
+_KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "integer": _NUMBER,
+    "number": _NUMBER,
+    "string": {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"},
+    "array": {"min_length": "minItems", "max_length": "maxItems"},
+    "object": {"min_length": "minProperties", "max_length": "maxProperties"},
+}
+_EXCLUSIVE: Final = {"gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+_CONSTRAINTS: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length")
+
+# The shape of a value comes from its type; beyond that, a structural schema knows these.
+_EXTRAS: Final = frozenset(
+    {"title", "description", "example", "externalDocs", "format", "enum", "allOf", "anyOf", "oneOf", "not"}
+    | {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
+    | {"minItems", "maxItems", "minProperties", "maxProperties"}
+    | {"x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
+)
+
+
+def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, place: object) -> None:
+    """Add to a field's schema what its `Meta` says; an error at `place` for what a structural schema cannot say.
+
+    `limited_as` is the JSON type whose limits apply, empty when none do.
+    """
+    for name in _CONSTRAINTS:
+        limit: JSONValue = getattr(meta, name)
+        if limit is not None:
+            _limit(schema, name, limit, _KEYWORDS.get(limited_as, {}), place)
+    if meta.title is not None:
+        schema["title"] = meta.title
+    if meta.description is not None:
+        schema["description"] = meta.description
+    if meta.examples:
+        schema["example"] = to_json(meta.examples[0])
+    for keyword, value in (meta.extra_json_schema or {}).items():
+        if keyword not in _EXTRAS:
+            raise ManifestError(
+                f'{place}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '
+                f"(it can have {', '.join(sorted(_EXTRAS))})"
+            )
+        schema[keyword] = to_json(value)
+
+
+def _limit(
+    schema: dict[str, JSONValue], name: str, limit: JSONValue, keywords: Mapping[str, str], place: object
+) -> None:
+    if name not in keywords:
+        fitting = f"there are {', '.join(keywords)} for it" if keywords else "it cannot be limited"
+        raise ManifestError(f"{place}: Meta({name}={limit!r}) does not fit the type of the field: {fitting}")
+    if isinstance(limit, str):
+        construct = incompatibility(limit)
+        if construct is not None:
+            raise ManifestError(
+                f"{place}: the pattern {limit!r} uses {construct}, which the API server does not understand: "
+                "write it without, or check that part in the reconciler"
+            )
+    schema[keywords[name]] = limit
+    if name in _EXCLUSIVE:
+        schema[_EXCLUSIVE[name]] = True

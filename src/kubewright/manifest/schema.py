@@ -1,0 +1,323 @@
+"""From a model to its structural OpenAPI schema, as CustomResourceDefinitions carry it.
+
+What `kubewright.api.codec` decodes for a type and encodes again, the server accepts, and bounds are the same on both
+sides. What only the server checks, because msgspec has no notion of it: duplicates in a `ListMap` or `ListSet`, the
+range of `Int32` (and that any integer has 64 bits), the letters of `Base64`, the values of a `Choice`, the metadata of
+embedded objects; and that a Quantity is written as an integer or as text with a digit. See `pattern` for patterns.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import inspect
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, NewType, TypeAlias, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Raw, UnsetType
+from msgspec.structs import FieldInfo
+
+from kubewright.api.codec import decode_json, decode_scalar, encode, to_json
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.markers import Atomic, Format, JSONValue, ListMap, ListSet, Values
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.model import BuiltIn, Default, Model
+from kubewright.api.quantity import Quantity
+from kubewright.api.resource import Object
+from kubewright.api.shape import shape_of
+from kubewright.api.time import MicroTime
+from kubewright.manifest.constraints import constrain
+from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.list_type import list_map, list_set
+
+Schema: TypeAlias = dict[str, JSONValue]
+
+_INT_OR_STRING: Final[Schema] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
+# The format "byte" would say the same, but the server's check for it refuses the empty string.
+_BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+# As controller-gen renders resource.Quantity.
+_QUANTITY: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+_SCALARS: Final[dict[object, Schema]] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "format": "int64"},
+    float: {"type": "number"},
+    str: {"type": "string"},
+    bytes: {"type": "string", "pattern": _BASE64},
+    datetime: {"type": "string", "format": "date-time"},
+    MicroTime: {"type": "string", "format": "date-time"},
+    Quantity: {**_INT_OR_STRING, "pattern": _QUANTITY},
+}
+_ENCODED: Final = (bytes, datetime, MicroTime, Quantity)
+
+# The server prunes what a schema does not name, labels of pod templates included; so it is told to keep the rest. The
+# rest is not typed on purpose: `creationTimestamp: null`, which kubectl prints into every template, must pass.
+_EMBEDDED_METADATA: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+    },
+    "x-kubernetes-preserve-unknown-fields": True,
+}
+
+_OBJECT_FIELDS: Final[dict[str, type]] = {"api_version": str, "kind": str, "metadata": ObjectMeta}
+
+_INSTEAD: Final[dict[object, str]] = {
+    tuple: "list[...]",
+    set: "Annotated[list[...], ListSet()]",
+    frozenset: "Annotated[list[...], ListSet()]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A field of the innermost of the models around it."""
+
+    around: tuple[type, ...]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.around[-1].__name__}.{self.name}"
+
+
+def schema_of(cls: type[Model]) -> Schema:
+    """The structural schema of a model; of a kind, with its apiVersion, kind and metadata.
+
+    Raises `ManifestError` naming the class and the field for anything a structural schema cannot say.
+    """
+    return _structure(cls, ())
+
+
+def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
+    cls = get_origin(annotation) or annotation
+    if not isinstance(cls, type) or not issubclass(cls, Model):
+        raise ManifestError(f"{cls} is not a Model")
+    if issubclass(cls, Dynamic):
+        raise ManifestError(f"{cls.__name__} is Dynamic and so has no fields to describe: use dict[str, JSONValue]")
+    around = (*around, cls)
+    properties: dict[str, JSONValue] = {}
+    required: list[JSONValue] = []
+    for info in _fields(annotation, cls):
+        place = _Place(around, info.name)
+        if issubclass(cls, Object) and info.name in _OBJECT_FIELDS:
+            properties[info.encode_name] = _object_field(info, place)
+        elif info.type is not types.NoneType:  # the status of a kind without one
+            properties[info.encode_name] = _field(info, place)
+            if info.required:
+                required.append(info.encode_name)
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = sorted(required, key=str)
+    if cls.__doc__:
+        schema["description"] = " ".join(inspect.cleandoc(cls.__doc__).split("\n\n")[0].split())
+    return schema
+
+
+def _fields(annotation: object, cls: type[Model]) -> Sequence[FieldInfo]:
+    try:
+        return msgspec.structs.fields(annotation)  # type: ignore[arg-type]  # generic models are accepted as well
+    except NameError as error:
+        raise ManifestError(
+            f"{cls.__name__}: an annotation cannot be read: {error}: define or import it at the top of {cls.__module__}"
+        ) from None
+
+
+def _object_field(info: FieldInfo, place: _Place) -> Schema:
+    if info.type is not _OBJECT_FIELDS[info.name]:
+        raise ManifestError(f"{place} is the same for every kind and cannot be declared anew: rename the field")
+    return {"type": "object" if info.name == "metadata" else "string"}
+
+
+def _field(info: FieldInfo, place: _Place) -> Schema:
+    schema, nullable = _node(info.type, place)
+    default = _declared_default(info)
+    if default is not None:
+        schema["default"] = _rendered_default(default, info, schema, place)
+    # None is absent when it is the default, and null in all other cases.
+    if nullable and info.default is not None:
+        _allow_null(schema)
+    return schema
+
+
+def _declared_default(info: FieldInfo) -> object:
+    """The default that the server fills in as well; None when it leaves the field absent.
+
+    Kubernetes' own structures leave out zero values, and the server does not put them back.
+    """
+    if isinstance(info.default_factory, Default):
+        return info.default_factory.value
+    is_zero = info.default is NODEFAULT or info.default is UNSET or not decode_json(encode(info.default))
+    return None if is_zero else info.default
+
+
+def _rendered_default(default: object, info: FieldInfo, schema: Schema, place: _Place) -> JSONValue:
+    encoded = encode(default)
+    rendered = decode_json(encoded)
+    try:
+        msgspec.json.decode(encoded, type=info.type, dec_hook=decode_scalar)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ManifestError(f"{place}: the default {rendered!r} does not fit the field: {error}") from None
+    values = schema.get("enum")
+    if isinstance(values, list) and rendered not in values:
+        raise ManifestError(f"{place}: the default {rendered!r} is none of {', '.join(map(repr, values))}")
+    return rendered
+
+
+def _node(annotation: object, place: _Place) -> tuple[Schema, bool]:
+    """The schema of a type annotation, and whether null is one of its values."""
+    markers: tuple[object, ...] = ()
+    if get_origin(annotation) is Annotated:
+        annotation, *rest = get_args(annotation)
+        markers = tuple(rest)
+    if isinstance(annotation, NewType):
+        annotation = annotation.__supertype__
+    if get_origin(annotation) in (Union, types.UnionType):
+        schema, nullable = _union(annotation, place)
+    else:
+        schema, nullable = _plain(annotation, place)
+        if annotation is datetime and not any(isinstance(marker, Meta) and marker.tz for marker in markers):
+            raise ManifestError(f"{place}: a datetime may lack the time zone that the server demands: use Time")
+    for marker in markers:
+        _mark(schema, marker, annotation, place)
+    return schema, nullable
+
+
+def _union(annotation: object, place: _Place) -> tuple[Schema, bool]:
+    members = [member for member in get_args(annotation) if member not in (types.NoneType, UnsetType)]
+    nullable = types.NoneType in get_args(annotation)
+    if len(members) == 1:
+        schema, nested = _node(members[0], place)
+        return schema, nullable or nested
+    if Any in members:
+        return _plain(Any, place)
+    if set(members) == {int, str}:
+        return copy.deepcopy(_INT_OR_STRING), nullable
+    if set(members) == {int, float}:
+        return copy.deepcopy(_SCALARS[float]), nullable
+    raise ManifestError(
+        f"{place}: a structural schema cannot say {' or '.join(map(_name, members))}: use one Model whose fields are "
+        "optional, or JSONValue (int | str alone is possible)"
+    )
+
+
+def _plain(annotation: object, place: _Place) -> tuple[Schema, bool]:
+    origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
+    if annotation is Any or annotation is Raw:
+        return {"x-kubernetes-preserve-unknown-fields": True}, True
+    if annotation in _SCALARS:
+        return copy.deepcopy(_SCALARS[annotation]), False
+    if origin is Literal:
+        return _enumeration([value for value in arguments if value is not None], place), None in arguments
+    if origin is list:
+        return {"type": "array", "items": _inner(arguments[0] if arguments else Any, place)}, False
+    if origin is dict:
+        return _map(arguments or (str, Any), place), False
+    if isinstance(origin, type) and issubclass(origin, enum.Enum):
+        return _enumeration([member.value for member in origin], place), False
+    if isinstance(origin, type) and issubclass(origin, Model):
+        return _nested(annotation, origin, place), False
+    raise ManifestError(f"{place}: {_unsupported(annotation, origin)}")
+
+
+def _unsupported(annotation: object, origin: object) -> str:
+    if isinstance(annotation, TypeVar):
+        return f"{annotation.__name__} stands for no type yet: give the generic model its type, as in Box[int]"
+    if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
+        return f"{origin.__name__} is a plain msgspec.Struct: derive it from kubewright's Model"
+    instead = _INSTEAD.get(origin, "a scalar, an Enum, a Literal, list, dict[str, ...], a Model or JSONValue")
+    return f"{_name(annotation)} has no structural schema: use {instead}"
+
+
+def _nested(annotation: object, cls: type[Model], place: _Place) -> Schema:
+    if cls in place.around:
+        raise ManifestError(
+            f"{place}: {cls.__name__} contains itself, which a structural schema cannot describe: "
+            "use JSONValue for the inner part"
+        )
+    if issubclass(cls, Object) and (issubclass(cls, Dynamic) or cls.__naming__.info is None):
+        raise ManifestError(
+            f"{place}: {cls.__name__} is not a kind with known fields: use the class of one, or dict[str, JSONValue]"
+        )
+    if cls is ObjectMeta:
+        return copy.deepcopy(_EMBEDDED_METADATA)
+    schema = _structure(annotation, place.around)
+    if issubclass(cls, Object):
+        schema["x-kubernetes-embedded-resource"] = True
+    return schema
+
+
+def _map(arguments: tuple[object, ...], place: _Place) -> Schema:
+    key, value = arguments
+    if key is not str:
+        raise ManifestError(f"{place}: the keys of a JSON object are strings without limits: use dict[str, ...]")
+    if value is Any:
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"type": "object", "additionalProperties": _inner(value, place)}
+
+
+def _inner(annotation: object, place: _Place) -> Schema:
+    """The schema of list items and map values, which are null when they are None."""
+    schema, nullable = _node(annotation, place)
+    if nullable:
+        _allow_null(schema)
+    return schema
+
+
+def _enumeration(values: Sequence[object], place: _Place) -> Schema:
+    for name, cls in (("string", str), ("integer", int)):
+        if values and all(isinstance(value, cls) and not isinstance(value, bool) for value in values):
+            return {"type": name, "enum": [to_json(value) for value in values]}
+    raise ManifestError(f"{place}: an enumeration must have strings only or integers only, not {values!r}")
+
+
+def _allow_null(schema: Schema) -> None:
+    schema["nullable"] = True
+    if "enum" in schema:
+        # An enum refuses null even if it lists it, unless it is nested: the server skips nested parts for null.
+        schema["allOf"] = [{"enum": schema.pop("enum")}]
+
+
+def _mark(schema: Schema, marker: object, annotation: object, place: _Place) -> None:
+    match marker:
+        case Meta():
+            # The length of an encoded value says nothing about its bytes, and a structure has the fields it has.
+            unlimited = annotation in _ENCODED or "enum" in schema or "properties" in schema
+            constrain(schema, marker, "" if unlimited else str(schema.get("type", "")), place)
+        case Format(name="byte"):
+            schema["pattern"] = _BASE64
+        case Format(name=name):
+            schema["format"] = name
+        case Values(values=values):
+            schema["enum"] = list(values)
+        case Atomic() if schema.get("type") == "array":
+            schema["x-kubernetes-list-type"] = "atomic"
+        case Atomic() if schema.get("type") == "object":
+            schema["x-kubernetes-map-type"] = "atomic"
+        case ListSet():
+            list_set(schema, place)
+        case ListMap(keys=keys):
+            list_map(schema, keys, place, built_in=_lists_built_ins(annotation))
+        case Atomic():
+            raise ManifestError(f"{place}: Atomic() is for lists, maps and structures")
+
+
+def _lists_built_ins(annotation: object) -> bool:
+    item = shape_of(annotation).item
+    return item is not None and item.model is not None and issubclass(item.model, BuiltIn)
+
+
+def _name(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
