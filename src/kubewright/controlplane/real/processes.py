@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from kubewright.controlplane import reaper
 from kubewright.controlplane.errors import BinariesUnusable, ControlPlaneError
+from kubewright.controlplane.real import reaper
 
 _LOG_TAIL_LINES = 20
 _ENOUGH_MEMORY = 1 << 30

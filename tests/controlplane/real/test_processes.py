@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubewright.controlplane import BinariesUnusable, ControlPlaneError
-from kubewright.controlplane.processes import ProcessGroup
+from kubewright.controlplane.real.processes import ProcessGroup
 
 FOREVER = [sys.executable, "-I", "-S", "-c", "import signal; print('started', flush=True); signal.pause()"]
 
@@ -54,7 +54,7 @@ def test_nothing_survives_the_process_that_started_it(
 ) -> None:
     script = (
         "import signal, sys\n"
-        "from kubewright.controlplane.processes import ProcessGroup\n"
+        "from kubewright.controlplane.real.processes import ProcessGroup\n"
         "group = ProcessGroup()\n"
         f"program = group.start('forever', {FOREVER!r})\n"
         "print(group.directory, program.pid, flush=True)\n"
@@ -77,7 +77,7 @@ def test_the_reaper_outlives_what_ends_a_test_run_in_an_orderly_way(
     """A terminal or a job runner may signal every process there is, and kill the owner only later."""
     script = (
         "import os, signal\n"
-        "from kubewright.controlplane.processes import ProcessGroup\n"
+        "from kubewright.controlplane.real.processes import ProcessGroup\n"
         "group = ProcessGroup()\n"
         f"program = group.start('forever', {FOREVER!r})\n"
         "print(group.directory, os.getpgid(program.pid), flush=True)\n"
@@ -127,7 +127,7 @@ def test_a_file_that_is_no_program_is_named(group: ProcessGroup, tmp_path: Path)
 def test_a_place_for_the_directory_that_does_not_exist_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kubewright.controlplane.processes._parent_directory", lambda: str(tmp_path / "nowhere"))
+    monkeypatch.setattr("kubewright.controlplane.real.processes._parent_directory", lambda: str(tmp_path / "nowhere"))
 
     with pytest.raises(ControlPlaneError, match=rf"cannot make a temporary directory in {tmp_path}/nowhere"):
         ProcessGroup()

@@ -21,7 +21,7 @@ from kubewright.controlplane.binaries import Binaries
 from kubewright.controlplane.certificates import CertificateAuthority, signing_key
 from kubewright.controlplane.errors import StartFailed
 from kubewright.controlplane.https import request
-from kubewright.controlplane.processes import ProcessGroup, Program
+from kubewright.controlplane.real.processes import ProcessGroup, Program
 from kubewright.controlplane.user import User
 
 _SERVICE_RANGE = "10.0.0.0/24"

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from kubewright.controlplane.errors import KubectlFailed
-from kubewright.controlplane.processes import ProcessGroup
+from kubewright.controlplane.real.processes import ProcessGroup
 
 
 async def run_kubectl(

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.errors import ControlPlaneError
-from kubewright.controlplane.kubectl import run_kubectl
 from kubewright.controlplane.plane import ControlPlane
-from kubewright.controlplane.processes import Program
+from kubewright.controlplane.real.kubectl import run_kubectl
+from kubewright.controlplane.real.processes import Program
 from kubewright.controlplane.user import User
 
 try:
-    from kubewright.controlplane.launch import Running, issue_user, launch
+    from kubewright.controlplane.real.launch import Running, issue_user, launch
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "cryptography":
         raise

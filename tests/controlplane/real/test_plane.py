@@ -9,18 +9,17 @@ import ssl
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from kubewright.controlplane import ControlPlane, ControlPlaneError, KubectlFailed, StartFailed, User, launch
+from kubewright.controlplane import ControlPlane, ControlPlaneError, KubectlFailed, StartFailed, User
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.https import request
-from kubewright.controlplane.processes import ProcessGroup, Program
-from kubewright.controlplane.real import RealControlPlane
+from kubewright.controlplane.real import RealControlPlane, launch
+from kubewright.controlplane.real.processes import ProcessGroup, Program
 
 WaitUntil = Callable[[Callable[[], bool]], None]
 
@@ -65,15 +64,12 @@ def get(user: User, path: str) -> tuple[int, dict[str, object]]:
     return status, json.loads(body)
 
 
-async def test_it_is_ready_within_ten_seconds_and_leaves_nothing_behind(started: Started) -> None:
-    began = time.monotonic()
+async def test_it_is_ready_once_entered_and_leaves_nothing_behind(started: Started) -> None:
     async with ControlPlane.real() as plane:
-        elapsed = time.monotonic() - began
         assert len(started.remains) == 3
         url, context = plane.url, plane.admin.ssl_context()
         assert get(plane.admin, "/api/v1/namespaces/default")[0] == 200
 
-    assert elapsed < 10
     assert started.remains == []
     with pytest.raises(ConnectionRefusedError):
         request(url, context, "GET", "/readyz")

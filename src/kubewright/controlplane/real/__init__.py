@@ -1,0 +1,3 @@
+"""The genuine kube-apiserver, etcd and kube-controller-manager behind the interface of every control plane."""
+
+from kubewright.controlplane.real.plane import RealControlPlane as RealControlPlane
