@@ -63,7 +63,9 @@ def test_an_error_names_the_object_and_the_field() -> None:
     assert str(caught.value) == 'Box "shop/a": not a valid Box: Expected `int`, got `str` - at `$.spec.count`'
 
 
-@pytest.mark.parametrize("raw", [b"", b"<html>", b'{"metadata":', b'{"metadata":{"name":"\xff"}}'])
+@pytest.mark.parametrize(
+    "raw", [b"", b"<html>", b'{"metadata":', b'{"metadata":{"name":"\xff"}}', b'{"metadata": 5, "x": ']
+)
 def test_what_is_no_json_is_told_apart(raw: bytes) -> None:
     with pytest.raises(MalformedJSON):
         decode(Box, raw)

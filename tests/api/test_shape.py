@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import pytest
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from kubewright.api.markers import Atomic, JSONValue, ListMap, StrategicMerge
 from kubewright.api.model import Model
@@ -70,6 +70,17 @@ def test_fields_go_by_their_json_names() -> None:
         "nodePorts": Shape("list", item=PORT, keys=("containerPort", "protocol")),
     }
     assert Shape("model", model=Spec).fields == fields_of(Spec)
+
+
+def test_a_structure_that_is_there_empty_unless_set_is_held_by_value() -> None:
+    class Holder(Model):
+        filled: Port = field(default_factory=lambda: Port(container_port=1))
+        empty: Tree = field(default_factory=Tree)
+        optional: Tree | None = None
+
+    by_value = {name for name, shape in fields_of(Holder).items() if shape.by_value}
+
+    assert by_value == {"empty"}
 
 
 def test_only_models_have_fields() -> None:

@@ -90,12 +90,13 @@ def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
     try:
         return cast(T, _decoder(cls).decode(raw))
     except msgspec.ValidationError as error:
-        mended = _decode_without_nulls(cls, raw)
-        if mended is None:
-            raise DecodeError(f"not a valid {cls.__name__}: {error}") from None
-        return mended
+        complaint = error
     except NOT_JSON as error:
         raise MalformedJSON(str(error)) from None
+    mended = _decode_without_nulls(cls, raw)
+    if mended is None:
+        raise DecodeError(f"not a valid {cls.__name__}: {complaint}") from None
+    return mended
 
 
 def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
@@ -175,7 +176,10 @@ def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
     Go servers send null for nil slices without omitempty (`rules: null` of a Role). It is rare enough not to make
     every list in every type optional for it. None when that was not the problem.
     """
-    value = _without_nulls(_json.decode(raw), Shape("model", model=cls))
+    try:
+        value = _without_nulls(_json.decode(raw), Shape("model", model=cls))
+    except NOT_JSON as error:  # the part behind the field that does not fit
+        raise MalformedJSON(str(error)) from None
     try:
         return cast(T, _decoder(cls).decode(_encoder.encode(value)))
     except msgspec.ValidationError:

@@ -10,10 +10,10 @@ from kubewright.api.kinds import ObjectKey
 class OwnerHeader(Struct, rename="camel", gc=False):
     """An owner reference, as far as it decides whom to tell."""
 
-    kind: str
-    name: str
-    uid: str
     api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 

@@ -1,0 +1,83 @@
+"""kubewright: Kubernetes operators in Python.
+
+The front door: the names most programs need. Everything is imported when it is first used, so that `import kubewright`
+costs next to nothing. Kubernetes' own kinds are in `kubewright.api.<group>.<version>`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from kubewright.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from msgspec import Meta as Meta
+    from msgspec import field as field
+
+    from kubewright.api import Column as Column
+    from kubewright.api import Condition as Condition
+    from kubewright.api import Dynamic as Dynamic
+    from kubewright.api import IntOrString as IntOrString
+    from kubewright.api import KubernetesError as KubernetesError
+    from kubewright.api import Model as Model
+    from kubewright.api import ObjectKey as ObjectKey
+    from kubewright.api import ObjectMeta as ObjectMeta
+    from kubewright.api import OwnerReference as OwnerReference
+    from kubewright.api import Quantity as Quantity
+    from kubewright.api import Resource as Resource
+    from kubewright.api import Scale as Scale
+    from kubewright.api import Scheme as Scheme
+    from kubewright.api import Time as Time
+    from kubewright.api import metadata_only as metadata_only
+    from kubewright.api import resource as resource
+    from kubewright.client import Client as Client
+    from kubewright.client import Config as Config
+    from kubewright.client import patch_from as patch_from
+    from kubewright.client.errors import AlreadyExists as AlreadyExists
+    from kubewright.client.errors import Conflict as Conflict
+    from kubewright.client.errors import Forbidden as Forbidden
+    from kubewright.client.errors import Invalid as Invalid
+    from kubewright.client.errors import NotFound as NotFound
+    from kubewright.controlplane import ControlPlane as ControlPlane
+
+_HOMES = {
+    "msgspec": ("Meta", "field"),
+    "kubewright.api": (
+        "Column",
+        "Condition",
+        "Dynamic",
+        "IntOrString",
+        "KubernetesError",
+        "Model",
+        "ObjectKey",
+        "ObjectMeta",
+        "OwnerReference",
+        "Quantity",
+        "Resource",
+        "Scale",
+        "Scheme",
+        "Time",
+        "metadata_only",
+        "resource",
+    ),
+    "kubewright.client": ("Client", "Config", "patch_from"),
+    "kubewright.client.errors": ("AlreadyExists", "Conflict", "Forbidden", "Invalid", "NotFound"),
+    "kubewright.controlplane": ("ControlPlane",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as type checkers know
+
+    def __getattr__(name: str) -> object:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME_OF, "__version__"])

@@ -1,0 +1,90 @@
+"""Reading a server's answer: a failure becomes the right error, a warning is logged once, rubbish is called by name."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from kubewright.api.codec import NOT_JSON
+from kubewright.api.errors import MalformedJSON
+from kubewright.client.errors import APIError, DecodeError, ProtocolError, Status, TransportError, error_class
+from kubewright.client.response import Headers, Response
+
+_log = logging.getLogger("kubewright.client")
+
+_status = msgspec.json.Decoder(Status)
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+_MOST_WARNINGS = 1000
+_SHOWN = 200
+
+
+def failure(code: int, headers: Headers, body: bytes, request: str) -> APIError:
+    """The error for an answer that is no success. Answers of proxies (HTML, plain text) are quoted, cut short."""
+    status = _server_status(body) or Status(code=code, message=_quote(code, headers, body))
+    if not status.code:
+        status = msgspec.structs.replace(status, code=code)
+    return error_class(status)(status, request, retry_after=retry_after(headers, status))
+
+
+def retry_after(headers: Headers, status: Status | None = None) -> float | None:
+    """The seconds the server asks us to wait; None when it does not ask."""
+    value = headers.get("Retry-After")
+    if value is not None and value.strip().isdecimal():
+        return float(value)
+    if status is not None and status.details is not None and status.details.retry_after_seconds:
+        return float(status.details.retry_after_seconds)
+    return None
+
+
+def worded(error: TransportError, request: str) -> TransportError:
+    """The same error, with the words of what was asked before those of the connection."""
+    return type(error)(f"{request}: {error}")
+
+
+@contextmanager
+def readable(response: Response, request: str) -> Iterator[None]:
+    """Words the errors of decoding an answer: a login page of a proxy is no API server, a bad object has a name."""
+    try:
+        yield
+    except MalformedJSON as error:
+        content_type = response.headers.get("Content-Type") or "no content type"
+        raise ProtocolError(
+            f"{request}: the server answered {response.status} ({content_type}) with something that is not JSON, "
+            f"or is cut short: {error}"
+        ) from None
+    except DecodeError as error:
+        raise DecodeError(f"{request}: {error}") from None
+
+
+class Warnings:
+    """Logs each warning of the server once, however often the server repeats it."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def read(self, headers: Headers) -> None:
+        """Log what is new in the `Warning` headers of an answer."""
+        for value in headers.getall("Warning"):
+            for text in _WARNING.findall(value):
+                if text not in self._seen and len(self._seen) < _MOST_WARNINGS:
+                    self._seen.add(text)
+                    _log.warning("%s", re.sub(r"\\(.)", r"\1", text))
+
+
+def _server_status(body: bytes) -> Status | None:
+    try:
+        status = _status.decode(body)
+    except NOT_JSON:
+        return None
+    return status if status.status == "Failure" and (status.reason or status.message) else None
+
+
+def _quote(code: int, headers: Headers, body: bytes) -> str:
+    content_type = headers.get("Content-Type") or "no content type"
+    text = " ".join(body[: _SHOWN * 4].decode("utf-8", "replace").split())
+    shown = f"{text[:_SHOWN]}…" if len(text) > _SHOWN else text
+    return f"HTTP {code} ({content_type}) without a Kubernetes status: {shown or 'empty body'}"

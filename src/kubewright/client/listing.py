@@ -1,0 +1,57 @@
+"""The answer to `client.list`: pages, fetched as they are needed.
+
+async for pod in client.list(Pod): ...          one page in memory at a time
+pods = await client.list(Pod)                   all of them, as a list
+async for page in client.list(Pod).pages(): ... with the revision each page shows
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kubewright.api.meta import ListMeta
+from kubewright.api.resource import Object
+from kubewright.client.errors import Expired
+
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list. All pages of one listing show the same revision."""
+
+    metadata: ListMeta
+    items: list[T]
+
+
+class Listing(Generic[T]):
+    """A list that has not been fetched yet. Iterating or awaiting it asks the server, each time anew."""
+
+    def __init__(self, fetch: Callable[[str, int], Awaitable[Page[T]]], page_size: int) -> None:
+        self._fetch = fetch
+        self._page_size = page_size
+
+    async def pages(self) -> AsyncGenerator[Page[T], None]:
+        """The pages in order. Raises `Expired` when the server has forgotten the revision between two pages."""
+        page = await self._fetch("", self._page_size)
+        yield page
+        while page.metadata.continue_:
+            page = await self._fetch(page.metadata.continue_, self._page_size)
+            yield page
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        async for page in self.pages():
+            for item in page.items:
+                yield item
+
+    def __await__(self) -> Generator[object, None, list[T]]:
+        return self._all().__await__()
+
+    async def _all(self) -> list[T]:
+        try:
+            return [item async for item in self]
+        except Expired:
+            # Nothing has been handed out yet, so the list can be read again, whole, as one consistent answer.
+            return (await self._fetch("", 0)).items

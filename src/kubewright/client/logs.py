@@ -1,0 +1,52 @@
+"""The logs of a pod's containers, read whole or line by line while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from datetime import datetime
+
+from kubewright.client.answer import worded
+from kubewright.client.errors import TransportError
+from kubewright.client.operations import Place
+from kubewright.client.paths import query
+from kubewright.client.session import Session
+
+LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_SILENCE = 60.0
+
+
+async def log_lines(
+    session: Session,
+    place: Place,
+    *,
+    container: str | None,
+    follow: bool,
+    previous: bool,
+    timestamps: bool,
+    since: datetime | int | None,
+    tail: int | None,
+    limit_bytes: int | None,
+) -> AsyncGenerator[str, None]:
+    """The lines of a log; with `follow` until the container ends. Bytes that are no UTF-8 are replaced."""
+    if isinstance(since, datetime) and since.tzinfo is None:
+        raise ValueError(f"since={since.isoformat()} has no time zone: use datetime.now(UTC) or since.astimezone()")
+    parameters = query(
+        [
+            ("container", container),
+            ("follow", follow or None),
+            ("previous", previous or None),
+            ("timestamps", timestamps or None),
+            ("sinceSeconds", since if isinstance(since, int) else None),
+            ("sinceTime", since.isoformat() if isinstance(since, datetime) else None),
+            ("tailLines", tail),
+            ("limitBytes", limit_bytes),
+        ]
+    )
+    request = place.request("get")
+    async with await session.stream("GET", place.path + parameters, request=request) as response:
+        try:
+            # A log that is only read ends at once; one that is followed may be silent for days.
+            async for line in response.lines(limit=LONGEST_LINE, idle_timeout=None if follow else LONGEST_SILENCE):
+                yield line.decode("utf-8", "replace")
+        except TransportError as error:
+            raise worded(error, request) from error

@@ -1,0 +1,92 @@
+"""What a server calls a kind: the plural and the scope of kinds that Python knows only by name."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kubewright.api.codec import decode_model
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.model import BuiltIn
+from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.client.answer import readable
+from kubewright.client.errors import NotFound, Status, StatusDetails
+from kubewright.client.paths import api_root
+from kubewright.client.session import Session
+
+
+class APIResource(BuiltIn):
+    """One entry of a server's discovery: a kind, or a subresource of it (then the name has a slash)."""
+
+    name: str
+    kind: str
+    namespaced: bool = False
+    singular_name: str = ""
+    group: str = ""
+    version: str = ""
+    verbs: list[str] = []
+    short_names: list[str] = []
+    categories: list[str] = []
+
+
+class _APIResourceList(BuiltIn):
+    resources: list[APIResource] = field(default_factory=list)
+
+
+class Mapper:
+    """Answers from the type where it knows, else from the server's discovery, asked once per group and version.
+
+    A kind that discovery did not have is asked for again next time: its definition may have been installed since.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[GroupVersionKind, ResourceInfo] = {}
+
+    async def info(self, kind: type[Object]) -> ResourceInfo:
+        """All that is needed to address a kind. Raises `NotFound` when the server does not serve it."""
+        info = resource_info(kind)
+        if info.namespaced is not None:
+            return info
+        if info.gvk not in self._known:
+            await self._discover(info.gvk)
+        return self._known[info.gvk]
+
+    async def resources(self, api_version: str) -> list[APIResource]:
+        """What the server serves in one group and version, subresources included."""
+        root = api_root(GroupVersionKind.parse(api_version, "*"))
+        request = f"discover {api_version}"
+        response = await self._session.request("GET", root, request=request)
+        with readable(response, request):
+            return decode_model(_APIResourceList, response.body).resources
+
+    async def _discover(self, gvk: GroupVersionKind) -> None:
+        try:
+            resources = await self.resources(gvk.api_version)
+        except NotFound:
+            resources = []
+        for resource in resources:
+            if "/" not in resource.name:
+                subresources = {
+                    other.name.partition("/")[2] for other in resources if other.name.startswith(f"{resource.name}/")
+                }
+                found = GroupVersionKind(gvk.group, gvk.version, resource.kind)
+                self._known[found] = ResourceInfo(
+                    gvk=found,
+                    plural=resource.name,
+                    namespaced=resource.namespaced,
+                    singular=resource.singular_name,
+                    short_names=tuple(resource.short_names),
+                    categories=tuple(resource.categories),
+                    subresources=frozenset(subresources),
+                )
+        if gvk not in self._known:
+            kinds = ", ".join(sorted({resource.kind for resource in resources})) or "none"
+            raise NotFound(
+                Status(
+                    code=404,
+                    reason="NotFound",
+                    message=f'the server has no kind "{gvk.kind}" in "{gvk.api_version}" (kinds there: {kinds}); '
+                    "is its CustomResourceDefinition installed?",
+                    details=StatusDetails(group=gvk.group, kind=gvk.kind),
+                )
+            )

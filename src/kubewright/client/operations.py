@@ -1,0 +1,264 @@
+"""The requests behind the verbs: for an object or for one of its subresources, the same machinery.
+
+`Client` and its subresource views are faces of this. It knows the client's defaults (namespace, field manager,
+validation, dry run), finds the endpoint of a kind, words the errors and decodes the answers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kubewright.api.codec import decode, decode_model, encode, origin
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.markers import JSONValue
+from kubewright.api.model import BuiltIn
+from kubewright.api.resource import Object, ResourceInfo
+from kubewright.client.answer import readable
+from kubewright.client.mapping import Mapper
+from kubewright.client.patch import Patch, PatchFrom, difference
+from kubewright.client.paths import (
+    FieldValidation,
+    Named,
+    collection_path,
+    object_path,
+    query,
+)
+from kubewright.client.session import Session
+from kubewright.client.transport import Response
+from kubewright.client.writing import for_apply, for_create, for_patch, for_update
+
+T = TypeVar("T", bound=Object)
+
+ACCEPT_JSON = ("Accept", "application/json")
+ACCEPT_PARTIAL = ("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+BODY_JSON = ("Content-Type", "application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How a write is to be done; None means as the client says."""
+
+    dry_run: bool | None = None
+    field_manager: str | None = None
+    field_validation: FieldValidation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request goes: the kind, the namespace if any, the name if any."""
+
+    info: ResourceInfo
+    namespace: str
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def path(self) -> str:
+        """The path on the server."""
+        if self.name:
+            return object_path(self.info, self.namespace, self.name, self.subresource)
+        return collection_path(self.info, self.namespace)
+
+    def request(self, verb: str, name: str = "") -> str:
+        """The words for errors, such as `update Pod default/web-1`; `name` for objects that have none yet."""
+        kind = f"{self.info.gvk.kind}/{self.subresource}" if self.subresource else self.info.gvk.kind
+        name = self.name or name
+        where = f"{self.namespace}/{name}" if self.namespace and name else name or self.namespace
+        if not where and self.info.namespaced:
+            where = "in all namespaces"
+        elif self.namespace and not name:
+            where = f"in {self.namespace}"
+        return f"{verb} {kind} {where}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """One server, one user, one set of defaults. `scope` confines lists and watches to a namespace."""
+
+    session: Session
+    mapper: Mapper
+    namespace: str
+    defaults: WriteOptions
+    scope: str = ""
+
+    def scoped(self, namespace: str) -> Operations:
+        """The same, confined to one namespace."""
+        return dataclasses.replace(self, namespace=namespace, scope=namespace)
+
+    async def place(
+        self, target: Object | type[Object], name: str | Named | None, namespace: str | None, subresource: str = ""
+    ) -> Place:
+        """Where one object is: given itself, or by kind and name."""
+        if isinstance(target, Object):
+            info = await self.mapper.info(type(target))
+            where, called = namespace or target.metadata.namespace, target.metadata.name
+        elif name is None:
+            raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
+        else:
+            info = await self.mapper.info(target)
+            where, called = self.locate(name, namespace)
+        if not called:
+            raise ValueError(f"the {info.gvk.kind} has no name")
+        return Place(info, self._own(info, where), called, subresource)
+
+    def locate(self, name: str | Named, namespace: str | None) -> tuple[str, str]:
+        """Namespace and name, however they were given. The client's namespace is the default."""
+        if isinstance(name, str):
+            return namespace or self.namespace, name
+        return namespace or name.namespace or self.namespace, name.name
+
+    async def collection(self, kind: type[Object], namespace: str | None) -> Place:
+        """Where all objects of a kind are, in one namespace or in all."""
+        info = await self.mapper.info(kind)
+        return Place(info, self.scope_for(namespace) if info.namespaced else "")
+
+    def scope_for(self, namespace: str | None) -> str:
+        """The namespace a list or watch is confined to; empty for all."""
+        self._stay(namespace)
+        return namespace or self.scope
+
+    async def get(self, kind: type[T], place: Place, resource_version: str | None = None) -> T:
+        """Read one object."""
+        response = await self.session.request(
+            "GET",
+            place.path + query([("resourceVersion", resource_version)]),
+            request=place.request("get"),
+            headers=[ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON],
+        )
+        return decoded(kind, response, place.request("get"))
+
+    async def create(self, obj: T, options: WriteOptions) -> T:
+        """POST an object into its collection."""
+        info = await self.mapper.info(_whole(type(obj)))
+        place = Place(info, self._own(info, obj.metadata.namespace))
+        request = place.request("create", obj.metadata.name or obj.metadata.generate_name)
+        body = encode(for_create(obj, info))
+        return decoded(type(obj), await self._write("POST", place, type(obj), body, request, options), request)
+
+    async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
+        """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
+        request = place.request("create")
+        response = await self._write("POST", place, type(obj), encode(obj), request, options)
+        with readable(response, request):
+            # Evictions and bindings are answered by a Status.
+            if decode_model(_Answer, response.body).kind == "Status":
+                return obj
+        return decoded(type(obj), response, request)
+
+    async def update(self, obj: T, subresource: str, options: WriteOptions) -> T:
+        """PUT an object."""
+        _whole(type(obj))
+        place = await self.place(obj, None, None, subresource)
+        request = place.request("update")
+        body = encode(for_update(obj, place.info, subresource))
+        return decoded(type(obj), await self._write("PUT", place, type(obj), body, request, options), request)
+
+    async def patch(self, target: T | type[T], patch: Patch | None, place: Place, options: WriteOptions) -> T:
+        """PATCH an object; nothing is sent for an empty difference."""
+        kind = type(target) if isinstance(target, Object) else target
+        if patch is None or isinstance(patch, PatchFrom):
+            if not isinstance(target, Object):
+                raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
+            content_type = "application/merge-patch+json"
+            body: object = for_patch(_difference(target, patch), place.info, place.subresource)
+            if not body:
+                return target
+        else:
+            content_type, body = patch.content_type, patch.body
+        request = place.request("patch")
+        response = await self._write("PATCH", place, kind, encode(body), request, options, content_type)
+        return decoded(kind, response, request)
+
+    async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
+        """Server-side apply of an object."""
+        place = await self.place(obj, None, None, subresource)
+        request = place.request("apply")
+        response = await self._write(
+            "PATCH",
+            place,
+            _whole(type(obj)),
+            encode(for_apply(obj, place.info, subresource)),
+            request,
+            options,
+            "application/apply-patch+yaml",
+            force=force,
+        )
+        return decoded(type(obj), response, request)
+
+    def dry_run(self, options: WriteOptions) -> bool:
+        """Whether a write is only tried out."""
+        return bool(self.defaults.dry_run if options.dry_run is None else options.dry_run)
+
+    async def _write(
+        self,
+        method: str,
+        place: Place,
+        kind: type[Object],
+        body: bytes,
+        request: str,
+        options: WriteOptions,
+        content_type: str = BODY_JSON[1],
+        *,
+        force: bool | None = None,
+    ) -> Response:
+        return await self.session.request(
+            method,
+            place.path + self._query(options, force),
+            request=request,
+            headers=[
+                ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON,
+                ("Content-Type", content_type),
+            ],
+            body=body,
+        )
+
+    def _query(self, options: WriteOptions, force: bool | None) -> str:
+        return query(
+            [
+                ("dryRun", "All" if self.dry_run(options) else None),
+                ("fieldManager", options.field_manager or self.defaults.field_manager),
+                ("fieldValidation", options.field_validation or self.defaults.field_validation),
+                ("force", force),
+            ]
+        )
+
+    def _own(self, info: ResourceInfo, namespace: str | None) -> str:
+        """The namespace of one object; none for cluster-scoped kinds."""
+        if not info.namespaced:
+            return ""
+        self._stay(namespace)
+        return namespace or self.namespace
+
+    def _stay(self, namespace: str | None) -> None:
+        if self.scope and namespace and namespace != self.scope:
+            raise ValueError(f'this client stays in the namespace "{self.scope}" and does not go to "{namespace}"')
+
+
+class _Answer(BuiltIn):
+    kind: str = ""
+
+
+def decoded(kind: type[T], response: Response, request: str) -> T:
+    """The object of an answer."""
+    with readable(response, request):
+        return decode(kind, response.body)
+
+
+def _difference(obj: Object, patch: PatchFrom | None) -> dict[str, JSONValue]:
+    if patch is not None:
+        return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock)
+    raw = origin(obj)
+    if raw is None:
+        raise ValueError(
+            f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
+            "use patch_from(base), or apply"
+        )
+    return difference(obj, decode(type(obj), raw))
+
+
+def _whole(kind: type[T]) -> type[T]:
+    if issubclass(kind, PartialObject):
+        raise TypeError(f"{kind.__name__} is only metadata: it can be read, patched and deleted, not written whole")
+    return kind

@@ -1,0 +1,72 @@
+"""The patches a server takes, and how one is computed from two objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from kubewright.api.markers import JSONValue
+from kubewright.api.origin import JSONObject, merge_patch, merged
+from kubewright.api.resource import Object
+from kubewright.client.writing import SERVER_METADATA
+
+
+@dataclass(frozen=True, slots=True)
+class MergePatch:
+    """RFC 7386: objects merge, null deletes, lists are replaced whole."""
+
+    content_type: ClassVar[str] = "application/merge-patch+json"
+    body: Mapping[str, JSONValue]
+
+
+@dataclass(frozen=True, slots=True)
+class JSONPatch:
+    """RFC 6902: a list of operations, applied all or none. A failing `test` operation is the error Invalid."""
+
+    content_type: ClassVar[str] = "application/json-patch+json"
+    body: Sequence[Mapping[str, JSONValue]]
+
+
+@dataclass(frozen=True, slots=True)
+class StrategicMergePatch:
+    """A merge patch that merges lists by their key. Built-in kinds only; custom resources answer 415."""
+
+    content_type: ClassVar[str] = "application/strategic-merge-patch+json"
+    body: Mapping[str, JSONValue]
+
+
+@dataclass(frozen=True, slots=True)
+class PatchFrom:
+    """The merge patch from `base` to the object that is patched. Made by `patch_from`."""
+
+    base: Object
+    optimistic_lock: bool = False
+
+
+Patch: TypeAlias = MergePatch | JSONPatch | StrategicMergePatch | PatchFrom
+
+
+def patch_from(base: Object, *, optimistic_lock: bool = False) -> PatchFrom:
+    """The minimal merge patch from `base`, usually a copy made before the changes.
+
+    With `optimistic_lock` it carries base's resourceVersion: the server answers Conflict when the object has changed.
+    """
+    return PatchFrom(base, optimistic_lock)
+
+
+def difference(obj: Object, base: Object, *, optimistic_lock: bool = False) -> JSONObject:
+    """The merge patch that turns `base` into `obj`; empty when there is nothing to do."""
+    patch = merge_patch(merged(base), merged(obj))
+    # What only the server sets is never part of a change.
+    metadata = patch.get("metadata")
+    if isinstance(metadata, dict):
+        for name in SERVER_METADATA:
+            metadata.pop(name, None)
+        if not metadata:
+            del patch["metadata"]
+    if patch and optimistic_lock:
+        nested = patch.setdefault("metadata", {})
+        if isinstance(nested, dict):
+            nested["resourceVersion"] = base.metadata.resource_version
+    return patch

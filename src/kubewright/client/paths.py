@@ -1,0 +1,60 @@
+"""Where a kind lives on a server, and what of it is asked: the path and the query of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Protocol, TypeAlias
+from urllib.parse import quote, urlencode
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.resource import ResourceInfo
+
+FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
+Propagation: TypeAlias = Literal["Orphan", "Background", "Foreground"]
+Parameter: TypeAlias = tuple[str, str | int | bool | None]
+
+
+class Named(Protocol):
+    """Anything that names an object: an `ObjectKey`, a reconcile request."""
+
+    @property
+    def namespace(self) -> str:
+        """Empty for cluster-scoped objects."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+def api_root(gvk: GroupVersionKind) -> str:
+    """`/api/v1` or `/apis/group/version`."""
+    return f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
+
+
+def collection_path(info: ResourceInfo, namespace: str) -> str:
+    """The path of all objects of a kind, or of those in one namespace."""
+    scope = f"/namespaces/{segment(namespace)}" if namespace and info.namespaced else ""
+    return f"{api_root(info.gvk)}{scope}/{info.plural}"
+
+
+def object_path(info: ResourceInfo, namespace: str, name: str, subresource: str = "") -> str:
+    """The path of one object or of one of its subresources."""
+    path = f"{collection_path(info, namespace)}/{segment(name)}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def segment(name: str) -> str:
+    """A name as one step of a path: never more, whatever is in it."""
+    if not name or name in (".", ".."):
+        raise ValueError(f'"{name}" cannot be the name of an object')
+    return quote(name, safe="")
+
+
+def query(parameters: Iterable[Parameter]) -> str:
+    """`?a=b&c=d` of what is set; empty when nothing is. Booleans are spelt as Go reads them."""
+    pairs = [
+        (name, ("true" if value else "false") if isinstance(value, bool) else value)
+        for name, value in parameters
+        if value is not None and value != ""
+    ]
+    return f"?{urlencode(pairs)}" if pairs else ""

@@ -1,0 +1,79 @@
+"""The address of an API server or of a proxy, as a URL says it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from kubewright.client.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where to connect to. Credentials of the URL are kept apart and never shown."""
+
+    tls: bool
+    host: str
+    """As the resolver wants it: an IPv6 address has no brackets."""
+    port: int
+    authority: str
+    """As the Host field wants it: host, and the port when the URL names one."""
+    path: str
+    """What comes before every target; never ends with a slash."""
+    authorization: str | None = field(default=None, repr=False)
+    """Value of an authorization field for the user of the URL."""
+
+    @property
+    def address(self) -> str:
+        """Host and port, for CONNECT and for people."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def of_server(cls, url: str) -> Endpoint:
+        """The endpoint of an API server; `ConfigError` when `url` is not one."""
+        endpoint = cls._parse(url, "server address")
+        if endpoint.authorization is not None:
+            raise ConfigError(
+                f"the server address of {endpoint.address} holds a user name or password;"
+                " put them into the user entry of the configuration"
+            )
+        return endpoint
+
+    @classmethod
+    def of_proxy(cls, url: str) -> Endpoint:
+        """The endpoint of an HTTP proxy; `ConfigError` when `url` is not one."""
+        return cls._parse(url, "proxy address")
+
+    @classmethod
+    def _parse(cls, url: str, what: str) -> Endpoint:
+        # `url` itself is never shown: it may hold a password in a place where the parser does not look for one.
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+            host = parts.hostname
+        except ValueError as error:
+            raise ConfigError(f"the {what} cannot be understood; expected https://host:port") from error
+        if parts.scheme not in ("http", "https"):
+            raise ConfigError(
+                f'the {what} has the scheme "{parts.scheme}"; expected a URL that starts with https:// or http://'
+            )
+        if not host:
+            raise ConfigError(f"the {what} names no host; expected {parts.scheme}://host:port")
+        if parts.query or parts.fragment:
+            raise ConfigError(f"the {what} of {host} has a query or fragment; expected {parts.scheme}://host:port/path")
+        return cls(
+            tls=parts.scheme == "https",
+            host=host,
+            port=port or (443 if parts.scheme == "https" else 80),
+            authority=parts.netloc.rpartition("@")[2],
+            path=parts.path.rstrip("/"),
+            authorization=_basic(parts),
+        )
+
+
+def _basic(parts: SplitResult) -> str | None:
+    if parts.username is None:
+        return None
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"

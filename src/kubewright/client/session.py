@@ -1,0 +1,189 @@
+"""Requests that know who we are, and that are tried again where trying again is safe.
+
+A session puts credentials, impersonation and the user agent on each request, refreshes credentials on 401, and retries
+as client-go does: 429 and 5xx when the server says after how long, and reads whose connection broke. A write whose
+connection broke is never repeated: whether it took effect is unknown, and the caller is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePath
+from typing import TypeVar
+
+from kubewright.client.answer import Warnings, failure, retry_after, worded
+from kubewright.client.config import Config
+from kubewright.client.credentials import Credential
+from kubewright.client.errors import ConnectionLost, RequestTimeout, TransportError
+from kubewright.client.rate_limit import RateLimit
+from kubewright.client.tls import Certificate
+from kubewright.client.transport import HTTPTransport, Response, StreamedResponse, Transport
+from kubewright.version import __version__
+
+MOST_RETRIES = 10
+"""As client-go's."""
+
+_R = TypeVar("_R", Response, StreamedResponse)
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 30.0
+
+
+class Session:
+    """A server, and how we present ourselves to it."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        transport: Transport | None = None,
+        user_agent: str | None = None,
+        rate_limit: RateLimit | None = None,
+        timeout: float | None = 30.0,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._config = config
+        self._rate_limit = rate_limit
+        self._timeout = timeout
+        self._sleep = sleep
+        self._warnings = Warnings()
+        self._is_closed = False
+        self._certificate: Certificate | None = None
+        self._context: ssl.SSLContext | None = None
+        self._transport: Transport = transport or HTTPTransport(
+            config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy
+        )
+        self._headers = [("User-Agent", user_agent or default_user_agent())]
+        if config.impersonate is not None:
+            self._headers += config.impersonate.headers()
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        request: str,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+    ) -> Response:
+        """The successful answer to a request. Raises `APIError` for any other; errors are worded with `request`."""
+
+        async def attempt(credential: Credential) -> Response:
+            return await self._transport.request(
+                method, target, self._with(headers, credential), body, timeout=self._timeout
+            )
+
+        response = await self._retried(method, attempt, request)
+        self._warnings.read(response.headers)
+        if response.status >= 300:
+            raise failure(response.status, response.headers, response.body, request)
+        return response
+
+    async def stream(
+        self,
+        method: str,
+        target: str,
+        *,
+        request: str,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> StreamedResponse:
+        """The answer to a request, once its head is there and says success. The caller closes it."""
+
+        async def attempt(credential: Credential) -> StreamedResponse:
+            return await self._transport.stream(
+                method, target, self._with(headers, credential), None, timeout=self._timeout
+            )
+
+        response = await self._retried(method, attempt, request)
+        self._warnings.read(response.headers)
+        if response.status >= 300:
+            raise failure(response.status, response.headers, await self._rest(response, request), request)
+        return response
+
+    async def aclose(self) -> None:
+        """Close all connections. Requests under way end with `ConnectionLost`."""
+        self._is_closed = True
+        await self._transport.aclose()
+
+    async def _retried(self, method: str, attempt: Callable[[Credential], Awaitable[_R]], request: str) -> _R:
+        """The first answer that is not worth another attempt."""
+        refreshed = False
+        for number in range(MOST_RETRIES + 1):
+            if self._rate_limit is not None:
+                await self._rate_limit.wait()
+            credential = await self._credential()
+            last = number == MOST_RETRIES
+            try:
+                response = await attempt(credential)
+            except TransportError as error:
+                if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
+                    raise worded(error, request) from error
+                await self._sleep(min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE))
+                continue
+            if last:
+                return response
+            if response.status == 401 and not refreshed:
+                refreshed = True
+                if await self._has_another(credential, response):
+                    continue
+            pause = retry_after(response.headers) if response.status == 429 or response.status >= 500 else None
+            # What asks for more patience than that is for the caller to decide; the error says how much.
+            if pause is None or pause > _LONGEST_PAUSE:
+                return response
+            await _discard(response)
+            await self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _has_another(self, credential: Credential, response: Response | StreamedResponse) -> bool:
+        """True when a rejected credential has a successor; `response` is left to the caller only when it has none."""
+        renewed = True
+        try:
+            renewed = await self._config.credentials.rejected(credential)
+        finally:
+            if renewed:
+                await _discard(response)
+        return renewed
+
+    async def _rest(self, response: StreamedResponse, request: str) -> bytes:
+        """The body of a refusal, which has to come as quickly as any other answer."""
+        try:
+            async with response, asyncio.timeout(self._timeout):
+                return await response.read()
+        except TimeoutError:
+            raise RequestTimeout(
+                f"{request}: the server answered {response.status}, and no complete body within {self._timeout:g} s"
+            ) from None
+        except TransportError as error:
+            raise worded(error, request) from error
+
+    async def _credential(self) -> Credential:
+        credential = await self._config.credentials.current()
+        if credential.certificate != self._certificate:
+            self._certificate, self._context = credential.certificate, None
+            if isinstance(self._transport, HTTPTransport):
+                # Connections made with the old certificate are still the old user's.
+                self._transport.drop_idle()
+        return credential
+
+    async def _tls(self) -> ssl.SSLContext:
+        if self._context is None:
+            self._context = self._config.tls.context(self._certificate)
+        return self._context
+
+    def _with(self, headers: Sequence[tuple[str, str]], credential: Credential) -> list[tuple[str, str]]:
+        return [*self._headers, *credential.headers.items(), *headers]
+
+
+async def _discard(response: Response | StreamedResponse) -> None:
+    if isinstance(response, StreamedResponse):
+        await response.aclose()
+
+
+def default_user_agent() -> str:
+    """Names kubewright, the platform and the program, as client-go does; servers log it."""
+    program = PurePath(sys.argv[0] or "python").name
+    return f"kubewright/{__version__} ({platform.system().lower()}/{platform.machine()}) {program}"

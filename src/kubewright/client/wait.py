@@ -1,0 +1,236 @@
+"""Waiting until something holds of an object, in programs and in tests.
+
+    await client.wait_for(deployment, available, timeout=120)
+    await client.wait_for(Pod, ready & ~deleted, name="web-1")
+    await client.wait_for(job, field("status.succeeded").equals(1))
+
+An expectation is a function of the object, or of None when there is no object, with words for its failure.
+They combine with `&`, `|` and `~`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
+
+from kubewright.api.codec import decode_json, encode, origin
+from kubewright.api.markers import JSONValue
+from kubewright.api.origin import same
+from kubewright.api.resource import Object
+from kubewright.client.errors import Expired, KubernetesError
+from kubewright.client.operations import Place
+
+if TYPE_CHECKING:
+    from kubewright.client.client import Client
+
+T = TypeVar("T", bound=Object)
+View: TypeAlias = "dict[str, JSONValue] | None"
+"""What an expectation looks at: the JSON of the object, or None when there is none."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+
+_NAME = r"(?P<name>[^.\[\]]+)"
+_BRACKETS = r"""\[(?:(?P<index>\d+)|(?P<quote>["'])(?P<key>.+?)(?P=quote))\]"""
+_FIRST_STEP = re.compile(f"{_NAME}|{_BRACKETS}")
+_NEXT_STEP = re.compile(rf"\.{_NAME}|{_BRACKETS}")
+
+
+class WaitTimeout(KubernetesError, TimeoutError):
+    """What was waited for did not come. The message tells the expectation and what was there instead."""
+
+
+class Expectation:
+    """Something that may hold of an object, and the words for it."""
+
+    def __init__(self, words: str, holds: Callable[[View], bool]) -> None:
+        self.words = words
+        self.holds = holds
+
+    def __and__(self, other: Expectation) -> Expectation:
+        return Expectation(f"({self.words} and {other.words})", lambda view: self.holds(view) and other.holds(view))
+
+    def __or__(self, other: Expectation) -> Expectation:
+        return Expectation(f"({self.words} or {other.words})", lambda view: self.holds(view) or other.holds(view))
+
+    def __invert__(self) -> Expectation:
+        return Expectation(f"not {self.words}", lambda view: not self.holds(view))
+
+    def __repr__(self) -> str:
+        return f"Expectation({self.words})"
+
+
+class Field:
+    """A field of an object by its path: `spec.ports[0].name`, `metadata.labels["app.kubernetes.io/name"]`."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._steps: list[str] = []
+        position = 1 if path.startswith(".") else 0
+        while not self._steps or position < len(path):
+            step = (_NEXT_STEP if self._steps else _FIRST_STEP).match(path, position)
+            if step is None:
+                raise ValueError(
+                    f'"{path}" is not the path of a field, from "{path[position:]}" on: '
+                    'expected something like spec.ports[0].name or metadata.labels["app.kubernetes.io/name"]'
+                )
+            self._steps.append(step["name"] or step["index"] or step["key"])
+            position = step.end()
+
+    def read(self, view: View) -> JSONValue:
+        """The value, or None when it is not there."""
+        value: JSONValue = view
+        for step in self._steps:
+            if isinstance(value, dict):
+                value = value.get(step)
+            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            else:
+                return None
+        return value
+
+    def equals(self, expected: JSONValue) -> Expectation:
+        """That the field has this value."""
+        return Expectation(f"{self._path} = {expected!r}", lambda view: same(self.read(view), expected))
+
+    def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
+        """That `test` is true of the field's value (None when absent); `words` say what it tests."""
+        return Expectation(f"{self._path} {words}", lambda view: test(self.read(view)))
+
+
+def field(path: str) -> Field:
+    """A field to expect something of: `field("status.phase").equals("Running")`."""
+    return Field(path)
+
+
+def condition(type_: str, status: str = "True") -> Expectation:
+    """That `status.conditions` says so, of the generation that is there now."""
+
+    def holds(view: View) -> bool:
+        return any(
+            isinstance(entry, dict)
+            and entry.get("type") == type_
+            and entry.get("status") == status
+            and _is_current(entry, view)
+            for entry in _conditions(view)
+        )
+
+    return Expectation(f"{type_}={status}", holds)
+
+
+def _is_current(entry: dict[str, JSONValue], view: View) -> bool:
+    """A condition about an older generation says nothing of this one."""
+    observed, generation = entry.get("observedGeneration"), _GENERATION.read(view)
+    return not isinstance(observed, int) or not isinstance(generation, int) or observed >= generation
+
+
+def _conditions(view: View) -> list[JSONValue]:
+    found = _CONDITIONS.read(view)
+    return found if isinstance(found, list) else []
+
+
+_CONDITIONS = Field("status.conditions")
+_GENERATION = Field("metadata.generation")
+_OBSERVED = Field("status.observedGeneration")
+
+
+def _is_observed(view: View) -> bool:
+    """The controller has seen the newest generation, as far as it says which one it has seen."""
+    observed, generation = _OBSERVED.read(view), _GENERATION.read(view)
+    return not isinstance(generation, int) or not isinstance(observed, int) or observed >= generation
+
+
+exists = Expectation("exists", lambda view: view is not None)
+"""There is an object of that name."""
+
+deleted = Expectation("deleted", lambda view: view is None)
+"""There is none; with an object given, also when another one has taken its name."""
+
+ready = condition("Ready")
+"""Pods, nodes and most custom resources."""
+
+available = Expectation("Available", lambda view: _is_observed(view) and condition("Available").holds(view))
+"""Deployments and API services."""
+
+established = condition("Established")
+"""Custom resource definitions: objects of the kind can be created from now on."""
+
+complete = condition("Complete")
+"""Jobs."""
+
+
+async def wait(
+    client: Client, kind: type[T], place: Place, expectation: Expectation, *, uid: str, timeout: float
+) -> T | None:
+    """See `Client.wait_for`. A watch that broke or expired is begun again; a refusal is raised."""
+    seen = _Seen[T](uid)
+    try:
+        async with asyncio.timeout(timeout):
+            while not await _watched(client, kind, place, expectation, seen):
+                # Also after an orderly end: a server that ends every watch at once must not be asked without pause.
+                await asyncio.sleep(seen.pause)
+                seen.pause = min(seen.pause * 2, _LONGEST_PAUSE)
+    except TimeoutError:
+        raise WaitTimeout(
+            f"{place.request('wait for')}: expected {expectation.words}, which did not come within {timeout:g} s; "
+            f"{_summary(seen.view)}"
+        ) from None
+    return seen.object
+
+
+class _Seen(Generic[T]):
+    """The object as it was seen last, as far as it is the one that is waited for."""
+
+    def __init__(self, uid: str) -> None:
+        self._uid = uid
+        self.object: T | None = None
+        self.view: View = None
+        self.pause = _FIRST_PAUSE
+
+    def show(self, obj: T | None) -> View:
+        if obj is not None and self._uid and obj.metadata.uid != self._uid:
+            obj = None
+        self.object = obj
+        self.view = None if obj is None else cast(View, decode_json(origin(obj) or encode(obj)))
+        return self.view
+
+
+async def _watched(client: Client, kind: type[T], place: Place, expectation: Expectation, seen: _Seen[T]) -> bool:
+    """True when the expectation holds; False when the watch ended before and must be begun again."""
+    selection = {"metadata.name": place.name}
+    namespace = place.namespace or None
+    try:
+        async with aclosing(client.list(kind, namespace=namespace, fields=selection).pages()) as pages:
+            page = await anext(pages)
+        if expectation.holds(seen.show(page.items[0] if page.items else None)):
+            return True
+        revision = page.metadata.resource_version
+        async with client.watch(kind, namespace=namespace, fields=selection, resource_version=revision) as events:
+            async for event in events:
+                seen.pause = _FIRST_PAUSE
+                if event.type != "BOOKMARK" and expectation.holds(
+                    seen.show(None if event.type == "DELETED" else event.object)
+                ):
+                    return True
+    except KubernetesError as error:
+        if not error.is_temporary and not isinstance(error, Expired):
+            raise
+    return False
+
+
+def _summary(view: View) -> str:
+    if view is None:
+        return "there is no such object"
+    told = [
+        f"{entry.get('type')}={entry.get('status')}" + (f" ({entry['reason']})" if entry.get("reason") else "")
+        for entry in _conditions(view)
+        if isinstance(entry, dict)
+    ]
+    phase = Field("status.phase").read(view)
+    if phase is not None:
+        told.insert(0, f"phase={phase}")
+    if Field("metadata.deletionTimestamp").read(view):
+        told.insert(0, f"being deleted, finalizers {Field('metadata.finalizers').read(view) or 'none'}")
+    return f"last seen: {', '.join(told) or 'no conditions'}"

@@ -1,0 +1,158 @@
+"""Watching: what happens to the objects of a kind, as it happens.
+
+    async with client.watch(Pod, namespace="default") as events:
+        async for event in events:
+            print(event.type, event.header.name)
+
+Of each event the header is decoded on arrival and the object only when asked for, so that one object that does not
+fit its type stops nobody. A watch ends when the server ends it (its timeout); errors are raised, 410 as `Expired`.
+Keeping a watch alive over all that is the cache's work, not this module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Generic, Literal, Self, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from kubewright.api.codec import NOT_JSON, decode
+from kubewright.api.header import Header
+from kubewright.api.resource import Object
+from kubewright.client.answer import retry_after, worded
+from kubewright.client.errors import ProtocolError, Status, TransportError, error_class
+from kubewright.client.response import Headers, StreamedResponse
+
+T = TypeVar("T", bound=Object)
+EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streamed initial list."""
+
+LONGEST_LINE = 64 * 1024 * 1024
+
+_TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+_PREFIXES = {name: f'{{"type":"{name}","object":'.encode() for name in _TYPES}
+
+
+class _Target(msgspec.Struct):
+    metadata: Header = msgspec.field(default_factory=Header)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    type: str
+    object: _Target
+
+
+class _RawLine(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_line = msgspec.json.Decoder(_Line)
+_raw_line = msgspec.json.Decoder(_RawLine)
+_target = msgspec.json.Decoder(_Target)
+_status = msgspec.json.Decoder(Status)
+
+
+class WatchEvent(Generic[T]):
+    """One event: its type, the header of its object, and the object itself when asked for."""
+
+    __slots__ = ("_kind", "_object", "header", "raw", "type")
+
+    def __init__(self, kind: type[T], type_: EventType, header: Header, raw: bytes) -> None:
+        self._kind = kind
+        self._object: T | None = None
+        self.type: EventType = type_
+        self.header = header
+        self.raw = raw
+
+    @property
+    def object(self) -> T:
+        """The object, decoded when first asked for. Raises `DecodeError` when it does not fit its type."""
+        if self._object is None:
+            self._object = decode(self._kind, self.raw)
+        return self._object
+
+    @property
+    def ends_initial_list(self) -> bool:
+        """True for the bookmark after which a streamed initial list is complete."""
+        return self.type == "BOOKMARK" and (self.header.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+
+    def __repr__(self) -> str:
+        return f"WatchEvent({self.type} {self._kind.__name__} {self.header.key} @{self.header.resource_version})"
+
+
+def parse_event(kind: type[T], line: bytes, request: str = "") -> WatchEvent[T]:
+    """The event of one line of a watch. An ERROR event is raised as the error it carries, worded with `request`."""
+    try:
+        event = _line.decode(line)
+    except NOT_JSON:
+        return _parse_in_two_passes(kind, line, request)
+    # The server sends `type` before `object` and nothing else, so the object can be cut out without a second parse.
+    # (It writes metav1.WatchEvent in field order; tests/conformance/test_watch.py holds it to that.)
+    prefix = _PREFIXES.get(event.type)
+    if prefix is not None and line.startswith(prefix) and line.endswith(b"}}"):
+        return WatchEvent(kind, cast(EventType, event.type), event.object.metadata, line[len(prefix) : -1])
+    return _parse_in_two_passes(kind, line, request)
+
+
+def _parse_in_two_passes(kind: type[T], line: bytes, request: str) -> WatchEvent[T]:
+    try:
+        event = _raw_line.decode(line)
+        if event.type == "ERROR":
+            status = _status.decode(event.object)
+            raise error_class(status)(status, request, retry_after=retry_after(Headers(), status))
+        header = _target.decode(event.object).metadata
+    except NOT_JSON as error:
+        raise ProtocolError(f"the server sent a watch event that cannot be read: {error}") from None
+    if event.type not in _TYPES:
+        raise ProtocolError(f'the server sent a watch event of the unknown type "{event.type}"')
+    return WatchEvent(kind, cast(EventType, event.type), header, bytes(event.object))
+
+
+class Watch(Generic[T]):
+    """A stream of events. Opens when entered or first iterated; leaving the `async with` block closes it."""
+
+    def __init__(
+        self,
+        kind: type[T],
+        request: str,
+        connect: Callable[[], Awaitable[StreamedResponse]],
+        idle_timeout: float | None,
+    ) -> None:
+        self._kind = kind
+        self._request = request
+        self._connect = connect
+        self._idle_timeout = idle_timeout
+        self._response: StreamedResponse | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def __aiter__(self) -> AsyncIterator[WatchEvent[T]]:
+        response = await self._open()
+        try:
+            async for line in response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout):
+                yield parse_event(self._kind, line, self._request)
+        except TransportError as error:
+            raise worded(error, self._request) from error
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connection. Closing twice is fine."""
+        if self._response is not None:
+            await self._response.aclose()
+
+    async def _open(self) -> StreamedResponse:
+        if self._response is None:
+            self._response = await self._connect()
+        return self._response

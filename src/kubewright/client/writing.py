@@ -1,0 +1,90 @@
+"""What is sent of an object: which part of it a write is about, and nothing the server decides."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from kubewright.api.codec import to_json
+from kubewright.api.markers import JSONValue
+from kubewright.api.origin import JSONObject, merged
+from kubewright.api.resource import Object, ResourceInfo
+from kubewright.api.shape import SCALAR, Shape
+
+SERVER_METADATA = (
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+"""Set by the server alone: a patch that carried them would claim to own them, or fail."""
+
+
+def for_create(obj: Object, info: ResourceInfo) -> JSONObject:
+    """The object as it is in Python; without status where the server would ignore it."""
+    return _part(cast(JSONObject, to_json(obj)), info, "")
+
+
+def for_update(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
+    """What the object was read as, with the changes: fields that the type does not know are kept."""
+    content = cast(JSONObject, merged(obj))
+    return content if subresource else _part(content, info, "")
+
+
+def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
+    """The fields that were set, and only those: for a subresource just its part."""
+    whole = _set_fields(to_json(obj), Shape("model", model=type(obj)))
+    content = _part(cast(JSONObject, whole), info, subresource)
+    metadata = content.get("metadata")
+    if isinstance(metadata, dict):
+        content["metadata"] = {
+            name: value
+            for name, value in metadata.items()
+            if (name in ("name", "namespace") if subresource else name not in SERVER_METADATA)
+        }
+    return content
+
+
+def for_patch(difference: JSONObject, info: ResourceInfo, subresource: str) -> JSONObject:
+    """The part of a difference that the endpoint takes; empty when there is none for it."""
+    if subresource == "status":
+        part = {"status": difference["status"]} if "status" in difference else {}
+        metadata = cast("dict[str, JSONValue]", difference.get("metadata") or {})
+        if part and "resourceVersion" in metadata:
+            part["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
+        return part
+    part = _part(difference, info, subresource)
+    return {} if _only_lock(part) else part
+
+
+def _set_fields(content: JSONValue, shape: Shape) -> JSONValue:
+    """Without structures that are there only because Go holds them by value: `resources: {}` was set by nobody."""
+    if isinstance(content, dict):
+        nested = {
+            name: _set_fields(value, shape.fields.get(name, shape.item or SCALAR)) for name, value in content.items()
+        }
+        return {
+            name: value
+            for name, value in nested.items()
+            if value != {} or name not in shape.fields or not shape.fields[name].by_value
+        }
+    if isinstance(content, list):
+        return [_set_fields(item, shape.item or SCALAR) for item in content]
+    return content
+
+
+def _part(content: JSONObject, info: ResourceInfo, subresource: str) -> JSONObject:
+    if subresource == "status":
+        return {name: content[name] for name in ("apiVersion", "kind", "metadata", "status") if name in content}
+    if info.has_status and not subresource:
+        return {name: value for name, value in content.items() if name != "status"}
+    return content
+
+
+def _only_lock(patch: JSONObject) -> bool:
+    return patch.keys() == {"metadata"} and cast("dict[str, JSONValue]", patch["metadata"]).keys() == {
+        "resourceVersion"
+    }

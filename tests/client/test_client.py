@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kubewright.api.core.v1 import ConfigMap, Node, Pod
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object
+from kubewright.client.client import Client
+from kubewright.client.errors import ConfigError, Conflict, Forbidden, NotFound
+from kubewright.client.patch import MergePatch
+from kubewright.client.paths import Propagation
+
+if TYPE_CHECKING:
+    from tests.client.conftest import ScriptedServer
+
+PATH = "/api/v1/namespaces/shop/configmaps/a"
+
+
+class Unnamed(Object):
+    """Nobody has said which kind this is."""
+
+
+# reading
+
+
+async def test_get_reads_one_object(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a", "namespace": "shop"}, "data": {"x": "1"}})
+    found = await client.get(ConfigMap, "a")
+
+    assert found.data == {"x": "1"}
+    (sent,) = server.sent
+    assert (sent.method, sent.target, sent.body) == ("GET", PATH, None)
+    assert sent.header("Accept") == ["application/json"]
+
+
+async def test_get_can_accept_an_older_state(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a"}})
+    await client.get(ConfigMap, "a", resource_version="0")
+
+    assert server.sent[0].query == {"resourceVersion": "0"}
+
+
+async def test_get_can_read_metadata_alone(client: Client, server: ScriptedServer) -> None:
+    server.answers({"kind": "PartialObjectMetadata", "metadata": {"name": "a"}})
+    await client.get(metadata_only(ConfigMap), "a")
+
+    assert server.sent[0].header("Accept") == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
+
+
+async def test_an_object_that_is_not_there_is_an_error_for_get_and_none_for_find(
+    client: Client, server: ScriptedServer
+) -> None:
+    for _ in range(2):
+        server.refuses(404, "NotFound", 'configmaps "a" not found', name="a", kind="configmaps")
+    with pytest.raises(NotFound, match=r'^get ConfigMap shop/a: configmaps "a" not found$'):
+        await client.get(ConfigMap, "a")
+    assert await client.find(ConfigMap, "a") is None
+
+
+async def test_find_returns_what_is_there(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a"}})
+    found = await client.find(ConfigMap, "a")
+
+    assert found is not None
+    assert found.metadata.name == "a"
+
+
+async def test_a_kind_that_the_server_does_not_have_is_not_an_object_that_is_gone(
+    client: Client, server: ScriptedServer
+) -> None:
+    """An operator that takes None for a deletion would clean up what is still there."""
+    server.refuses(404, "NotFound", "the server could not find the requested resource")
+    with pytest.raises(NotFound, match="could not find the requested resource"):
+        await client.find(ConfigMap, "a")
+
+    server.answers(b"<html>no such page</html>", status=404, headers={"Content-Type": "text/html"})
+    with pytest.raises(NotFound, match=r"HTTP 404 \(text/html\)"):
+        await client.find(ConfigMap, "a")
+
+    server.answers({"resources": []})
+    with pytest.raises(NotFound, match='the server has no kind "Widget"'):
+        await client.find(Dynamic.of("example.com/v1", "Widget"), "a")
+
+
+async def test_find_raises_every_other_error(client: Client, server: ScriptedServer) -> None:
+    server.refuses(403, "Forbidden", "not yours")
+    with pytest.raises(Forbidden, match=r"^get ConfigMap shop/a: not yours$"):
+        await client.find(ConfigMap, "a")
+
+
+async def test_discovery_is_there_for_users_too(client: Client, server: ScriptedServer) -> None:
+    server.answers({"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]})
+    (found,) = await client.discover("v1")
+
+    assert found.name == "pods"
+
+
+# deleting
+
+
+async def test_delete_takes_an_object_or_a_kind_and_a_name(client: Client, server: ScriptedServer) -> None:
+    server.answers({"kind": "Status", "status": "Success"})
+    server.answers({"kind": "ConfigMap", "metadata": {"name": "a"}})
+    await client.delete(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop", uid="u-1")))
+    await client.delete(ConfigMap, "a")
+
+    for sent in server.sent:
+        assert (sent.method, sent.target) == ("DELETE", PATH)
+        assert sent.json == {"apiVersion": "v1", "kind": "DeleteOptions"}
+        assert sent.header("Content-Type") == ["application/json"]
+
+
+@pytest.mark.parametrize("propagation", ["Orphan", "Background", "Foreground"])
+async def test_delete_says_how(client: Client, server: ScriptedServer, propagation: Propagation) -> None:
+    server.answers({})
+    await client.delete(
+        ConfigMap, "a", propagation=propagation, grace_period=0, uid="u-1", resource_version="7", dry_run=True
+    )
+
+    assert server.sent[0].json == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": propagation,
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "u-1", "resourceVersion": "7"},
+        "dryRun": ["All"],
+    }
+
+
+async def test_one_precondition_is_enough(client: Client, server: ScriptedServer) -> None:
+    server.refuses(409, "Conflict", "the UID in the precondition does not match")
+    with pytest.raises(Conflict, match=r"^delete ConfigMap shop/a: the UID"):
+        await client.delete(ConfigMap, "a", uid="u-1")
+
+    assert server.sent[0].json == {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u-1"}}
+
+
+async def test_deleting_what_is_gone_is_an_error_unless_that_is_fine(client: Client, server: ScriptedServer) -> None:
+    for _ in range(2):
+        server.refuses(404, "NotFound", 'configmaps "a" not found', name="a")
+    with pytest.raises(NotFound, match=r"^delete ConfigMap shop/a: "):
+        await client.delete(ConfigMap, "a")
+    await client.delete(ConfigMap, "a", missing_ok=True)
+
+
+async def test_a_deletion_that_went_astray_is_never_fine(client: Client, server: ScriptedServer) -> None:
+    server.answers(b"no such page", status=404)
+    with pytest.raises(NotFound):
+        await client.delete(ConfigMap, "a", missing_ok=True)
+
+
+async def test_delete_all_deletes_what_matches_in_one_namespace(client: Client, server: ScriptedServer) -> None:
+    server.answers({})
+    server.answers({})
+    await client.delete_all(
+        ConfigMap, namespace="shop", labels={"app": "web"}, fields={"metadata.name": "a"}, propagation="Background"
+    )
+    await client.in_namespace("other").delete_all(ConfigMap, grace_period=5, dry_run=True)
+
+    first, second = server.sent
+    assert (first.method, first.path) == ("DELETE", "/api/v1/namespaces/shop/configmaps")
+    assert first.query == {"labelSelector": "app=web", "fieldSelector": "metadata.name=a"}
+    assert first.json == {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+    assert second.target == "/api/v1/namespaces/other/configmaps"
+    assert second.json == {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 5, "dryRun": ["All"]}
+
+
+async def test_delete_all_of_a_namespaced_kind_needs_a_namespace(client: Client, server: ScriptedServer) -> None:
+    """The namespace of the configuration is not good enough for that."""
+    with pytest.raises(ValueError, match=r"delete_all\(ConfigMap\) needs namespace="):
+        await client.delete_all(ConfigMap, labels={"app": "web"})
+
+    assert server.sent == []
+
+
+async def test_delete_all_of_a_cluster_scoped_kind_needs_none(client: Client, server: ScriptedServer) -> None:
+    server.refuses(403, "Forbidden")
+    with pytest.raises(Forbidden, match=r"^delete all Node: no$"):
+        await client.delete_all(Node, labels={"spot": True})
+
+    assert server.sent[0].target == "/api/v1/nodes?labelSelector=spot"
+
+
+# the namespaced view
+
+
+async def test_a_view_stays_in_its_namespace(client: Client, server: ScriptedServer) -> None:
+    view = client.in_namespace("other")
+    for _ in range(2):
+        server.answers({"metadata": {"name": "a"}})
+    server.answers({"items": []})
+    server.streams()
+    await view.get(ConfigMap, "a")
+    await view.create(ConfigMap(metadata=ObjectMeta(name="a")))
+    await view.list(ConfigMap)
+    async with view.watch(ConfigMap):
+        pass
+
+    assert view.namespace == "other"
+    assert {sent.path.removesuffix("/a") for sent in server.sent} == {"/api/v1/namespaces/other/configmaps"}
+
+
+async def test_a_view_refuses_another_namespace(client: Client, server: ScriptedServer) -> None:
+    view = client.in_namespace("other")
+    stranger = ConfigMap(metadata=ObjectMeta(name="a", namespace="shop"))
+    words = 'this client stays in the namespace "other" and does not go to "shop"'
+    for attempt in (
+        view.get(ConfigMap, "a", namespace="shop"),
+        view.get(ConfigMap, stranger.key),
+        view.create(stranger),
+        view.update(stranger),
+        view.apply(stranger),
+        view.delete(stranger),
+        view.delete_all(ConfigMap, namespace="shop"),
+        view.status.update(stranger),
+        view.evict("web-1", namespace="shop"),
+        anext(view.logs("web-1", namespace="shop")),
+        anext(aiter(view.list(ConfigMap, namespace="shop"))),
+    ):
+        with pytest.raises(ValueError, match=words):
+            await attempt
+    with pytest.raises(ValueError, match=words):
+        view.watch(ConfigMap, namespace="shop")
+
+    assert server.sent == []
+
+
+async def test_a_view_accepts_its_own_namespace_and_keeps_the_options(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a"}})
+    await client.in_namespace("other").create(ConfigMap(metadata=ObjectMeta(name="a", namespace="other")))
+
+    assert server.sent[0].target == "/api/v1/namespaces/other/configmaps?fieldManager=kubewright"
+
+
+# wrong usage
+
+
+async def test_an_object_without_a_name_is_refused(client: Client, server: ScriptedServer) -> None:
+    nameless = ConfigMap()
+    for attempt in (
+        client.get(ConfigMap, ""),
+        client.update(nameless),
+        client.apply(nameless),
+        client.patch(nameless),
+        client.delete(nameless),
+        client.status.update(nameless),
+    ):
+        with pytest.raises(ValueError, match=r"^the ConfigMap has no name$"):
+            await attempt
+
+    assert server.sent == []
+
+
+async def test_a_kind_without_a_name_is_refused(client: Client, server: ScriptedServer) -> None:
+    with pytest.raises(TypeError, match=r"^which ConfigMap\? Give an object, or a kind and a name$"):
+        await client.delete(ConfigMap)  # type: ignore[call-overload]  # that is the mistake
+    with pytest.raises(TypeError, match=r"^which ConfigMap\? "):
+        await client.patch(ConfigMap, MergePatch({}))  # type: ignore[call-overload]  # that is the mistake
+    with pytest.raises(TypeError, match=r"^which Pod\? "):
+        await client.get_scale(Pod)
+
+    assert server.sent == []
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+async def test_a_name_that_would_name_another_place_is_refused(client: Client, name: str) -> None:
+    with pytest.raises(ValueError, match=f'"{name}" cannot be the name of an object'):
+        await client.delete(ConfigMap, name)
+
+
+async def test_a_class_that_is_no_kind_is_refused(client: Client) -> None:
+    with pytest.raises(TypeError, match="Unnamed is not a kind yet: decorate it with @resource"):
+        await client.get(Unnamed, "a")
+
+
+def test_without_any_configuration_a_client_says_what_it_looked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match="nowhere"):
+        Client()
+
+
+async def test_closing_a_client_closes_its_transport(client: Client, server: ScriptedServer) -> None:
+    async with client as entered:
+        assert entered is client
+        assert not server.is_closed
+
+    assert server.is_closed

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kubewright.api.core.v1 import Pod
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.markers import JSONValue
+from kubewright.api.resource import resource_info
+from kubewright.client.config import Config
+from kubewright.client.errors import Forbidden, NotFound, ProtocolError
+from kubewright.client.mapping import Mapper
+from kubewright.client.session import Session
+
+if TYPE_CHECKING:
+    from tests.client.conftest import ScriptedServer
+
+Widget = Dynamic.of("example.com/v1", "Widget")
+Gadget = Dynamic.of("example.com/v1", "Gadget")
+
+
+def resources(*entries: dict[str, JSONValue]) -> dict[str, JSONValue]:
+    return {"kind": "APIResourceList", "groupVersion": "example.com/v1", "resources": list(entries)}
+
+
+WIDGETS: dict[str, JSONValue] = {
+    "name": "widgetry",
+    "singularName": "widget",
+    "kind": "Widget",
+    "namespaced": True,
+    "verbs": ["get", "list"],
+    "shortNames": ["wi"],
+    "categories": None,
+}
+WIDGETS_STATUS: dict[str, JSONValue] = {"name": "widgetry/status", "kind": "Widget", "namespaced": True}
+GADGETS: dict[str, JSONValue] = {"name": "gadgets", "kind": "Gadget", "namespaced": False}
+
+
+@pytest.fixture
+def mapper(server: ScriptedServer) -> Mapper:
+    return Mapper(Session(Config(server="https://kubernetes.example.com"), transport=server))
+
+
+async def test_a_typed_kind_needs_no_discovery(mapper: Mapper, server: ScriptedServer) -> None:
+    assert await mapper.info(Pod) == resource_info(Pod)
+    assert server.sent == []
+
+
+async def test_a_dynamic_kind_that_says_all_itself_needs_no_discovery(mapper: Mapper, server: ScriptedServer) -> None:
+    info = await mapper.info(Dynamic.of("example.com/v1", "Widget", plural="widgetry", namespaced=False))
+
+    assert (info.plural, info.namespaced) == ("widgetry", False)
+    assert server.sent == []
+
+
+async def test_what_is_not_known_is_asked_of_the_server(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources(WIDGETS, WIDGETS_STATUS))
+    info = await mapper.info(Widget)
+
+    assert (info.plural, info.singular, info.namespaced, info.short_names) == ("widgetry", "widget", True, ("wi",))
+    assert info.has_status
+    assert [sent.target for sent in server.sent] == ["/apis/example.com/v1"]
+
+
+async def test_a_group_and_version_is_discovered_once(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources(WIDGETS, WIDGETS_STATUS, GADGETS))
+    await mapper.info(Widget)
+    await mapper.info(Widget)
+    gadget = await mapper.info(Gadget)
+
+    assert not gadget.namespaced
+    assert not gadget.has_status
+    assert len(server.sent) == 1
+
+
+async def test_the_core_group_is_discovered_at_its_own_root(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources({"name": "pods", "kind": "Pod", "namespaced": True}))
+    await mapper.info(Dynamic.of("v1", "Pod"))
+
+    assert server.sent[0].target == "/api/v1"
+
+
+async def test_a_missing_kind_is_an_error_that_lists_the_others(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources(WIDGETS, GADGETS))
+    with pytest.raises(NotFound) as caught:
+        await mapper.info(Dynamic.of("example.com/v1", "Wigdet"))
+
+    assert str(caught.value) == (
+        'the server has no kind "Wigdet" in "example.com/v1" (kinds there: Gadget, Widget); '
+        "is its CustomResourceDefinition installed?"
+    )
+    assert caught.value.code == 404
+
+
+async def test_a_missing_group_is_the_same_error(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(b"404 page not found\n", status=404, headers={"Content-Type": "text/plain"})
+    with pytest.raises(NotFound, match=r'no kind "Widget" in "example.com/v1" \(kinds there: none\)'):
+        await mapper.info(Widget)
+
+
+async def test_a_missing_kind_is_asked_for_again(mapper: Mapper, server: ScriptedServer) -> None:
+    """Its definition may have been installed since."""
+    server.answers(status=404)
+    with pytest.raises(NotFound):
+        await mapper.info(Widget)
+
+    server.answers(resources(WIDGETS))
+    assert (await mapper.info(Widget)).plural == "widgetry"
+
+
+async def test_a_refused_discovery_is_not_a_missing_kind(mapper: Mapper, server: ScriptedServer) -> None:
+    server.refuses(403, "Forbidden")
+    with pytest.raises(Forbidden, match=r"^discover example.com/v1: no$"):
+        await mapper.info(Widget)
+
+
+async def test_a_discovery_that_is_no_json_names_itself(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(b"<html>", headers={"Content-Type": "text/html"})
+    with pytest.raises(ProtocolError, match=r"^discover example.com/v1: the server answered 200 \(text/html\)"):
+        await mapper.info(Widget)
+
+
+async def test_discovery_shows_subresources_too(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources(WIDGETS, WIDGETS_STATUS))
+    found = await mapper.resources("example.com/v1")
+
+    assert [(entry.name, entry.kind, entry.verbs) for entry in found] == [
+        ("widgetry", "Widget", ["get", "list"]),
+        ("widgetry/status", "Widget", []),
+    ]
+
+
+async def test_a_version_that_is_none_is_refused(mapper: Mapper) -> None:
+    with pytest.raises(ValueError, match='"a/b/c", kind'):
+        await mapper.resources("a/b/c")

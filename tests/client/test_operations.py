@@ -1,0 +1,485 @@
+"""Writes: what goes out, where to, and with which options."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from kubewright.api.codec import decode
+from kubewright.api.core.v1 import ConfigMap, Node, Pod
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.resource import Resource, resource, resource_info
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.errors import AlreadyExists, Conflict, ConnectionLost, DecodeError, Invalid, ProtocolError
+from kubewright.client.operations import Place
+from kubewright.client.patch import JSONPatch, MergePatch, StrategicMergePatch, patch_from
+
+if TYPE_CHECKING:
+    from tests.client.conftest import ScriptedServer
+
+
+class Spec(Model):
+    size: int = 1
+
+
+class AppStatus(Model):
+    ready: int = 0
+
+
+@resource("example.com/v1", namespaced=True)
+class App(Resource[Spec, AppStatus]):
+    pass
+
+
+Widget = Dynamic.of("example.com/v1", "Widget")
+PATH = "/apis/example.com/v1/namespaces/shop/apps/a"
+
+
+def stored(**metadata: JSONValue) -> dict[str, JSONValue]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "7", **metadata},
+        "spec": {"size": 1, "novelty": True},
+        "status": {"ready": 0},
+    }
+
+
+def read() -> App:
+    return decode(App, msgspec.json.encode(stored()))
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (Place(resource_info(Pod), "default", "web-1"), "get Pod default/web-1"),
+        (Place(resource_info(Pod), "default", "web-1", "log"), "get Pod/log default/web-1"),
+        (Place(resource_info(Pod), "default"), "get Pod in default"),
+        (Place(resource_info(Pod), ""), "get Pod in all namespaces"),
+        (Place(resource_info(Node), "", "node-1"), "get Node node-1"),
+        (Place(resource_info(Node), ""), "get Node"),
+    ],
+)
+def test_a_request_is_put_in_words(place: Place, words: str) -> None:
+    assert place.request("get") == words
+
+
+# create
+
+
+async def test_create_posts_the_object_and_returns_what_became_of_it(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored(uid="u-1"), status=201)
+    created = await client.create(App(metadata=ObjectMeta(name="a"), spec=Spec(size=1)))
+
+    assert created.metadata.uid == "u-1"
+    (sent,) = server.sent
+    assert (sent.method, sent.path) == ("POST", "/apis/example.com/v1/namespaces/shop/apps")
+    assert sent.query == {"fieldManager": "kubewright"}
+    assert sent.header("Content-Type") == sent.header("Accept") == ["application/json"]
+    assert sent.json == {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "a"},
+        "spec": {"size": 1},
+    }
+
+
+async def test_create_puts_the_object_into_the_namespace_it_names(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored(), status=201)
+    server.answers({"metadata": {"name": "n"}}, status=201)
+    await client.create(App(metadata=ObjectMeta(name="a", namespace="elsewhere"), spec=Spec()))
+    await client.create(Node(metadata=ObjectMeta(name="n")))
+
+    assert [sent.path for sent in server.sent] == [
+        "/apis/example.com/v1/namespaces/elsewhere/apps",
+        "/api/v1/nodes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        (ObjectMeta(name="a"), "create App shop/a"),
+        (ObjectMeta(generate_name="a-"), "create App shop/a-"),
+        (ObjectMeta(), "create App in shop"),
+    ],
+)
+async def test_a_refused_creation_names_the_object(
+    client: Client, server: ScriptedServer, metadata: ObjectMeta, words: str
+) -> None:
+    server.refuses(409, "AlreadyExists", "taken")
+    with pytest.raises(AlreadyExists, match=f"^{words}: taken$"):
+        await client.create(App(metadata=metadata, spec=Spec()))
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "apply"])
+async def test_metadata_alone_cannot_be_written_whole(client: Client, server: ScriptedServer, verb: str) -> None:
+    partial = metadata_only(ConfigMap)(metadata=ObjectMeta(name="a"))
+    with pytest.raises(TypeError, match="ConfigMapMetadata is only metadata: it can be read, patched and deleted"):
+        await getattr(client, verb)(partial)
+
+    assert server.sent == []
+
+
+# update
+
+
+async def test_update_keeps_what_the_type_does_not_know(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored(resourceVersion="8"))
+    app = read()
+    app.spec.size = 5
+    app.status.ready = 9
+    updated = await client.update(app)
+
+    assert updated.metadata.resource_version == "8"
+    (sent,) = server.sent
+    assert (sent.method, sent.path) == ("PUT", PATH)
+    assert sent.json == {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "a", "namespace": "shop", "resourceVersion": "7"},
+        "spec": {"size": 5, "novelty": True},
+    }
+
+
+async def test_status_is_updated_at_its_own_endpoint(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    app = read()
+    app.status.ready = 9
+    await client.status.update(app)
+
+    (sent,) = server.sent
+    assert (sent.method, sent.path) == ("PUT", f"{PATH}/status")
+    assert isinstance(sent.json, dict)
+    assert sent.json["status"] == {"ready": 9}
+
+
+async def test_a_conflict_names_the_update(client: Client, server: ScriptedServer) -> None:
+    server.refuses(409, "Conflict", "the object has been modified")
+    with pytest.raises(Conflict, match=r"^update App/status shop/a: the object has been modified$"):
+        await client.status.update(read())
+
+
+async def test_a_lost_update_is_not_repeated_and_named(client: Client, server: ScriptedServer) -> None:
+    server.fails(ConnectionLost("gone"))
+    with pytest.raises(ConnectionLost, match=r"^update App shop/a: gone$"):
+        await client.update(read())
+
+
+# patch
+
+
+async def test_patch_sends_the_difference_alone(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored(resourceVersion="8"))
+    app = read()
+    app.spec.size = 5
+    app.status.ready = 9
+    app.metadata.labels["x"] = "y"
+    patched = await client.patch(app)
+
+    assert patched.metadata.resource_version == "8"
+    (sent,) = server.sent
+    assert (sent.method, sent.path) == ("PATCH", PATH)
+    assert sent.header("Content-Type") == ["application/merge-patch+json"]
+    assert sent.json == {"metadata": {"labels": {"x": "y"}}, "spec": {"size": 5}}
+
+
+async def test_patching_status_sends_status_alone(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    app = read()
+    app.spec.size = 5
+    app.status.ready = 9
+    await client.status.patch(app)
+
+    (sent,) = server.sent
+    assert sent.path == f"{PATH}/status"
+    assert sent.json == {"status": {"ready": 9}}
+
+
+async def test_nothing_is_sent_when_nothing_changed(client: Client, server: ScriptedServer) -> None:
+    app = read()
+
+    assert await client.patch(app) is app
+    assert await client.status.patch(app) is app
+    assert await client.patch(app, patch_from(copy.deepcopy(app), optimistic_lock=True)) is app
+    assert server.sent == []
+
+
+async def test_nothing_is_sent_to_an_endpoint_that_the_change_is_not_for(
+    client: Client, server: ScriptedServer
+) -> None:
+    changed_status = read()
+    changed_status.status.ready = 9
+    changed_spec = read()
+    changed_spec.spec.size = 5
+
+    assert await client.patch(changed_status) is changed_status
+    assert await client.patch(changed_status, patch_from(read(), optimistic_lock=True)) is changed_status
+    assert await client.status.patch(changed_spec) is changed_spec
+    assert server.sent == []
+
+
+async def test_patch_from_sends_the_difference_to_another_copy(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    server.answers(stored())
+    server.answers(stored())
+    app = read()
+    before = copy.deepcopy(app)
+    app.spec.size = 5
+    app.status.ready = 9
+    await client.patch(app, patch_from(before))
+    await client.patch(app, patch_from(before, optimistic_lock=True))
+    await client.status.patch(app, patch_from(before, optimistic_lock=True))
+
+    assert [sent.json for sent in server.sent] == [
+        {"spec": {"size": 5}},
+        {"metadata": {"resourceVersion": "7"}, "spec": {"size": 5}},
+        {"metadata": {"resourceVersion": "7"}, "status": {"ready": 9}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patch", "content_type"),
+    [
+        (MergePatch({"spec": {"size": 2}}), "application/merge-patch+json"),
+        (JSONPatch([{"op": "remove", "path": "/spec/size"}]), "application/json-patch+json"),
+        (StrategicMergePatch({"spec": {}}), "application/strategic-merge-patch+json"),
+    ],
+)
+async def test_a_patch_is_sent_as_it_is(
+    client: Client, server: ScriptedServer, patch: MergePatch | JSONPatch | StrategicMergePatch, content_type: str
+) -> None:
+    server.answers(stored())
+    server.answers(stored())
+    await client.patch(read(), patch)
+    await client.patch(App, patch, name="a")
+
+    for sent in server.sent:
+        assert (sent.method, sent.path) == ("PATCH", PATH)
+        assert sent.json == patch.body
+        assert sent.header("Content-Type") == [content_type]
+
+
+async def test_metadata_alone_can_be_patched(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a", "labels": {"x": "y"}}})
+    partial = decode(metadata_only(ConfigMap), b'{"kind":"PartialObjectMetadata","metadata":{"name":"a"}}')
+    partial.metadata.labels["x"] = "y"
+    await client.patch(partial)
+
+    (sent,) = server.sent
+    assert sent.path == "/api/v1/namespaces/shop/configmaps/a"
+    assert sent.json == {"metadata": {"labels": {"x": "y"}}}
+    assert sent.header("Accept") == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
+
+
+async def test_an_object_made_in_python_has_no_difference_to_send(client: Client) -> None:
+    with pytest.raises(
+        ValueError, match=r"^App shop/a was not read from a server, .* use patch_from\(base\), or apply"
+    ):
+        await client.patch(App(metadata=ObjectMeta(name="a", namespace="shop"), spec=Spec()))
+
+
+async def test_a_difference_needs_an_object(client: Client) -> None:
+    with pytest.raises(TypeError, match="a difference needs an object, not just the kind App"):
+        await client.patch(App, patch_from(read()), name="a")
+
+
+async def test_an_object_read_from_a_list_is_patched_without_its_kind(client: Client, server: ScriptedServer) -> None:
+    """Items of lists come without apiVersion and kind; knowing them from the type is no change."""
+    server.answers(stored())
+    app = decode(App, b'{"metadata":{"name":"a","namespace":"shop"},"spec":{"size":1}}')
+    app.spec.size = 2
+    await client.patch(app)
+
+    assert server.sent[0].json == {"spec": {"size": 2}}
+
+
+# apply
+
+
+async def test_apply_sends_what_was_set(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    app = App(metadata=ObjectMeta(name="a", labels={"x": "y"}, resource_version="7", uid="u"), spec=Spec(size=4))
+    await client.apply(app)
+
+    (sent,) = server.sent
+    assert (sent.method, sent.path) == ("PATCH", PATH)
+    assert sent.query == {"fieldManager": "kubewright", "force": "false"}
+    assert sent.header("Content-Type") == ["application/apply-patch+yaml"]
+    assert sent.json == {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "a", "labels": {"x": "y"}},
+        "spec": {"size": 4},
+    }
+
+
+async def test_apply_leaves_out_what_was_not_set(client: Client, server: ScriptedServer) -> None:
+    server.answers({"metadata": {"name": "a"}})
+    await client.apply(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": "1"}), force=True, field_manager="me")
+
+    (sent,) = server.sent
+    assert sent.query == {"fieldManager": "me", "force": "true"}
+    assert sent.json == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
+
+
+async def test_status_is_applied_alone(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    app = App(metadata=ObjectMeta(name="a", labels={"x": "y"}), spec=Spec(), status=AppStatus(ready=2))
+    await client.status.apply(app)
+
+    (sent,) = server.sent
+    assert sent.path == f"{PATH}/status"
+    assert sent.json == {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": {"name": "a"},
+        "status": {"ready": 2},
+    }
+
+
+async def test_a_field_of_another_manager_is_a_conflict(client: Client, server: ScriptedServer) -> None:
+    server.refuses(
+        409,
+        "Conflict",
+        "Apply failed with 1 conflict",
+        causes=[{"reason": "FieldManagerConflict", "field": ".spec.size"}],
+    )
+    with pytest.raises(Conflict, match=r"^apply App shop/a: Apply failed") as caught:
+        await client.apply(read())
+
+    assert [cause.field for cause in caught.value.status.causes] == [".spec.size"]
+
+
+# options
+
+
+async def test_the_options_of_the_client_hold_for_every_write(server: ScriptedServer) -> None:
+    client = Client(
+        Config(server="https://kubernetes.example.com", namespace="shop"),
+        transport=server,
+        field_manager="shop-operator",
+        field_validation="Strict",
+        dry_run=True,
+    )
+    for _ in range(6):
+        server.answers(stored())
+    app = read()
+    app.spec.size = 2
+    app.status.ready = 2
+    await client.create(app)
+    await client.update(app)
+    await client.patch(app)
+    await client.apply(app)
+    await client.status.patch(app)
+    await client.delete(app)
+
+    *writes, deletion = server.sent
+    for sent in writes:
+        assert {name: value for name, value in sent.query.items() if name != "force"} == {
+            "dryRun": "All",
+            "fieldManager": "shop-operator",
+            "fieldValidation": "Strict",
+        }
+    assert deletion.json == {"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}
+
+
+async def test_the_options_of_a_write_win(server: ScriptedServer) -> None:
+    client = Client(
+        Config(server="https://kubernetes.example.com", namespace="shop"),
+        transport=server,
+        field_validation="Strict",
+        dry_run=True,
+    )
+    for _ in range(2):
+        server.answers(stored())
+    await client.update(read(), dry_run=False, field_manager="me", field_validation="Ignore")
+    await client.delete(read(), dry_run=False)
+
+    assert server.sent[0].query == {"fieldManager": "me", "fieldValidation": "Ignore"}
+    assert server.sent[1].json == {"apiVersion": "v1", "kind": "DeleteOptions"}
+
+
+async def test_a_single_write_can_be_a_dry_run(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored())
+    await client.update(read(), dry_run=True)
+
+    assert server.sent[0].query == {"dryRun": "All", "fieldManager": "kubewright"}
+
+
+# answers
+
+
+async def test_an_answer_that_does_not_fit_its_type_names_the_request(client: Client, server: ScriptedServer) -> None:
+    server.answers({"kind": "App", "metadata": {"name": "a"}, "spec": {"size": "large"}})
+    with pytest.raises(DecodeError, match=r'^update App shop/a: App "a": not a valid App: .*size'):
+        await client.update(read())
+
+
+async def test_an_answer_that_is_no_json_names_the_request(client: Client, server: ScriptedServer) -> None:
+    server.answers(b"<html>sign in</html>", headers={"Content-Type": "text/html"})
+    with pytest.raises(ProtocolError, match=r"^get App shop/a: the server answered 200 \(text/html\) with something"):
+        await client.get(App, "a")
+
+
+async def test_an_invalid_object_names_its_fields(client: Client, server: ScriptedServer) -> None:
+    server.refuses(422, "Invalid", "spec.size: must be positive", causes=[{"field": "spec.size"}])
+    with pytest.raises(Invalid, match=r"^create App shop/a: spec.size: must be positive$") as caught:
+        await client.create(read())
+
+    assert [cause.field for cause in caught.value.status.causes] == ["spec.size"]
+
+
+# namespaces
+
+
+async def test_the_default_namespace_is_that_of_the_configuration(client: Client, server: ScriptedServer) -> None:
+    for _ in range(4):
+        server.answers(stored())
+    await client.get(App, "a")
+    await client.get(App, "a", namespace="elsewhere")
+    await client.get(App, ObjectKey("elsewhere", "a"))
+    await client.get(App, ObjectKey("", "a"))
+
+    assert client.namespace == "shop"
+    assert [sent.path.split("/")[5] for sent in server.sent] == ["shop", "elsewhere", "elsewhere", "shop"]
+
+
+async def test_cluster_scoped_kinds_ignore_the_namespace(client: Client, server: ScriptedServer) -> None:
+    for _ in range(3):
+        server.answers({"metadata": {"name": "n"}})
+    await client.get(Node, "n")
+    await client.get(Node, "n", namespace="elsewhere")
+    await client.in_namespace("shop").get(Node, ObjectKey("elsewhere", "n"))
+
+    assert {sent.path for sent in server.sent} == {"/api/v1/nodes/n"}
+
+
+async def test_kinds_known_by_name_are_written_as_discovery_says(client: Client, server: ScriptedServer) -> None:
+    server.answers(
+        {
+            "resources": [
+                {"name": "widgetry", "kind": "Widget", "namespaced": True},
+                {"name": "widgetry/status", "kind": "Widget", "namespaced": True},
+            ]
+        }
+    )
+    server.answers({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}})
+    await client.create(Widget(metadata=ObjectMeta(name="w"), content={"spec": {"size": 1}, "status": {"a": 1}}))
+
+    sent = server.sent[1]
+    assert sent.path == "/apis/example.com/v1/namespaces/shop/widgetry"
+    assert sent.json == {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "spec": {"size": 1},
+    }

@@ -1,0 +1,46 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kubewright
+
+
+def imported_by(statement: str) -> set[str]:
+    script = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    answer = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    return set(answer.stdout.split())
+
+
+def test_importing_kubewright_imports_nothing_heavy() -> None:
+    assert not imported_by("import kubewright") & {"asyncio", "ssl", "msgspec", "uvloop", "yaml", "kubewright.api"}
+
+
+def test_the_client_does_not_import_the_built_in_kinds() -> None:
+    heavy = {"kubewright.api.core.v1", "kubewright.controlplane", "cryptography"}
+    assert not imported_by("from kubewright import Client, Resource") & heavy
+
+
+@pytest.mark.parametrize("name", dir(kubewright))
+def test_every_name_at_the_front_door_exists(name: str) -> None:
+    assert getattr(kubewright, name) is not None
+
+
+def test_type_checkers_and_programs_see_the_same_names() -> None:
+    tree = ast.parse(Path(kubewright.__file__).read_text())
+    checked = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.If)
+        for statement in node.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    assert checked == set(dir(kubewright)) - {"__version__"}
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = kubewright.Nothing  # type: ignore[attr-defined]
