@@ -1,0 +1,5 @@
+"""`python -m bench.http`."""
+
+from bench.http import report, run
+
+print(report(run()))

@@ -1,0 +1,3 @@
+module kubewright.dev/bench/http
+
+go 1.22

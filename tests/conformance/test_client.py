@@ -1,0 +1,500 @@
+"""Every verb of the client, on every control plane."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from typing import Annotated
+
+import pytest
+
+from kubewright.api.apps.v1 import Deployment, DeploymentSpec
+from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from kubewright.api.codec import decode, origin
+from kubewright.api.core.v1 import (
+    ConfigMap,
+    Container,
+    EphemeralContainer,
+    Node,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    Secret,
+    ServiceAccount,
+)
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.markers import ListMap
+from kubewright.api.meta import LabelSelector, ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.resource import Resource, resource
+from kubewright.client import Client, Config, JSONPatch, MergePatch, StrategicMergePatch, patch_from
+from kubewright.client.errors import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    UnsupportedMediaType,
+)
+from kubewright.client.wait import Field, WaitTimeout, available, deleted, exists, ready
+from kubewright.controlplane import ControlPlane
+
+
+class Part(Model):
+    name: str
+    weight: int | None = None
+
+
+class WidgetSpec(Model):
+    size: int = 1
+    parts: Annotated[list[Part], ListMap("name")] = []
+
+
+class WidgetStatus(Model):
+    size: int = 0
+
+
+@resource("example.com/v1")
+class Widget(Resource[WidgetSpec, WidgetStatus]):
+    """Knows less than what is stored."""
+
+
+AnyWidget = Dynamic.of("example.com/v1", "Widget")
+
+
+def config_map(name: str = "settings", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name), data=data)
+
+
+def pod(name: str, **labels: str) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=PodSpec(containers=[Container(name="main", image="nginx")]),
+    )
+
+
+def deployment(replicas: int = 1) -> Deployment:
+    return Deployment(
+        metadata=ObjectMeta(name="web"),
+        spec=DeploymentSpec(
+            replicas=replicas,
+            selector=LabelSelector(match_labels={"app": "web"}),
+            template=PodTemplateSpec(
+                metadata=ObjectMeta(labels={"app": "web"}),
+                spec=PodSpec(containers=[Container(name="main", image="nginx")]),
+            ),
+        ),
+    )
+
+
+async def test_what_was_created_can_be_read(client: Client) -> None:
+    created = await client.create(config_map(color="green"))
+    assert created.metadata.uid
+    assert created.metadata.namespace == client.namespace
+    assert await client.get(ConfigMap, "settings") == created
+    assert await client.get(ConfigMap, created.key) == created
+
+
+async def test_get_raises_and_find_returns_none(client: Client) -> None:
+    with pytest.raises(NotFound, match=rf'^get ConfigMap {client.namespace}/nothing: configmaps "nothing" not found$'):
+        await client.get(ConfigMap, "nothing")
+    assert await client.find(ConfigMap, "nothing") is None
+
+
+async def test_creating_twice_is_an_error(client: Client) -> None:
+    await client.create(config_map())
+    with pytest.raises(
+        AlreadyExists, match=f'^create ConfigMap {client.namespace}/settings: .*"settings" already exists'
+    ):
+        await client.create(config_map())
+
+
+async def test_a_generated_name_comes_back(client: Client) -> None:
+    created = await client.create(ConfigMap(metadata=ObjectMeta(generate_name="settings-")))
+    assert created.metadata.name.startswith("settings-")
+    assert await client.find(ConfigMap, created.metadata.name) == created
+
+
+async def test_an_update_of_something_that_changed_meanwhile_is_a_conflict(client: Client) -> None:
+    first = await client.create(config_map(a="1"))
+    second = copy.deepcopy(first)
+    first.data["a"] = "2"
+    await client.update(first)
+    second.data["a"] = "3"
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await client.update(second)
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_an_update_keeps_what_the_type_does_not_know(client: Client) -> None:
+    content = {"spec": {"size": 1, "novel": True, "parts": [{"name": "a", "novel": 1}, {"name": "b", "novel": 2}]}}
+    await client.create(AnyWidget(metadata=ObjectMeta(name="w"), content=content))  # type: ignore[arg-type]
+    widget = await client.get(Widget, "w")
+    widget.spec.size = 5
+    widget.spec.parts = [Part(name="c"), Part(name="b", weight=7)]
+    await client.update(widget)
+    assert (await client.get(AnyWidget, "w"))["spec"] == {
+        "size": 5,
+        "novel": True,
+        "parts": [{"name": "c"}, {"name": "b", "novel": 2, "weight": 7}],
+    }
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_a_patch_sends_the_difference_and_nothing_when_there_is_none(client: Client) -> None:
+    await client.create(AnyWidget(metadata=ObjectMeta(name="w"), content={"spec": {"size": 1, "novel": True}}))
+    widget = await client.get(Widget, "w")
+    untouched = await client.patch(widget)
+    assert untouched.metadata.resource_version == widget.metadata.resource_version
+    widget.spec.size = 2
+    widget.metadata.labels["a"] = "b"
+    patched = await client.patch(widget)
+    assert (patched.spec.size, patched.metadata.labels) == (2, {"a": "b"})
+    assert (await client.get(AnyWidget, "w"))["spec"] == {"size": 2, "novel": True}
+
+
+async def test_patch_from_a_copy_with_optimistic_lock_notices_a_change(client: Client) -> None:
+    created = await client.create(config_map(a="1", b="1"))
+    base = copy.deepcopy(created)
+    created.data["a"] = "2"
+    del created.data["b"]
+    await client.patch(base, MergePatch({"data": {"c": "3"}}))
+    with pytest.raises(Conflict):
+        await client.patch(created, patch_from(base, optimistic_lock=True))
+    patched = await client.patch(created, patch_from(base))
+    assert patched.data == {"a": "2", "c": "3"}
+
+
+async def test_every_kind_of_patch_is_taken(client: Client) -> None:
+    await client.create(deployment())
+    by_json = await client.patch(
+        Deployment, JSONPatch([{"op": "replace", "path": "/spec/replicas", "value": 2}]), name="web"
+    )
+    by_merge = await client.patch(by_json, MergePatch({"metadata": {"labels": {"a": "b"}}}))
+    strategic = StrategicMergePatch(
+        {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "busybox"}]}}}}
+    )
+    by_strategic = await client.patch(by_merge, strategic)
+    assert by_strategic.spec.replicas == 2
+    assert by_strategic.metadata.labels == {"a": "b"}
+    assert [container.name for container in by_strategic.spec.template.spec.containers] == ["side", "main"]
+
+
+async def test_a_json_patch_whose_test_fails_changes_nothing(client: Client) -> None:
+    await client.create(config_map(a="1"))
+    patch = JSONPatch(
+        [{"op": "test", "path": "/data/a", "value": "9"}, {"op": "replace", "path": "/data/a", "value": "2"}]
+    )
+    with pytest.raises(Invalid):
+        await client.patch(ConfigMap, patch, name="settings")
+    assert (await client.get(ConfigMap, "settings")).data == {"a": "1"}
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_custom_resources_take_no_strategic_patch(client: Client) -> None:
+    await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec()))
+    with pytest.raises(UnsupportedMediaType):
+        await client.patch(Widget, StrategicMergePatch({"spec": {"size": 2}}), name="w")
+
+
+async def test_apply_owns_the_fields_that_were_set_and_gives_up_the_others(client: Client) -> None:
+    await client.apply(config_map(a="1", b="1"), field_manager="one")
+    applied = await client.apply(config_map(a="1"), field_manager="one")
+    assert applied.data == {"a": "1"}
+
+
+async def test_apply_conflicts_with_another_manager_unless_forced(client: Client) -> None:
+    await client.apply(config_map(a="1"), field_manager="one")
+    with pytest.raises(Conflict, match=r'conflict with "one": \.data\.a'):
+        await client.apply(config_map(a="2"), field_manager="two")
+    forced = await client.apply(config_map(a="2"), field_manager="two", force=True)
+    assert forced.data == {"a": "2"}
+    assert {entry.manager for entry in forced.metadata.managed_fields} == {"two"}
+
+
+async def test_an_object_that_was_read_can_be_applied(client: Client) -> None:
+    read = await client.create(config_map(a="1"))
+    read.data["a"] = "2"
+    assert (await client.apply(read, force=True)).data == {"a": "2"}
+
+
+async def test_a_dry_run_changes_nothing(client: Client) -> None:
+    dry = await client.create(config_map(), dry_run=True)
+    assert dry.metadata.uid
+    assert await client.find(ConfigMap, "settings") is None
+    created = await client.create(config_map())
+    await client.delete(created, dry_run=True)
+    assert await client.find(ConfigMap, "settings") == created
+
+
+async def test_strict_validation_refuses_unknown_fields(client: Client) -> None:
+    content = {"data": {"a": "b"}, "daat": {}}
+    typo = Dynamic.of("v1", "ConfigMap")(metadata=ObjectMeta(name="x"), content=content)  # type: ignore[arg-type]
+    with pytest.raises(BadRequest, match='unknown field "daat"'):
+        await client.create(typo, field_validation="Strict")
+
+
+async def test_a_warning_of_the_server_is_logged_once(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    typo = Dynamic.of("v1", "ConfigMap")
+    with caplog.at_level(logging.WARNING, "kubewright.client"):
+        for name in ("x", "y"):
+            await client.create(typo(metadata=ObjectMeta(name=name), content={"daat": {}}), field_validation="Warn")
+    assert [record.getMessage() for record in caplog.records] == ['unknown field "daat"']
+
+
+async def test_an_invalid_object_names_its_fields(client: Client) -> None:
+    broken = pod("web")
+    broken.spec.containers[0].name = "Not a label"
+    with pytest.raises(Invalid) as caught:
+        await client.create(broken)
+    assert [cause.field for cause in caught.value.status.causes] == ["spec.containers[0].name"]
+    assert str(caught.value).startswith(f'create Pod {client.namespace}/web: Pod "web" is invalid: ')
+
+
+async def test_a_list_is_paged_and_consistent(client: Client) -> None:
+    for number in range(7):
+        await client.create(config_map(f"c-{number}"))
+    names = [f"c-{number}" for number in range(7)]
+    selected = client.list(ConfigMap, page_size=3, fields="metadata.name!=kube-root-ca.crt")
+    pages = [page async for page in selected.pages()]
+    assert [[item.metadata.name for item in page.items] for page in pages] == [names[:3], names[3:6], names[6:]]
+    assert len({page.metadata.resource_version for page in pages}) == 1
+    assert [item.metadata.name async for item in selected] == names
+    assert [item.metadata.name for item in await selected] == names
+
+
+async def test_lists_are_selected_by_labels_and_fields(client: Client) -> None:
+    for name, tier in (("a", "front"), ("b", "back"), ("c", "none")):
+        await client.create(pod(name, tier=tier))
+    await client.create(pod("d"))
+
+    async def names(**selection: object) -> list[str]:
+        return [item.metadata.name for item in await client.list(Pod, **selection)]  # type: ignore[arg-type]
+
+    assert await names(labels={"tier": "front"}) == ["a"]
+    assert await names(labels={"tier": ["front", "back"]}) == ["a", "b"]
+    assert await names(labels={"tier": True}) == ["a", "b", "c"]
+    assert await names(labels={"tier": False}) == ["d"]
+    assert await names(labels="tier notin (front),tier") == ["b", "c"]
+    assert await names(labels=LabelSelector(match_labels={"tier": "back"})) == ["b"]
+    assert await names(fields={"metadata.name": "c"}) == ["c"]
+
+
+async def test_a_selector_that_cannot_be_parsed_is_a_bad_request(client: Client) -> None:
+    with pytest.raises(BadRequest, match=f"^list ConfigMap in {client.namespace}: "):
+        await client.list(ConfigMap, labels="a in (")
+
+
+async def test_metadata_can_be_had_without_the_body(client: Client) -> None:
+    secret = await client.create(Secret(metadata=ObjectMeta(name="s", labels={"a": "b"}), string_data={"p": "hidden"}))
+    view = metadata_only(Secret)
+    seen = await client.get(view, "s")
+    assert seen.metadata == secret.metadata
+    assert b"hidden" not in (origin(seen) or b"")
+    assert b'"data"' not in (origin(seen) or b"")
+    listed = await client.list(view, labels={"a": "b"})
+    assert [item.metadata.uid for item in listed] == [secret.metadata.uid]
+    seen.metadata.labels["c"] = "d"
+    assert (await client.patch(seen)).metadata.labels == {"a": "b", "c": "d"}
+    await client.delete(seen)
+    assert await client.find(Secret, "s") is None
+
+
+async def test_a_table_has_the_columns_of_kubectl(client: Client) -> None:
+    await client.create(pod("web"))
+    table = await client.table(Pod)
+    assert [column.name for column in table.column_definitions][:5] == ["Name", "Ready", "Status", "Restarts", "Age"]
+    assert table.column("Name") == ["web"]
+    assert table.rows[0].object is not None
+    assert table.rows[0].object.metadata.name == "web"
+
+
+async def test_delete_takes_preconditions(client: Client) -> None:
+    created = await client.create(config_map())
+    with pytest.raises(Conflict):
+        await client.delete(created, uid="11111111-2222-3333-4444-555555555555")
+    with pytest.raises(Conflict):
+        await client.delete(ConfigMap, "settings", resource_version="1")
+    await client.delete(created, uid=created.metadata.uid, resource_version=created.metadata.resource_version)
+    assert await client.find(ConfigMap, "settings") is None
+
+
+async def test_deleting_what_is_not_there_may_be_fine(client: Client) -> None:
+    with pytest.raises(NotFound):
+        await client.delete(ConfigMap, "nothing")
+    await client.delete(ConfigMap, "nothing", missing_ok=True)
+
+
+async def test_delete_all_deletes_what_matches(client: Client) -> None:
+    for name, keep in (("a", "no"), ("b", "yes"), ("c", "no")):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, labels={"keep": keep})))
+    await client.delete_all(ConfigMap, labels={"keep": "no"})
+    assert [item.metadata.name for item in await client.list(ConfigMap, labels={"keep": True})] == ["b"]
+
+
+async def test_delete_all_across_namespaces_is_refused(admin: Client) -> None:
+    with pytest.raises(ValueError, match=r"delete_all\(ConfigMap\) needs namespace="):
+        await admin.delete_all(ConfigMap)
+
+
+async def test_orphans_survive_their_owner(client: Client) -> None:
+    await client.create(deployment())
+    from kubewright.api.apps.v1 import ReplicaSet
+
+    owned = await client.wait_for(await client.get(Deployment, "web"), Field("status.replicas").equals(1))
+    assert owned is not None
+    await client.delete(owned, propagation="Orphan")
+    await client.wait_for(owned, deleted)
+    (left,) = await client.list(ReplicaSet)
+    assert left.metadata.owner_references == []
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_status_goes_by_its_own_endpoint(client: Client) -> None:
+    widget = await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec(), status=WidgetStatus(size=9)))
+    assert widget.status.size == 0
+    widget.status.size = 3
+    widget.spec.size = 8
+    updated = await client.status.update(widget)
+    assert (updated.status.size, updated.spec.size) == (3, 1)
+    updated.status.size = 4
+    patched = await client.status.patch(updated)
+    assert patched.status.size == 4
+    patched.status.size = 5
+    applied = await client.status.apply(patched, force=True)
+    assert (applied.status.size, applied.spec.size) == (5, 1)
+    assert (await client.status.get(Widget, "w")).status.size == 5
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_an_update_of_the_object_leaves_its_status_alone(client: Client) -> None:
+    widget = await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec()))
+    widget.status.size = 3
+    widget.spec.size = 2
+    updated = await client.update(widget)
+    assert (updated.spec.size, updated.status.size) == (2, 0)
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_anything_that_scales_is_scaled(client: Client) -> None:
+    await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec()))
+    await client.create(deployment())
+    for kind, name in ((Widget, "w"), (Deployment, "web")):
+        scaled = await client.scale(kind, name, replicas=3)
+        assert scaled.spec.replicas == 3
+        assert (await client.get_scale(kind, name)).spec.replicas == 3
+    assert (await client.get(Widget, "w")).spec.size == 3
+
+
+async def test_a_pod_can_be_bound_and_evicted(client: Client, admin: Client) -> None:
+    node = await admin.create(Node(metadata=ObjectMeta(generate_name="node-")))
+    created = await client.create(pod("web"))
+    await client.bind(created, node.metadata.name)
+    assert (await client.get(Pod, "web")).spec.node_name == node.metadata.name
+    await client.evict("web", grace_period=0)
+    assert await client.wait_for(created, deleted) is None
+    await admin.delete(node)
+
+
+async def test_a_service_account_token_speaks_for_the_account(client: Client, control_plane: ControlPlane) -> None:
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
+    request = await client.token("robot", expiration_seconds=600)
+    assert request.status.token is not None
+    assert request.status.token.count(".") == 2
+    robot = pod("holder")
+    robot.spec.service_account_name = "robot"
+    holder = await client.create(robot)
+    bound = await client.token("robot", bound_to=holder, audiences=["vault"])
+    assert bound.spec.audiences == ["vault"]
+    assert bound.spec.bound_object_ref is not None
+    assert bound.spec.bound_object_ref.uid == holder.metadata.uid
+
+
+async def test_any_other_subresource_can_be_used_by_name(client: Client) -> None:
+    created = await client.create(pod("web"))
+    created.spec.ephemeral_containers = [EphemeralContainer(name="debug", image="busybox")]
+    debugged = await client.subresource("ephemeralcontainers").update(created)
+    assert [container.name for container in debugged.spec.ephemeral_containers] == ["debug"]
+
+
+async def test_a_review_is_answered_in_its_status(admin: Client) -> None:
+    review = SelfSubjectAccessReview(
+        spec=SelfSubjectAccessReviewSpec(resource_attributes=ResourceAttributes(verb="list", resource="pods"))
+    )
+    assert (await admin.create(review)).status.allowed
+
+
+async def test_a_user_without_rights_is_told_what_is_missing(control_plane: ControlPlane, namespace: str) -> None:
+    config = Config.from_kubeconfig_text(control_plane.add_user("eve", ["guests"]).kubeconfig)
+    async with Client(config) as client:
+        with pytest.raises(Forbidden) as caught:
+            await client.list(Pod, namespace=namespace)
+    assert str(caught.value) == (
+        f'list Pod in {namespace}: pods is forbidden: User "eve" cannot list resource "pods" '
+        f'in API group "" in the namespace "{namespace}"'
+    )
+
+
+async def test_impersonation_is_sent(control_plane: ControlPlane) -> None:
+    import dataclasses
+
+    from kubewright.api.authentication.v1 import SelfSubjectReview
+    from kubewright.client.impersonation import Impersonation
+
+    config = Config.from_kubeconfig_text(control_plane.kubeconfig())
+    someone = dataclasses.replace(config, impersonate=Impersonation(user="eve", groups=("a", "b")))
+    async with Client(someone) as client:
+        told = (await client.create(SelfSubjectReview())).status.user_info
+    assert told is not None
+    assert (told.username, told.groups[:2]) == ("eve", ["a", "b"])
+
+
+async def test_a_view_of_a_namespace_stays_there(client: Client) -> None:
+    await client.create(config_map())
+    assert {item.metadata.namespace for item in await client.list(ConfigMap)} == {client.namespace}
+    with pytest.raises(ValueError, match="stays in the namespace"):
+        await client.get(ConfigMap, "settings", namespace="default")
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_kinds_without_a_type_are_found_by_discovery(client: Client) -> None:
+    await client.create(AnyWidget(metadata=ObjectMeta(name="w"), content={"spec": {"size": 1}}))
+    (found,) = await client.list(AnyWidget)
+    assert found.get("spec", "size") == 1
+    found["spec"] = {"size": 2}
+    assert (await client.update(found)).get("spec", "size") == 2
+    with pytest.raises(NotFound, match=r'no kind "Gadget" in "example.com/v1" \(kinds there: .*Widget'):
+        await client.list(Dynamic.of("example.com/v1", "Gadget"))
+
+
+async def test_waiting_ends_when_the_expectation_holds(client: Client) -> None:
+    created = await client.create(deployment(replicas=0))
+    settled = await client.wait_for(created, available)
+    assert settled is not None
+    assert settled.status.observed_generation == settled.metadata.generation
+    await client.delete(settled)
+    assert await client.wait_for(Deployment, deleted | ~exists, name="web") is None
+
+
+async def test_waiting_in_vain_tells_what_was_there(client: Client) -> None:
+    await client.create(pod("web"))
+    told = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
+    with pytest.raises(WaitTimeout, match=told):
+        await client.wait_for(Pod, ready, name="web", timeout=1)
+
+
+async def test_the_log_of_a_container_that_is_not_there_is_an_error(client: Client) -> None:
+    """No control plane here has a kubelet, so that a pod that runs nowhere has an empty log."""
+    await client.create(pod("web"))
+    assert [line async for line in client.logs("web", tail=3)] == []
+    with pytest.raises(BadRequest, match=f"^get Pod/log {client.namespace}/web: container nothing is not valid"):
+        await anext(client.logs("web", container="nothing"))
+
+
+async def test_any_object_of_the_server_survives_a_typed_round_trip(client: Client) -> None:
+    created = await client.create(deployment())
+    raw = origin(created)
+    assert raw is not None
+    assert decode(Deployment, raw) == created
+    assert (await client.update(created)).metadata.resource_version == created.metadata.resource_version
