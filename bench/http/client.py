@@ -13,31 +13,15 @@ import ssl
 import sys
 from pathlib import Path
 
-import msgspec
 import uvloop
 
-from kubewright.client.transport import HTTPTransport
+from kubewright.api.dynamic import Dynamic
+from kubewright.client.http.transport import HTTPTransport
+from kubewright.client.watch import parse_event
 
 IN_FLIGHT = 16
+Widget = Dynamic.of("apps.example.com/v1", "Widget")
 _HEADERS = [("Content-Type", "application/json"), ("Accept", "application/json")]
-
-
-class _Metadata(msgspec.Struct, rename="camel", gc=False):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-    owner_references: list[msgspec.Raw] = []
-
-
-class _Object(msgspec.Struct, gc=False):
-    metadata: _Metadata
-
-
-class _Event(msgspec.Struct, gc=False):
-    type: str
-    object: _Object
 
 
 def _cpu() -> int:
@@ -60,12 +44,11 @@ async def _puts(transport: HTTPTransport, count: int, body: bytes) -> None:
 
 
 async def _watch(transport: HTTPTransport, count: int) -> None:
-    decoder = msgspec.json.Decoder(_Event)
     seen = 0
     async with await transport.stream("GET", f"/watch?lines={count}", timeout=30) as response:
         async for line in response.lines(idle_timeout=30):
-            event = decoder.decode(line)
-            if event.type != "MODIFIED" or not event.object.metadata.name:
+            event = parse_event(Widget, line)
+            if event.type != "MODIFIED" or not event.header.name:
                 raise RuntimeError(f"unexpected event {event.type!r}")
             seen += 1
     if seen != count:

@@ -22,7 +22,8 @@ def write(directory: Path) -> None:
 
 
 def _object(size: int) -> bytes:
-    content: dict[str, object] = {
+    settings: dict[str, str] = {}
+    content = {
         "apiVersion": "apps.example.com/v1",
         "kind": "Widget",
         "metadata": {
@@ -43,11 +44,9 @@ def _object(size: int) -> bytes:
                 }
             ],
         },
-        "spec": {"replicas": 3, "image": "registry.example.com/widget:1.2.3", "settings": {}},
+        "spec": {"replicas": 3, "image": "registry.example.com/widget:1.2.3", "settings": settings},
         "status": {"readyReplicas": 3, "conditions": [{"type": "Ready", "status": "True", "reason": "AsExpected"}]},
     }
-    settings: dict[str, str] = {}
-    content["spec"] = {"replicas": 3, "image": "registry.example.com/widget:1.2.3", "settings": settings}
     # Many small values, as objects have them; the last one takes what is left.
     while size - len(_encode(content)) > 80:
         settings[f"setting-{len(settings):03}"] = "value of this setting"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from tools.generate_api.documents import SERVER_FLAGS, Document, fetch_documents
 
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.session import Session
 from kubewright.controlplane import BinariesNotFound, ControlPlane
 

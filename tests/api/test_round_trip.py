@@ -37,7 +37,7 @@ from kubewright.api.core.v1 import (
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.origin import same
 from kubewright.api.policy.v1 import Eviction
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.session import Session
 

@@ -31,8 +31,8 @@ from cryptography.x509.oid import NameOID
 
 from kubewright.api.markers import JSONValue
 from kubewright.client.client import Client
-from kubewright.client.config import Config
-from kubewright.client.response import Headers, Response, StreamedResponse
+from kubewright.client.config.config import Config
+from kubewright.client.http.response import Headers, Response, StreamedResponse
 
 T = TypeVar("T")
 

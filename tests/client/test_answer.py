@@ -21,7 +21,7 @@ from kubewright.client.errors import (
     StatusDetails,
     TooManyRequests,
 )
-from kubewright.client.response import Headers, Response
+from kubewright.client.http.response import Headers, Response
 
 REQUEST = "update Pod shop/web-1"
 

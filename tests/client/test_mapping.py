@@ -8,7 +8,7 @@ from kubewright.api.core.v1 import Pod
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.resource import resource_info
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.errors import Forbidden, NotFound, ProtocolError
 from kubewright.client.mapping import Mapper
 from kubewright.client.session import Session

@@ -17,7 +17,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Resource, resource, resource_info
 from kubewright.client.client import Client
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists, Conflict, ConnectionLost, DecodeError, Invalid, ProtocolError
 from kubewright.client.operations import Place
 from kubewright.client.patch import JSONPatch, MergePatch, StrategicMergePatch, patch_from

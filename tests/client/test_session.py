@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubewright.client.config import Config
-from kubewright.client.credentials import ANONYMOUS, Credential, Credentials, bearer
+from kubewright.client.config.config import Config
+from kubewright.client.config.credentials import ANONYMOUS, Credential, Credentials, bearer
+from kubewright.client.config.impersonation import Impersonation
+from kubewright.client.config.tls import TLS, Certificate
 from kubewright.client.errors import (
     ConnectionFailed,
     ConnectionLost,
@@ -24,11 +26,9 @@ from kubewright.client.errors import (
     TransportError,
     Unauthorized,
 )
-from kubewright.client.impersonation import Impersonation
+from kubewright.client.http.transport import Transport
 from kubewright.client.rate_limit import RateLimit
 from kubewright.client.session import Session, default_user_agent
-from kubewright.client.tls import TLS, Certificate
-from kubewright.client.transport import Transport
 
 if TYPE_CHECKING:
     from tests.client.conftest import Certificates, Peer, ScriptedServer, Serve

@@ -16,6 +16,7 @@ from kubewright.client.client import Client
 from kubewright.client.errors import ConnectionLost, DecodeError, Forbidden, KubernetesError, NotFound
 from kubewright.client.wait import (
     Expectation,
+    Field,
     WaitTimeout,
     available,
     complete,
@@ -23,7 +24,6 @@ from kubewright.client.wait import (
     deleted,
     established,
     exists,
-    field,
     ready,
 )
 
@@ -81,29 +81,29 @@ VIEW: dict[str, JSONValue] = {
     ],
 )
 def test_a_field_is_found_by_its_path(path: str, value: JSONValue) -> None:
-    assert field(path).read(VIEW) == value
-    assert field(path).read(None) is None
+    assert Field(path).read(VIEW) == value
+    assert Field(path).read(None) is None
 
 
 @pytest.mark.parametrize("path", ["", ".", "a..b", "a.", "a[", "a[x]", "a]b", "a[0]b", '["x', 'a[""]'])
 def test_what_is_no_path_is_refused_at_once(path: str) -> None:
     """Otherwise the wait would end with its timeout, and nobody would know why."""
     with pytest.raises(ValueError, match=r"is not the path of a field, from .* expected something like"):
-        field(path)
+        Field(path)
 
 
 def test_a_field_equals_what_json_calls_equal() -> None:
-    assert field("status.phase").equals("Running").holds(VIEW)
-    assert not field("status.phase").equals("Pending").holds(VIEW)
-    assert field("spec.paused").equals(True).holds(VIEW)
-    assert not field("spec.paused").equals(1).holds(VIEW)
-    assert field("spec.ports").equals([{"name": "http", "number": 80}, {"name": "grpc"}]).holds(VIEW)
-    assert field("status.phase").equals(None).holds(None)
-    assert field("status.phase").equals("Running").words == "status.phase = 'Running'"
+    assert Field("status.phase").equals("Running").holds(VIEW)
+    assert not Field("status.phase").equals("Pending").holds(VIEW)
+    assert Field("spec.paused").equals(True).holds(VIEW)
+    assert not Field("spec.paused").equals(1).holds(VIEW)
+    assert Field("spec.ports").equals([{"name": "http", "number": 80}, {"name": "grpc"}]).holds(VIEW)
+    assert Field("status.phase").equals(None).holds(None)
+    assert Field("status.phase").equals("Running").words == "status.phase = 'Running'"
 
 
 def test_a_field_can_satisfy_any_test() -> None:
-    at_least_80 = field("spec.ports[0].number").satisfies(lambda value: isinstance(value, int) and value >= 80, "≥ 80")
+    at_least_80 = Field("spec.ports[0].number").satisfies(lambda value: isinstance(value, int) and value >= 80, "≥ 80")
 
     assert at_least_80.holds(VIEW)
     assert not at_least_80.holds(None)

@@ -440,7 +440,7 @@ async def test_impersonation_is_sent(control_plane: ControlPlane) -> None:
     import dataclasses
 
     from kubewright.api.authentication.v1 import SelfSubjectReview
-    from kubewright.client.impersonation import Impersonation
+    from kubewright.client.config.impersonation import Impersonation
 
     config = Config.from_kubeconfig_text(control_plane.kubeconfig())
     someone = dataclasses.replace(config, impersonate=Impersonation(user="eve", groups=("a", "b")))

@@ -13,7 +13,7 @@ from tools.generate_api.documents import SERVER_FLAGS, fetch_documents
 from tools.generate_api.source import generate, write
 
 from kubewright.api.errors import KubernetesError
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.session import Session
 from kubewright.controlplane import ControlPlane, ControlPlaneError
 

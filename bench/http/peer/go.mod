@@ -1,3 +1,3 @@
-module kubewright.dev/bench/http
+module kubewright/bench/http
 
 go 1.22

@@ -1,7 +1,7 @@
 """Talking to a Kubernetes API server: configuration, transport, and the typed `Client` on top."""
 
 from kubewright.client.client import Client as Client
-from kubewright.client.config import Config as Config
+from kubewright.client.config.config import Config as Config
 from kubewright.client.listing import Listing as Listing
 from kubewright.client.patch import JSONPatch as JSONPatch
 from kubewright.client.patch import MergePatch as MergePatch

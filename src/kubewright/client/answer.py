@@ -12,7 +12,7 @@ import msgspec
 from kubewright.api.codec import NOT_JSON
 from kubewright.api.errors import MalformedJSON
 from kubewright.client.errors import APIError, DecodeError, ProtocolError, Status, TransportError, error_class
-from kubewright.client.response import Headers, Response
+from kubewright.client.http.response import Headers, Response
 
 _log = logging.getLogger("kubewright.client")
 

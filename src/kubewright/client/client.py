@@ -23,8 +23,9 @@ from kubewright.api.meta import DeleteOptions, Preconditions
 from kubewright.api.resource import Object, resource_info
 from kubewright.client import subresources
 from kubewright.client.answer import readable
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.errors import NotFound
+from kubewright.client.http.transport import StreamedResponse, Transport
 from kubewright.client.listing import Listing, Page
 from kubewright.client.logs import log_lines
 from kubewright.client.mapping import APIResource, Mapper
@@ -43,7 +44,6 @@ from kubewright.client.selectors import Fields, Labels, field_selector, label_se
 from kubewright.client.session import Session
 from kubewright.client.subresources import Subresource
 from kubewright.client.table import Table
-from kubewright.client.transport import StreamedResponse, Transport
 from kubewright.client.wait import Expectation, wait
 from kubewright.client.watch import Watch
 

@@ -16,6 +16,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.model import BuiltIn
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.client.answer import readable
+from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Patch, PatchFrom, difference
 from kubewright.client.paths import (
@@ -26,7 +27,6 @@ from kubewright.client.paths import (
     query,
 )
 from kubewright.client.session import Session
-from kubewright.client.transport import Response
 from kubewright.client.writing import for_apply, for_create, for_patch, for_update
 
 T = TypeVar("T", bound=Object)

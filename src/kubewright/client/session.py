@@ -16,12 +16,12 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from kubewright.client.answer import Warnings, failure, retry_after, worded
-from kubewright.client.config import Config
-from kubewright.client.credentials import Credential
+from kubewright.client.config.config import Config
+from kubewright.client.config.credentials import Credential
+from kubewright.client.config.tls import Certificate
 from kubewright.client.errors import ConnectionLost, RequestTimeout, TransportError
+from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
 from kubewright.client.rate_limit import RateLimit
-from kubewright.client.tls import Certificate
-from kubewright.client.transport import HTTPTransport, Response, StreamedResponse, Transport
 from kubewright.version import __version__
 
 MOST_RETRIES = 10

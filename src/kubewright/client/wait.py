@@ -2,7 +2,7 @@
 
     await client.wait_for(deployment, available, timeout=120)
     await client.wait_for(Pod, ready & ~deleted, name="web-1")
-    await client.wait_for(job, field("status.succeeded").equals(1))
+    await client.wait_for(job, Field("status.succeeded").equals(1))
 
 An expectation is a function of the object, or of None when there is no object, with words for its failure.
 They combine with `&`, `|` and `~`.
@@ -98,11 +98,6 @@ class Field:
     def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
         """That `test` is true of the field's value (None when absent); `words` say what it tests."""
         return Expectation(f"{self._path} {words}", lambda view: test(self.read(view)))
-
-
-def field(path: str) -> Field:
-    """A field to expect something of: `field("status.phase").equals("Running")`."""
-    return Field(path)
 
 
 def condition(type_: str, status: str = "True") -> Expectation:

@@ -22,7 +22,7 @@ from kubewright.api.header import Header
 from kubewright.api.resource import Object
 from kubewright.client.answer import retry_after, worded
 from kubewright.client.errors import ProtocolError, Status, TransportError, error_class
-from kubewright.client.response import Headers, StreamedResponse
+from kubewright.client.http.response import Headers, StreamedResponse
 
 T = TypeVar("T", bound=Object)
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]

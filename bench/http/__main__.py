@@ -1,5 +1,0 @@
-"""`python -m bench.http`."""
-
-from bench.http import report, run
-
-print(report(run()))

@@ -1,0 +1,120 @@
+"""The buffer between a connection and the reader of a streamed body."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from kubewright.client.errors import ConnectionLost, RequestTimeout
+from kubewright.client.http.deadlines import Deadlines
+
+# Above this many unread bytes the socket is not read any more, until the reader has taken them.
+HIGH_WATER = 256 * 1024
+
+
+class Source(Protocol):
+    """The connection a body comes from."""
+
+    def pause_reading(self) -> None:
+        """Leave further bytes in the socket."""
+
+    def resume_reading(self) -> None:
+        """Go on after `pause_reading`."""
+
+    def fail(self, error: Exception) -> None:
+        """End the exchange with `error`, and the connection with it."""
+
+
+class Body:
+    """A `ByteStream` fed by a connection; at most `HIGH_WATER` plus one read of the socket is kept.
+
+    It outlives its connection: when the whole body is here, the connection carries the next request already.
+    """
+
+    __slots__ = (
+        "_chunks",
+        "_deadlines",
+        "_error",
+        "_loop",
+        "_paused",
+        "_size",
+        "_source",
+        "_timeout",
+        "_waiter",
+        "_what",
+    )
+
+    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop, deadlines: Deadlines, what: str) -> None:
+        self._source: Source | None = source  # None after the end
+        self._loop = loop
+        self._deadlines = deadlines
+        self._what = what
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._paused = False
+        self._error: Exception | None = None
+        self._timeout = 0.0
+        self._waiter: asyncio.Future[None] | None = None
+
+    def feed(self, data: bytes) -> None:
+        """More bytes came."""
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size > HIGH_WATER and not self._paused and self._source is not None:
+            self._paused = True
+            self._source.pause_reading()
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        """No more bytes will come: the body is complete, or `error` says why it is not."""
+        if self._paused and self._source is not None:
+            # The connection goes on without this reader.
+            self._source.resume_reading()
+        self._source = None
+        self._error = error
+        self._wake()
+
+    async def receive(self, idle_timeout: float | None = None) -> bytes:
+        """All bytes that are here, after waiting for at least one; empty at the end of the body."""
+        if self._waiter is not None:
+            raise RuntimeError(f"{self._what}: two tasks read the same body")
+        while not self._chunks:
+            if self._source is None:
+                if self._error is not None:
+                    raise self._error
+                return b""
+            await self._wait(idle_timeout)
+        data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks = []
+        self._size = 0
+        if self._paused and self._source is not None:
+            self._paused = False
+            self._source.resume_reading()
+        return data
+
+    async def aclose(self) -> None:
+        """Nobody will read the rest: forget it, and close the connection when the body is not complete."""
+        self._chunks = []
+        if self._source is not None:
+            self._source.fail(ConnectionLost(f"{self._what}: the answer was closed while it was read"))
+
+    def expire(self) -> None:
+        """No byte came within the idle timeout."""
+        if self._source is not None:
+            self._source.fail(RequestTimeout(f"{self._what}: the server sent nothing for {self._timeout:g} s"))
+
+    async def _wait(self, idle_timeout: float | None) -> None:
+        self._waiter = self._loop.create_future()
+        if idle_timeout is not None:
+            self._timeout = idle_timeout
+            self._deadlines.add(self, self._loop.time() + idle_timeout)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if idle_timeout is not None:
+                self._deadlines.discard(self)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

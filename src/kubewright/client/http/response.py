@@ -1,0 +1,164 @@
+"""What a transport gives back: a whole answer, or one whose body is still arriving.
+
+Nothing here knows about sockets. A transport without them implements `ByteStream` and hands out the same classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+
+from kubewright.client.errors import ProtocolError
+from kubewright.client.http.lines import LineSplitter
+
+MAX_BODY = 512 * 1024 * 1024
+MAX_LINE = 16 * 1024 * 1024
+
+
+class Headers:
+    """The header fields of an answer, in the order they came; names are compared without regard to case."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        self._raw = raw
+
+    def get(self, name: str) -> str | None:
+        """The first value of `name`, None when there is none."""
+        wanted = name.lower().encode()
+        for found, value in self._raw:
+            if found.lower() == wanted:
+                return value.decode("utf-8", "replace")
+        return None
+
+    def getall(self, name: str) -> list[str]:
+        """Every value of `name`, in the order they came."""
+        wanted = name.lower().encode()
+        return [value.decode("utf-8", "replace") for found, value in self._raw if found.lower() == wanted]
+
+    def __repr__(self) -> str:
+        # Values may be secrets; names never are.
+        return f"<Headers {', '.join(name.decode('utf-8', 'replace') for name, _ in self._raw)}>"
+
+
+class Response(msgspec.Struct, frozen=True):
+    """A complete answer."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status}, {len(self.body)} bytes>"
+
+
+class ByteStream(Protocol):
+    """The body of an answer while it arrives."""
+
+    async def receive(self, idle_timeout: float | None = None) -> bytes:
+        """All bytes that are here, after waiting for at least one; empty at the end of the body.
+
+        Cancelling loses nothing: the next call gives the same bytes. `RequestTimeout` when no byte came for
+        `idle_timeout` seconds, which also ends the stream.
+        """
+
+    async def aclose(self) -> None:
+        """Nobody will read the rest. May be called at any time, more than once."""
+
+
+class Lines:
+    """The lines of a body; an async iterator. Bytes after the last newline are a line too."""
+
+    __slots__ = ("_body", "_ended", "_idle_timeout", "_ready", "_splitter")
+
+    def __init__(self, body: ByteStream, limit: int, idle_timeout: float | None) -> None:
+        self._body = body
+        self._idle_timeout = idle_timeout
+        self._splitter = LineSplitter(limit)
+        self._ready: list[bytes] = []  # in reverse, so that taking the next one is a pop
+        self._ended = False
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._ready:
+            if self._ended:
+                raise StopAsyncIteration
+            data = await self._body.receive(self._idle_timeout)
+            if data:
+                try:
+                    self._ready = self._splitter.feed(data)
+                except ProtocolError:
+                    self._ended = True
+                    await self._body.aclose()
+                    raise
+                self._ready.reverse()
+            else:
+                self._ended = True
+                rest = self._splitter.finish()
+                if rest:
+                    return rest
+        return self._ready.pop()
+
+
+class StreamedResponse:
+    """An answer whose body is read as it comes. Use it with `async with`, or call `aclose`.
+
+    Guarantee: a body that ends before its announced end raises `ConnectionLost`, after everything that did arrive
+    was given out.
+    """
+
+    __slots__ = ("_body", "_max_body", "headers", "status")
+
+    def __init__(self, status: int, headers: Headers, body: ByteStream, *, max_body: int = MAX_BODY) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
+        self._max_body = max_body
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        data = await self._body.receive()
+        if not data:
+            raise StopAsyncIteration
+        return data
+
+    def lines(self, *, limit: int = MAX_LINE, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
+        """The lines of the body, without their newline.
+
+        A line over `limit` bytes raises `ProtocolError`; silence for `idle_timeout` seconds raises `RequestTimeout`.
+        """
+        return Lines(self._body, limit, idle_timeout)
+
+    async def read(self) -> bytes:
+        """The rest of the body; `ProtocolError` when it is longer than the transport's `max_body`."""
+        chunks: list[bytes] = []
+        size = 0
+        while data := await self._body.receive():
+            chunks.append(data)
+            size += len(data)
+            if size > self._max_body:
+                await self._body.aclose()
+                raise ProtocolError(f"the body of the answer is longer than max_body, {self._max_body} bytes")
+        return b"".join(chunks)
+
+    async def aclose(self) -> None:
+        """Stop reading. An unfinished body costs its connection."""
+        await self._body.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<StreamedResponse {self.status}>"
