@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import io
 import os
 import signal
@@ -145,10 +146,12 @@ def test_an_interrupted_build_ends_go_and_leaves_nothing(
 ) -> None:
     go.mode("hang")
     os.mkfifo(go.folder / "gate")
-    with subprocess.Popen(COMMAND, stderr=subprocess.PIPE, text=True) as builder:
+    # Where tests run in the background, SIGINT is ignored, and children inherit that.
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(COMMAND, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as builder:
         wait_until(lambda: bool(go.calls("build")))
         builder.send_signal(ending)
-        _, complaint = builder.communicate()
+        _, complaint = builder.communicate(timeout=60)
 
     assert builder.returncode == 130
     assert complaint.endswith("kubewright: interrupted, nothing was built\n")
