@@ -1,0 +1,47 @@
+"""What the authorizer is asked: who wants to do what to which resource or path. And how a refusal is worded."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.status import StatusError, forbidden
+
+
+class Attributes(NamedTuple):
+    """One question. With `resource_request` false only `verb` and `path` count."""
+
+    user: UserInfo
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    resource_request: bool = True
+
+
+def forbidden_request(attributes: Attributes, reason: str = "") -> StatusError:
+    """403 for a question that was answered with no; `reason` is the authorizer's, if it gave one."""
+    # The real server sends its messages through an HTML sanitizer, but not the reason.
+    told = _told(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    if reason:
+        told += f": {reason}"
+    if not attributes.resource:
+        # No resource: Kubernetes leaves out both the name and the word "is".
+        return StatusError(403, "Forbidden", f"forbidden: {told}", details={})
+    return forbidden(attributes.resource, attributes.group, attributes.name, told)
+
+
+def _told(attributes: Attributes) -> str:
+    who = f"User {quoted(attributes.user.name)} cannot {attributes.verb}"
+    if not attributes.resource_request:
+        return f"{who} path {quoted(attributes.path)}"
+    resource = attributes.resource
+    if attributes.subresource:
+        resource += f"/{attributes.subresource}"
+    where = f"in the namespace {quoted(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    return f"{who} resource {quoted(resource)} in API group {quoted(attributes.group)} {where}"

@@ -1,0 +1,12 @@
+"""Lists of strings as the server's messages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubewright.controlplane.embedded.gotext import quoted
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """Several strings, as Go's `%q` prints them: `["a" "b"]`."""
+    return f"[{' '.join(map(quoted, texts))}]"

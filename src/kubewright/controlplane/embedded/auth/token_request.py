@@ -1,0 +1,145 @@
+"""Tokens for service accounts on request: `POST …/serviceaccounts/<name>/token`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kubewright.controlplane.embedded.auth.authenticate import Lookup
+from kubewright.controlplane.embedded.auth.tokens import TokenSigner
+from kubewright.controlplane.embedded.auth.users import service_account_name
+from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.status import bad_request, conflict, invalid, invalid_value, not_found
+
+_GROUP = "authentication.k8s.io"
+_KIND = "TokenRequest"
+_HOUR = 3600
+_SHORTEST = 600
+_LONGEST = 1 << 32
+# The kubelet asks for tokens of exactly this age on behalf of pods that may not know how to renew them. They get a
+# year, and the hour they asked for is noted in the token as the time after which its use is remarked upon.
+_OF_PODS = 3607
+_YEAR = 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssuer:
+    """Issues tokens; `audiences` are those of this server, for requests that name none."""
+
+    signer: TokenSigner
+    lookup: Lookup
+    clock: Callable[[], float]
+    audiences: Sequence[str]
+
+    def issue(self, namespace: str, name: str, request: JSONObject) -> JSONObject:
+        """The TokenRequest with its token in the status. Raises StatusError when there is to be none."""
+        metadata = mapping(request, "metadata")
+        if text(metadata, "name") not in ("", name):
+            wrong = "must match the service account name if specified"
+            raise invalid(_KIND, _GROUP, name, [invalid_value("metadata.name", metadata["name"], wrong)])
+        account = self.lookup("serviceaccounts", namespace, name)
+        if account is None:
+            raise not_found("serviceaccounts", "", name)
+        uid = text(account, "metadata", "uid")
+        asked = text(metadata, "uid")
+        if asked not in ("", uid):
+            raise conflict(
+                _KIND,
+                _GROUP,
+                name,
+                f"the UID in the token request ({asked}) does not match the UID of the service account ({uid})",
+            )
+        spec = mapping(request, "spec")
+        seconds = _seconds(spec)
+        audiences = [audience for audience in items(spec, "audiences") if isinstance(audience, str)]
+        audiences = audiences or list(self.audiences)
+        bound = self._bound(namespace, name, spec)
+        now = int(self.clock())
+        about: JSONObject = {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}, **bound}
+        lifetime = seconds
+        if "pod" in bound and seconds == _OF_PODS and set(audiences) <= set(self.audiences):
+            about["warnafter"] = now + seconds
+            lifetime = _YEAR
+        claims: JSONObject = {
+            "aud": [*audiences],
+            "exp": now + lifetime,
+            "iat": now,
+            "jti": str(uuid.uuid4()),
+            "kubernetes.io": about,
+            "nbf": now,
+            "sub": service_account_name(namespace, name),
+        }
+        identity: JSONObject = {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid,
+            "creationTimestamp": _timestamp(now),
+        }
+        return {
+            "kind": _KIND,
+            "apiVersion": f"{_GROUP}/v1",
+            "metadata": {**identity, **metadata, **identity},
+            "spec": {
+                "audiences": [*audiences],
+                "expirationSeconds": seconds,
+                "boundObjectRef": at(spec, "boundObjectRef"),
+            },
+            "status": {"token": self.signer.sign(claims), "expirationTimestamp": _timestamp(now + seconds)},
+        }
+
+    def _bound(self, namespace: str, name: str, spec: JSONObject) -> JSONObject:
+        """What the token says about the object it is bound to; empty when it is bound to none."""
+        reference = at(spec, "boundObjectRef")
+        if not isinstance(reference, dict):
+            return {}
+        group, _, version = text(reference, "apiVersion").rpartition("/")
+        kind, object_name = text(reference, "kind"), text(reference, "name")
+        if group or kind not in ("Pod", "Secret", "Node"):
+            raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        plural = f"{kind.lower()}s"
+        stored = self.lookup(plural, "" if kind == "Node" else namespace, object_name)
+        if stored is None:
+            raise not_found(plural, "", object_name)
+        if kind == "Pod" and text(stored, "spec", "serviceAccountName") != name:
+            raise bad_request(
+                f"cannot bind token for serviceaccount {quoted(name)} "
+                "to pod running with different serviceaccount name."
+            )
+        uid = text(stored, "metadata", "uid")
+        asked = text(reference, "uid")
+        if asked not in ("", uid):
+            raise conflict(
+                kind,
+                "",
+                object_name,
+                f"the UID in the bound object reference ({asked}) does not match the UID in record. "
+                "The object might have been deleted and then recreated",
+            )
+        claims: JSONObject = {kind.lower(): {"name": object_name, "uid": uid}}
+        node_name = text(stored, "spec", "nodeName") if kind == "Pod" else ""
+        if node_name:
+            node = self.lookup("nodes", "", node_name)
+            # A node that is gone is still the one the pod was given to.
+            claims["node"] = {"name": node_name, **({"uid": text(node, "metadata", "uid")} if node else {})}
+        return claims
+
+
+def _seconds(spec: JSONObject) -> int:
+    seconds = at(spec, "expirationSeconds")
+    if not isinstance(seconds, int):
+        return _HOUR
+    wrong = ""
+    if seconds < _SHORTEST:
+        wrong = "may not specify a duration less than 10 minutes"
+    elif seconds > _LONGEST:
+        wrong = "may not specify a duration larger than 2^32 seconds"
+    if wrong:
+        raise invalid(_KIND, _GROUP, "", [invalid_value("spec.expirationSeconds", seconds, wrong)])
+    return seconds
+
+
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

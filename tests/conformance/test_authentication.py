@@ -1,0 +1,157 @@
+"""Who one is: certificates, tokens of service accounts, and nobody in particular."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from kubewright.api.authentication.v1 import SelfSubjectReview, TokenReview
+from kubewright.api.codec import decode_json, from_json, origin
+from kubewright.api.core.v1 import Secret, ServiceAccount
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object
+from kubewright.client import Client, Config
+from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
+from kubewright.client.errors import APIError, Forbidden, Unauthorized
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.document import JSONObject, at, text
+
+
+def sent(received: Object) -> JSONValue:
+    """An answer as the server sent it."""
+    return decode_json(origin(received) or b"{}")
+
+
+def config_with_token(control_plane: ControlPlane, token: str) -> Config:
+    config = Config.from_kubeconfig_text(control_plane.kubeconfig())
+    return replace(config, credentials=StaticCredentials(bearer(token)))
+
+
+async def token_of(client: Client, *audiences: str) -> str:
+    """A token of the service account `robot`, which is made first when it is not there."""
+    if await client.find(ServiceAccount, "robot") is None:
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
+    return text(sent(await client.token("robot", audiences=audiences)), "status", "token")
+
+
+async def reviewed(client: Client, token: str, *audiences: str) -> JSONValue:
+    spec: JSONObject = {"token": token, "audiences": [*audiences]}
+    return at(sent(await client.create(from_json(TokenReview, {"spec": spec}))), "status")
+
+
+async def reviewed_when_dead(client: Client, token: str) -> JSONValue:
+    """The review of a token that is no longer good. The real server may think otherwise for its cache's 10 s."""
+    async with asyncio.timeout(20):
+        while at(review := await reviewed(client, token), "authenticated") is True:
+            await asyncio.sleep(0.05)
+    return review
+
+
+async def test_a_certificate_is_a_user_in_groups(control_plane: ControlPlane) -> None:
+    jane = control_plane.add_user("jane", ["dev", "ops"])
+
+    async with Client(Config.from_kubeconfig_text(jane.kubeconfig)) as client:
+        user = at(sent(await client.create(SelfSubjectReview())), "status", "userInfo")
+
+    assert text(user, "username") == "jane"
+    assert at(user, "groups") == ["dev", "ops", "system:authenticated"]
+    credential = at(user, "extra", "authentication.kubernetes.io/credential-id")
+    assert isinstance(credential, list)
+    assert str(credential[0]).startswith("X509SHA256=")
+
+
+async def test_a_token_is_its_service_account(control_plane: ControlPlane, client: Client, namespace: str) -> None:
+    token = await token_of(client)
+
+    async with Client(config_with_token(control_plane, token)) as robot:
+        user = at(sent(await robot.create(SelfSubjectReview())), "status", "userInfo")
+    review = await reviewed(client, token)
+
+    assert text(user, "username") == f"system:serviceaccount:{namespace}:robot"
+    assert at(user, "groups") == [
+        "system:serviceaccounts",
+        f"system:serviceaccounts:{namespace}",
+        "system:authenticated",
+    ]
+    assert text(user, "uid") == (await client.get(ServiceAccount, "robot")).metadata.uid
+    assert at(review, "authenticated") is True
+    assert at(review, "user") == user
+
+
+async def test_a_bad_token_is_unauthorized(control_plane: ControlPlane) -> None:
+    async with Client(config_with_token(control_plane, "rubbish")) as client:
+        with pytest.raises(Unauthorized) as refused:
+            await client.create(SelfSubjectReview())
+
+    assert refused.value.status.message == "Unauthorized"
+
+
+async def test_without_credentials_one_is_anonymous(control_plane: ControlPlane) -> None:
+    config = Config.from_kubeconfig_text(control_plane.kubeconfig())
+
+    async with Client(replace(config, credentials=ANONYMOUS)) as client:
+        with pytest.raises(Forbidden, match='User "system:anonymous" cannot create resource "selfsubjectreviews"'):
+            await client.create(SelfSubjectReview())
+
+
+async def test_a_token_for_others_is_told_so(client: Client) -> None:
+    token = await token_of(client, "vault", "consul")
+
+    assert await reviewed(client, token, "other") == {
+        "user": {},
+        "error": '[invalid bearer token, token audiences ["vault" "consul"] is invalid for the target audiences '
+        '["other"]]',
+    }
+    assert at(await reviewed(client, token, "other", "consul"), "audiences") == ["consul"]
+
+
+async def test_a_forged_token_is_told_so(client: Client) -> None:
+    header, payload, signature = (await token_of(client)).split(".")
+
+    assert await reviewed(client, "rubbish") == {"user": {}, "error": "invalid bearer token"}
+    assert await reviewed(client, f"{header}.{payload}.{signature[:-8]}AAAAAAAA") == {
+        "user": {},
+        "error": "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]",
+    }
+    assert await reviewed(client, f"eyJhbGciOiJFUzI1NiIsImtpZCI6InoifQ.{payload}.{signature}") == {
+        "user": {},
+        "error": "[invalid bearer token, invalid signature, no keys found]",
+    }
+
+
+async def test_a_token_dies_with_what_it_is_bound_to(client: Client) -> None:
+    await token_of(client)
+    secret = await client.create(Secret(metadata=ObjectMeta(name="it")))
+    token = text(sent(await client.token("robot", bound_to=secret)), "status", "token")
+    await client.delete(secret)
+
+    assert await reviewed_when_dead(client, token) == {
+        "user": {},
+        "error": "[invalid bearer token, service account token has been invalidated]",
+    }
+
+
+async def test_a_token_dies_with_its_service_account(client: Client) -> None:
+    token = await token_of(client)
+    await client.delete(ServiceAccount, "robot")
+
+    assert await reviewed_when_dead(client, token) == {
+        "user": {},
+        "error": '[invalid bearer token, serviceaccounts "robot" not found]',
+    }
+
+
+async def test_a_token_cannot_be_short_lived(client: Client) -> None:
+    await token_of(client)
+
+    with pytest.raises(APIError) as refused:
+        await client.token("robot", expiration_seconds=5)
+
+    assert refused.value.code == 422
+    assert refused.value.status.message == (
+        'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 5: '
+        "may not specify a duration less than 10 minutes"
+    )
