@@ -49,7 +49,7 @@ class ObjectMeta(BuiltIn):
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    owner_references: Annotated[list[OwnerReference], ListMap("uid"), StrategicMerge("uid")] = []
+    owner_references: Annotated[list[Annotated[OwnerReference, Atomic()]], ListMap("uid"), StrategicMerge("uid")] = []
     finalizers: Annotated[list[str], ListSet(), StrategicMerge()] = []
     managed_fields: Annotated[list[ManagedFieldsEntry], Atomic()] = []
 

@@ -5,6 +5,7 @@ Only for messages: whoever decodes a lot uses a real decoder, and asks here why 
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 10_000
@@ -20,6 +21,18 @@ _ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
+
+
+def printed_number(value: float) -> str:
+    """A number as Go's `%v` prints it."""
+    if isinstance(value, int):
+        return str(value)
+    decimal = Decimal(repr(value)).normalize()
+    exponent = decimal.adjusted() if value else 0
+    if -4 <= exponent < 6:
+        return format(decimal, "f")
+    mantissa = format(decimal.scaleb(-exponent), "f")
+    return f"{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent):02d}"
 
 
 def quoted(text: str) -> str:

@@ -45,6 +45,8 @@ class Strategy:
     that `changes_generation` tells whether an update of a built-in kind is a new generation.
     """
 
+    prune: Callable[[JSONObject], list[str]] | None = None
+    """Drops what the kind does not have and returns the paths; None: what its structure does not have."""
     default: Callable[[JSONObject], None] = _nothing
     prepare_create: Callable[[JSONObject], None] = _nothing
     prepare_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
@@ -111,7 +113,7 @@ class ResourceType:
     @property
     def prefix(self) -> str:
         """Where its objects are in the store: shared by all versions of the kind."""
-        return f"/{self.gvk.group or 'core'}/{self.plural}/"
+        return f"/{(self.storage or self.gvk).group or 'core'}/{self.plural}/"
 
     def key(self, namespace: str, name: str) -> str:
         """The key of one object."""

@@ -13,6 +13,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.gotext import printed_number, quoted
 
 FieldErrorType: TypeAlias = Literal[
     "FieldValueNotFound",
@@ -43,7 +44,6 @@ _WITHOUT_VALUE = {
     "FieldValueRequired",
     "FieldValueForbidden",
     "FieldValueTooLong",
-    "FieldValueTooMany",
     "InternalError",
 }
 
@@ -75,8 +75,10 @@ def shown(value: JSONValue) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, int | float):
+        return printed_number(value)
     return msgspec.json.encode(value).decode()
 
 

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import Annotated, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet, StrategicMerge
@@ -109,8 +110,18 @@ class _Struct(_Typed):
         return self._fields.get(name)
 
     def default(self, key: str) -> JSONValue:
-        # The one default that associative lists of built-in kinds rely on: ports are keyed by number and protocol.
-        return "TCP" if key == "protocol" and key in self._fields else None
+        # The one real default that associative lists rely on: ports are keyed by number and protocol.
+        if key == "protocol" and key in self._fields:
+            return "TCP"
+        # What is required is held by value in Go, so that its absence is its zero.
+        field = next((field for field in fields(self._cls) if field.encode_name == key and field.required), None)
+        if field is None:
+            return None
+        return "" if _plain(get_type_hints(self._cls).get(field.name)) is str else 0
+
+
+def _plain(annotation: object) -> object:
+    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
 class _Collection(_Typed):

@@ -1,0 +1,152 @@
+"""Server-side apply: an object takes on what a manager wants of it, and loses what that manager no longer wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.managedfields.checking import complaint
+from kubewright.controlplane.embedded.managedfields.conflicts import Disagreement, disagreements, refusal
+from kubewright.controlplane.embedded.managedfields.entries import Manager, Managers, stored_managers, written
+from kubewright.controlplane.embedded.managedfields.fieldset import (
+    LEAF,
+    FieldSet,
+    difference,
+    intersection,
+    union,
+    without,
+)
+from kubewright.controlplane.embedded.managedfields.last_applied import agreed, allowed_conflicts
+from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields
+from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.shape import Untrackable
+from kubewright.controlplane.embedded.managedfields.updating import updated
+from kubewright.controlplane.embedded.managedfields.walks import fields_of, identical
+from kubewright.controlplane.embedded.status import StatusError, bad_request
+from kubewright.controlplane.embedded.structure import Structure
+
+_BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+def apply(
+    live: JSONObject | None,
+    patch: JSONObject,
+    *,
+    manager: str,
+    force: bool,
+    api_version: str,
+    subresource: str,
+    time: str,
+    structure: Structure,
+    reset: Sequence[Sequence[str]] = (),
+    versions: Mapping[str, Structure] | None = None,
+    empty: JSONObject | None = None,
+) -> JSONObject:
+    """The object after `manager` applied `patch` to `live` (None: there is none), with its managed fields set.
+
+    It shares nothing with `live`, and has no defaults filled in yet. The keywords are those of `track_update`.
+    Raises StatusError: 409 for fields that others manage, unless `force`; 400 or 500 for what cannot be merged.
+    """
+    if at(patch, "metadata", "managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    place = endpoint(
+        api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
+    )
+    wrong = complaint(patch, place.shape)
+    if wrong:
+        raise StatusError(500, "", f"failed to create typed patch object ({_named(patch)}): {wrong}")
+    kind: JSONObject = {name: patch[name] for name in ("apiVersion", "kind") if name in patch}
+    start: JSONObject = {**kind, **(empty or {})}
+    before: JSONObject = start if live is None else {**kind, **_without_managers(live)}
+    managers = stored_managers(at(live, "metadata", "managedFields"))
+    try:
+        if not managers:
+            managers = updated({}, start, before, _BEFORE_FIRST_APPLY, place, time)
+        result, managers = _applied(managers, before, patch, manager, place, time, force=force)
+    except Untrackable as error:
+        raise StatusError(500, "", f"failed to create typed live object ({_named(patch)}): {error}") from None
+    changed = copied_object(result)
+    if manager == "kubectl":
+        agreed(changed, patch)
+    if managers:
+        inside(changed, "metadata")["managedFields"] = written(managers.values())
+    return changed
+
+
+def _without_managers(obj: JSONObject) -> JSONObject:
+    metadata = {name: value for name, value in mapping(obj, "metadata").items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _named(patch: JSONObject) -> str:
+    group, _, version = text(patch, "apiVersion").rpartition("/")
+    where = f"{text(patch, 'metadata', 'namespace')}/{text(patch, 'metadata', 'name')}"
+    return f"{where}; {group}/{version}, Kind={text(patch, 'kind')}"
+
+
+def _applied(
+    managers: Managers,
+    live: JSONObject,
+    patch: JSONObject,
+    name: str,
+    place: Endpoint,
+    time: str,
+    *,
+    force: bool,
+) -> tuple[JSONObject, Managers]:
+    managers = place.reconciled(managers)
+    fields = without(fields_of(patch, place.shape), place.ignored)
+    applier = Manager(name or "unknown", "Apply", place.api_version, place.subresource, "", fields)
+    last = managers.get(applier.identity)
+    if last is not None:
+        applier = replace(applier, time=last.time)
+    managers[applier.identity] = applier
+    result = merged(live, patch, place.shape)
+    # What was applied last time and is still applied needs no second look.
+    if last is not None and (last.api_version != place.api_version or difference(last.fields, fields)):
+        result = _pruned(result, managers, last, place)
+    kept, lost = disowned(managers, place.differ(live, result), but=applier.identity)
+    if lost and not force:
+        _refuse(disagreements(managers, lost), live, name, place)
+    mine = tracked(applier.fields)
+    if mine:
+        # An apply that changes nothing is not an event in the life of the object.
+        when = applier.time if identical(result, live) else time
+        kept[applier.identity] = replace(applier, time=when, fields=mine)
+    else:
+        kept.pop(applier.identity, None)
+    return result, kept
+
+
+def _refuse(found: list[Disagreement], live: JSONObject, name: str, place: Endpoint) -> None:
+    """Raise, unless kubectl disagrees with nobody but its former self, who applied on the client's side."""
+    if name == "kubectl":
+        allowed = allowed_conflicts(live, place.api_version, place.shape)
+        found = [one for one in found if allowed is None or not allowed(one.path)]
+    if found:
+        raise refusal(found)
+
+
+def _pruned(result: JSONObject, managers: Managers, last: Manager, place: Endpoint) -> JSONObject:
+    """The object without what the manager applied last time, not this time, and nobody else manages."""
+    shape = place.shape_in(last.api_version)
+    if shape is None:
+        return result
+    once = with_named_fields(last.fields, shape)
+    present = {shape: with_named_fields(fields_of(result, shape), shape)}
+    pruned = removed(result, once, shape)
+    by_version: dict[str, FieldSet] = {}
+    for manager in managers.values():
+        by_version[manager.api_version] = union(by_version.get(manager.api_version, LEAF), manager.fields)
+    for version in sorted(by_version, key=lambda version: version != last.api_version):
+        seen = place.shape_in(version)
+        if seen is None:
+            continue
+        if seen not in present:
+            present[seen] = with_named_fields(fields_of(result, seen), seen)
+        left = with_named_fields(fields_of(pruned, seen), seen)
+        managed = with_named_fields(by_version[version], seen)
+        pruned = removed(result, difference(present[seen], union(left, managed)), seen)
+    left = with_named_fields(fields_of(pruned, shape), shape)
+    return removed(result, intersection(difference(present[shape], left), once), shape)

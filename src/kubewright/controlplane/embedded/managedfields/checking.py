@@ -1,0 +1,80 @@
+"""Whether an applied configuration can be merged at all: fields that exist, values of the right form, items only once.
+
+Values are not judged here; that is the validation's work, which every write goes through.
+"""
+
+from __future__ import annotations
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.managedfields.fieldset import element_text
+from kubewright.controlplane.embedded.managedfields.shape import Shape, Untrackable
+
+
+def complaint(configuration: JSONObject, shape: Shape) -> str:
+    """What is wrong, as structured-merge-diff words it; empty when nothing is."""
+    found = _check(configuration, shape)
+    if not found:
+        return ""
+    told = [f"{path}: {message}" if path else message for path, message in found]
+    return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told])
+
+
+_Complaints = list[tuple[str, str]]
+
+
+def _check(value: JSONValue, shape: Shape) -> _Complaints:
+    if value is None:
+        return []
+    if shape.holds_names or (shape.is_untyped and isinstance(value, dict)):
+        if not isinstance(value, dict):
+            return [("", f"expected map, got &{{{_go(value)}}}")]
+        return _check_names(value, shape)
+    if shape.holds_items:
+        if not isinstance(value, list):
+            return [("", f"expected list, got &{{{_go(value)}}}")]
+        return _check_items(value, shape)
+    if not shape.is_untyped and isinstance(value, dict | list):
+        return [("", f"expected any scalar, got &{{{_go(value)}}}")]
+    return []
+
+
+def _check_names(value: JSONObject, shape: Shape) -> _Complaints:
+    found: _Complaints = []
+    for name, nested in value.items():
+        if not shape.allows(name):
+            found.append((f".{name}", "field not declared in schema"))
+            break
+        found += [(f".{name}{path}", message) for path, message in _check(nested, shape.field(name))]
+    return found
+
+
+def _check_items(value: list[JSONValue], shape: Shape) -> _Complaints:
+    found: _Complaints = []
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        prefix = f"[{index}]"
+        if not shape.is_leaf:
+            try:
+                element = shape.item_element(item)
+            except Untrackable as error:
+                return [*found, ("", f"element {index}: {error}")]
+            prefix = element_text(element)
+            if element in seen:
+                found.append(("", f"duplicate entries for key {prefix}"))
+            seen.add(element)
+        found += [(f"{prefix}{path}", message) for path, message in _check(item, shape.element)]
+    return found
+
+
+def _go(value: JSONValue) -> str:
+    """A value as Go's %v prints it."""
+    if value is None:
+        return "<nil>"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_go(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(_go, value))}]"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,0 +1,118 @@
+"""Create, update and patch: whoever sends a new value manages the field from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.document import JSONObject, at, inside, mapping, text
+from kubewright.controlplane.embedded.managedfields.entries import (
+    Manager,
+    Managers,
+    capped,
+    given_managers,
+    is_reset,
+    stored_managers,
+    written,
+)
+from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, MalformedFields, union
+from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.shape import Untrackable
+from kubewright.controlplane.embedded.managedfields.walks import identical
+from kubewright.controlplane.embedded.structure import Structure
+
+
+def track_update(
+    old: JSONObject | None,
+    new: JSONObject,
+    *,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    time: str,
+    structure: Structure,
+    reset: Sequence[Sequence[str]] = (),
+    versions: Mapping[str, Structure] | None = None,
+    empty: JSONObject | None = None,
+) -> list[JSONValue]:
+    """Set and return the managed fields of `new`, which is about to replace `old` (None: to be created).
+
+    `reset` are the fields, as paths of names, that this endpoint does not change whatever `new` says. `versions` are
+    the structures of the kind's other versions, by apiVersion; entries in versions that are gone are dropped.
+    `empty` is what a created object is compared with: `empty_object` of a built-in kind, nothing for a custom one.
+    The entries share parts with those of `old`, which nobody may change.
+    """
+    metadata = inside(new, "metadata")
+    given = metadata.pop("managedFields", None)
+    before = at(old, "metadata", "managedFields")
+    managers = _starting(before, None if subresource else given)
+    # Objects that were stored before anybody tracked them stay without; the first apply changes that.
+    if not managers and old is not None and text(old, "metadata", "uid"):
+        return []
+    place = endpoint(
+        api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
+    )
+    try:
+        managers = updated(managers, old if old is not None else empty or {}, new, manager, place, time)
+    except Untrackable:
+        return []
+    entries = written(managers.values())
+    if entries:
+        metadata["managedFields"] = entries
+    return entries
+
+
+def _starting(before: JSONValue, given: JSONValue) -> Managers:
+    """The managers before the write. A client may edit them, or forget them; but not by not knowing of them."""
+    if given is not None and given is not before and given != before:
+        if is_reset(given):
+            return {}
+        try:
+            managers = given_managers(given)
+        except MalformedFields:
+            managers = {}
+        if managers:
+            return managers
+    return stored_managers(before)
+
+
+def updated(managers: Managers, old: JSONObject, new: JSONObject, name: str, place: Endpoint, time: str) -> Managers:
+    """The managers after an update by `name`."""
+    differences = place.differ(old, new)
+    own = differences(place.api_version)
+    fields = tracked(own.written) if own is not None else LEAF
+    managers, _ = disowned(place.reconciled(managers), differences)
+    if fields:
+        manager = Manager(name or "unknown", "Update", place.api_version, place.subresource, time, fields)
+        previous = managers.get(manager.identity)
+        if previous is not None:
+            manager = replace(manager, fields=union(fields, previous.fields))
+        managers[manager.identity] = manager
+    return capped(managers)
+
+
+def same_but_for_times(new: JSONObject, old: JSONObject) -> bool:
+    """Whether two objects differ at most in the times of their managed fields: a write of nothing."""
+    if new.keys() != old.keys():
+        return False
+    fresh, stale = mapping(new, "metadata"), mapping(old, "metadata")
+    if fresh.keys() != stale.keys():
+        return False
+    if not _timeless_same(fresh.get("managedFields"), stale.get("managedFields")):
+        return False
+    return all(identical(value, stale[name]) for name, value in fresh.items() if name != "managedFields") and all(
+        identical(value, old[name]) for name, value in new.items() if name != "metadata"
+    )
+
+
+def _timeless_same(new: JSONValue, old: JSONValue) -> bool:
+    if not isinstance(new, list) or not isinstance(old, list):
+        return new == old
+    return len(new) == len(old) and all(map(_same_entry, new, old))
+
+
+def _same_entry(new: JSONValue, old: JSONValue) -> bool:
+    if not isinstance(new, dict) or not isinstance(old, dict):
+        return new == old
+    return all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name != "time")
