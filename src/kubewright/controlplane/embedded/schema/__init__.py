@@ -1,0 +1,1 @@
+"""Custom resource definitions: what their structural schemas mean, and which of them the server accepts."""
