@@ -1,0 +1,156 @@
+"""The rules of `metadata`, the same for every kind, custom ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.builtins.names import (
+    dns_label,
+    dns_subdomain,
+    first_complaint,
+    label_value,
+    qualified_name,
+)
+from kubewright.controlplane.embedded.builtins.values import StructError
+from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, required
+
+IMMUTABLE = "field is immutable"
+_ANNOTATIONS_LIMIT = 256 * 1024
+_FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+_SUBDOMAIN = first_complaint(dns_subdomain)
+
+
+def validate_metadata(
+    obj: JSONObject,
+    *,
+    namespaced: bool,
+    validate_name: Callable[[str], str | None] | None = None,
+    path: str = "metadata",
+) -> list[FieldError]:
+    """What is wrong with an object's metadata on creation; its name has been generated already.
+
+    `validate_name` is a strategy's; without one, names are DNS subdomains.
+    """
+    metadata = mapping(obj, "metadata")
+    rule = validate_name or _SUBDOMAIN
+    errors: list[FieldError] = []
+    prefix = text(metadata, "generateName")
+    if prefix and (complaint := rule(_masked(prefix))):
+        errors.append(invalid_value(f"{path}.generateName", prefix, complaint))
+    name = text(metadata, "name")
+    if not name:
+        errors.append(required(f"{path}.name", "name or generateName is required"))
+    elif complaint := rule(name):
+        errors.append(invalid_value(f"{path}.name", name, complaint))
+    namespace = text(metadata, "namespace")
+    if not namespaced:
+        if namespace:
+            errors.append(forbidden_field(f"{path}.namespace", "not allowed on this type"))
+    elif not namespace:
+        errors.append(required(f"{path}.namespace"))
+    else:
+        errors += [invalid_value(f"{path}.namespace", namespace, wrong) for wrong in dns_label(namespace)]
+    errors += validate_labels(mapping(metadata, "labels"), f"{path}.labels")
+    errors += validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations")
+    errors += _owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences")
+    errors += _finalizers(items(metadata, "finalizers"), f"{path}.finalizers")
+    return errors
+
+
+def validate_metadata_update(new: JSONObject, old: JSONObject, *, path: str = "metadata") -> list[FieldError]:
+    """What is wrong with a change of metadata. That updates carry a resourceVersion is the handlers' rule."""
+    metadata, before = mapping(new, "metadata"), mapping(old, "metadata")
+    errors: list[FieldError] = []
+    if before.get("deletionTimestamp") is not None:
+        known = items(before, "finalizers")
+        added = sorted({str(finalizer) for finalizer in items(metadata, "finalizers") if finalizer not in known})
+        if added:
+            shown = ", ".join(f'"{finalizer}"' for finalizer in added)
+            text_ = "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}"
+            errors.append(forbidden_field(f"{path}.finalizers", text_ % shown))
+    for field in (
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ):
+        value = metadata.get(field)
+        if value != before.get(field):
+            absent: JSONValue = "" if field in ("name", "namespace", "uid") else None
+            errors.append(invalid_value(f"{path}.{field}", absent if value is None else value, IMMUTABLE))
+    # What has not changed was right when it came.
+    if metadata.get("labels") != before.get("labels"):
+        errors += validate_labels(mapping(metadata, "labels"), f"{path}.labels")
+    if metadata.get("annotations") != before.get("annotations"):
+        errors += validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations")
+    if metadata.get("ownerReferences") != before.get("ownerReferences"):
+        errors += _owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences")
+    if metadata.get("finalizers") != before.get("finalizers"):
+        errors += _finalizers(items(metadata, "finalizers"), f"{path}.finalizers")
+    return errors
+
+
+def _masked(prefix: str) -> str:
+    """A prefix as rules see it: what will be appended makes a trailing dash harmless."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def validate_labels(labels: JSONObject, path: str) -> list[FieldError]:
+    """Keys are qualified names, values short and plain."""
+    errors = []
+    for key, value in labels.items():
+        errors += [invalid_value(path, key, wrong) for wrong in qualified_name(key)]
+        errors += [invalid_value(path, value, wrong) for wrong in label_value(str(value))]
+    return errors
+
+
+def validate_annotations(annotations: JSONObject, path: str) -> list[FieldError]:
+    """Keys are qualified names in any case, and all together are not too large."""
+    errors = []
+    size = 0
+    for key, value in annotations.items():
+        errors += [invalid_value(path, key, wrong) for wrong in qualified_name(key.lower())]
+        size += len(key.encode()) + len(str(value).encode())
+    if size > _ANNOTATIONS_LIMIT:
+        errors.append(FieldError("FieldValueTooLong", path, None, f"may not be more than {_ANNOTATIONS_LIMIT} bytes"))
+    return errors
+
+
+def _owners(owners: list[JSONValue], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller = ""
+    for owner in owners:
+        api_version, kind = text(owner, "apiVersion"), text(owner, "kind")
+        if not api_version.rpartition("/")[2] or api_version.count("/") > 1:
+            errors.append(invalid_value(f"{path}.apiVersion", api_version, "version must not be empty"))
+        for field in ("kind", "name", "uid"):
+            if not text(owner, field):
+                errors.append(invalid_value(f"{path}.{field}", "", "must not be empty"))
+        if (api_version, kind) == ("v1", "Event"):
+            complaint = "/v1, Kind=Event is disallowed from being an owner"
+            errors.append(StructError("FieldValueInvalid", path, owner, complaint))
+        if mapping(owner).get("controller") is True:
+            this = f"{kind}/{text(owner, 'name')}"
+            if controller:
+                complaint = (
+                    'Only one reference can have Controller set to true. Found "true" in references for '
+                    f"{controller} and {this}"
+                )
+                errors.append(StructError("FieldValueInvalid", path, owners, complaint))
+            else:
+                controller = this
+    return errors
+
+
+def _finalizers(finalizers: list[JSONValue], path: str) -> list[FieldError]:
+    errors = [
+        invalid_value(path, finalizer, wrong) for finalizer in finalizers for wrong in qualified_name(str(finalizer))
+    ]
+    if _FOREGROUND in finalizers and _ORPHAN in finalizers:
+        complaint = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+        errors.append(invalid_value(path, finalizers, complaint))
+    return errors

@@ -1,0 +1,253 @@
+"""All built-in kinds that a server of Kubernetes v1.36 serves by default, each with its rules.
+
+`RULES` is the place to look a kind up (services and persistent volumes, which need something of the server, are added
+by `built_in_resources`). What all kinds have in common is added by `_completed`: decoding and defaults,
+and that the specification and the status are each changed through their own endpoint only.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from kubewright.api.builtin import MODULES
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.api.time import now
+from kubewright.controlplane.embedded.builtins import (
+    autoscaling,
+    autoscaling_v1,
+    certificates,
+    cluster,
+    config,
+    endpoints,
+    events,
+    jobs,
+    networking,
+    pods,
+    policy,
+    rbac,
+    services,
+    storage,
+    webhooks,
+    workloads,
+)
+from kubewright.controlplane.embedded.builtins.allocation import Allocator
+from kubewright.controlplane.embedded.builtins.boot import boot_objects as boot_objects
+from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer
+from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
+from kubewright.controlplane.embedded.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.resources import ResourceType, Strategy
+from kubewright.controlplane.embedded.structure import structure_of
+
+_GENERATION = Strategy(has_generation=True)
+_FIXED_SPEC = Strategy(
+    validate_update=lambda new, old: unchanged("spec", new.get("spec"), old.get("spec")), returns_deleted_object=True
+)
+
+RULES: Mapping[str, Strategy] = {
+    "v1 ConfigMap": config.CONFIG_MAP,
+    "v1 Endpoints": endpoints.ENDPOINTS,
+    "v1 Event": events.CORE_EVENT,
+    "v1 LimitRange": config.LIMIT_RANGE,
+    "v1 Namespace": cluster.NAMESPACE,
+    "v1 Node": cluster.NODE,
+    "v1 PersistentVolumeClaim": storage.PERSISTENT_VOLUME_CLAIM,
+    "v1 Pod": pods.POD,
+    "v1 PodTemplate": pods.POD_TEMPLATE,
+    "v1 ReplicationController": workloads.REPLICATION_CONTROLLER,
+    "v1 ResourceQuota": config.RESOURCE_QUOTA,
+    "v1 Secret": config.SECRET,
+    "v1 ServiceAccount": config.SERVICE_ACCOUNT,
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy": webhooks.MUTATING_POLICY,
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": webhooks.MUTATING_POLICY_BINDING,
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": webhooks.WEBHOOK_CONFIGURATION,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": webhooks.VALIDATING_POLICY,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": webhooks.VALIDATING_POLICY_BINDING,
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": webhooks.WEBHOOK_CONFIGURATION,
+    "apiextensions.k8s.io/v1 CustomResourceDefinition": Strategy(has_generation=True, unconditional_update=False),
+    "apiregistration.k8s.io/v1 APIService": Strategy(unconditional_update=False),
+    "apps/v1 ControllerRevision": workloads.CONTROLLER_REVISION,
+    "apps/v1 DaemonSet": workloads.DAEMON_SET,
+    "apps/v1 Deployment": workloads.DEPLOYMENT,
+    "apps/v1 ReplicaSet": workloads.REPLICA_SET,
+    "apps/v1 StatefulSet": workloads.STATEFUL_SET,
+    "autoscaling/v1 HorizontalPodAutoscaler": autoscaling_v1.AUTOSCALER_V1,
+    "autoscaling/v2 HorizontalPodAutoscaler": autoscaling.AUTOSCALER,
+    "batch/v1 CronJob": jobs.CRON_JOB,
+    "batch/v1 Job": jobs.JOB,
+    "certificates.k8s.io/v1 CertificateSigningRequest": certificates.CERTIFICATE_SIGNING_REQUEST,
+    "coordination.k8s.io/v1 Lease": cluster.LEASE,
+    "discovery.k8s.io/v1 EndpointSlice": networking.ENDPOINT_SLICE,
+    "events.k8s.io/v1 Event": events.NEWER_EVENT,
+    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _GENERATION,
+    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _GENERATION,
+    "networking.k8s.io/v1 IPAddress": networking.IP_ADDRESS,
+    "networking.k8s.io/v1 Ingress": networking.INGRESS,
+    "networking.k8s.io/v1 IngressClass": networking.INGRESS_CLASS,
+    "networking.k8s.io/v1 NetworkPolicy": networking.NETWORK_POLICY,
+    "networking.k8s.io/v1 ServiceCIDR": networking.SERVICE_CIDR,
+    "node.k8s.io/v1 RuntimeClass": cluster.RUNTIME_CLASS,
+    "policy/v1 PodDisruptionBudget": policy.POD_DISRUPTION_BUDGET,
+    "rbac.authorization.k8s.io/v1 ClusterRole": rbac.CLUSTER_ROLE,
+    "rbac.authorization.k8s.io/v1 ClusterRoleBinding": rbac.CLUSTER_ROLE_BINDING,
+    "rbac.authorization.k8s.io/v1 Role": rbac.ROLE,
+    "rbac.authorization.k8s.io/v1 RoleBinding": rbac.ROLE_BINDING,
+    "resource.k8s.io/v1 DeviceClass": Strategy(has_generation=True, returns_deleted_object=True),
+    "resource.k8s.io/v1 ResourceClaim": _FIXED_SPEC,
+    "resource.k8s.io/v1 ResourceClaimTemplate": _FIXED_SPEC,
+    "resource.k8s.io/v1 ResourceSlice": Strategy(has_generation=True, returns_deleted_object=True),
+    "scheduling.k8s.io/v1 PriorityClass": cluster.PRIORITY_CLASS,
+    "storage.k8s.io/v1 CSIDriver": storage.CSI_DRIVER,
+    "storage.k8s.io/v1 CSINode": storage.CSI_NODE,
+    "storage.k8s.io/v1 CSIStorageCapacity": storage.CSI_STORAGE_CAPACITY,
+    "storage.k8s.io/v1 StorageClass": storage.STORAGE_CLASS,
+    "storage.k8s.io/v1 VolumeAttachment": storage.VOLUME_ATTACHMENT,
+    "storage.k8s.io/v1 VolumeAttributesClass": storage.VOLUME_ATTRIBUTES_CLASS,
+}
+
+# Views of another kind or version: where they are stored, and how they get there and back.
+_STORED_AS: Mapping[str, GroupVersionKind] = {
+    "events.k8s.io/v1 Event": GroupVersionKind("", "v1", "Event"),
+    "autoscaling/v1 HorizontalPodAutoscaler": GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler"),
+}
+Conversion = Callable[[JSONObject], JSONObject]
+CONVERSIONS: Mapping[str, tuple[Conversion, Conversion]] = {
+    "events.k8s.io/v1 Event": (events.to_core, events.from_core),
+    "autoscaling/v1 HorizontalPodAutoscaler": (autoscaling_v1.to_storage, autoscaling_v1.from_storage),
+}
+
+# Sent to a subresource of another kind, so that there is no collection of them.
+_ONLY_BODIES = frozenset(("authentication.k8s.io/v1 TokenRequest", "autoscaling/v1 Scale", "policy/v1 Eviction"))
+_QUESTIONS = frozenset(("authentication.k8s.io", "authorization.k8s.io"))
+_VERBS: Mapping[str, frozenset[str]] = {
+    "v1 Binding": frozenset(("create",)),
+    "v1 ComponentStatus": frozenset(("get", "list")),
+    "v1 Namespace": frozenset(("create", "delete", "get", "list", "patch", "update", "watch")),
+}
+# Nodes register with the status they have; these set their own.
+_KEEPS_STATUS = frozenset(("v1 Node", "v1 Pod", "v1 Namespace"))
+
+
+def go_type(gvk: GroupVersionKind) -> str:
+    """What `typecheck` calls a kind: `apps/v1#Deployment`."""
+    group = gvk.group.partition(".")[0] or "core"
+    return f"{group}/{gvk.version}#{gvk.kind}"
+
+
+def body_normalizer(api_version: str, kind: str) -> Callable[[JSONObject], None]:
+    """`typecheck.normalizer` for a kind that is only the body of a request, such as `policy/v1` `Eviction`."""
+    group, _, version = api_version.rpartition("/")
+    return normalizer(go_type(GroupVersionKind(group, version, kind)))
+
+
+def built_in_resources(
+    allocator: Allocator | None = None,
+    *,
+    now: Callable[[], datetime] = now,
+    rules: Mapping[str, Strategy] | None = None,
+) -> list[ResourceType]:
+    """One resource type per served kind and version.
+
+    `allocator` gives services their addresses. `rules` (keyed as `RULES`) replace those of single kinds.
+    """
+    chosen = {
+        **RULES,
+        "v1 PersistentVolume": storage.persistent_volume_strategy(now),
+        "v1 Service": services.service_strategy(allocator or Allocator()),
+        **(rules or {}),
+    }
+    return [_resource(cls, chosen) for cls in _served_kinds()]
+
+
+def _served_kinds() -> Sequence[type[Object]]:
+    """Beta versions are off by default."""
+    found: list[type[Object]] = []
+    for api_version, module_name in MODULES.items():
+        if "beta" in api_version:
+            continue
+        module = importlib.import_module(module_name)
+        for member in vars(module).values():
+            if isinstance(member, type) and issubclass(member, Object) and member.__module__ == module_name:
+                info = resource_info(member)
+                if f"{api_version} {info.gvk.kind}" not in _ONLY_BODIES:
+                    found.append(member)
+    return found
+
+
+def _resource(cls: type[Object], rules: Mapping[str, Strategy]) -> ResourceType:
+    info = resource_info(cls)
+    name = f"{info.gvk.api_version} {info.gvk.kind}"
+    verbs = frozenset(("create",)) if info.gvk.group in _QUESTIONS else _VERBS.get(name)
+    resource = ResourceType(
+        gvk=info.gvk,
+        plural=info.plural,
+        singular=info.singular,
+        namespaced=info.namespaced is True,
+        list_kind=f"{info.gvk.kind}List",
+        short_names=info.short_names,
+        categories=info.categories,
+        subresources=info.subresources,
+        structure=structure_of(cls),
+        strategy=_completed(name, info, rules.get(name, Strategy())),
+        storage=_STORED_AS.get(name),
+    )
+    return resource if verbs is None else replace(resource, verbs=verbs)
+
+
+def _completed(name: str, info: ResourceInfo, rules: Strategy) -> Strategy:
+    normalize = normalizer(go_type(info.gvk))
+    empty_status = empty_field(go_type(info.gvk), "status") if info.has_status else None
+
+    def default(new: JSONObject) -> None:
+        normalize(new)
+        rules.default(new)
+
+    def prepare_create(new: JSONObject) -> None:
+        if empty_status is not None and name not in _KEEPS_STATUS:
+            new["status"] = empty_status()
+        rules.prepare_create(new)
+
+    def prepare_update(new: JSONObject, old: JSONObject) -> None:
+        if empty_status is not None:
+            _take(new, old, "status")
+        rules.prepare_update(new, old)
+
+    def prepare_status(new: JSONObject, old: JSONObject) -> None:
+        for field in {*new, *old} - {"apiVersion", "kind", "metadata", "status"}:
+            _take(new, old, field)
+        rules.prepare_status(new, old)
+
+    return replace(
+        rules,
+        default=default,
+        prepare_create=prepare_create,
+        prepare_update=prepare_update,
+        prepare_status=prepare_status,
+        validate=lambda new: [*_finalizers(new), *rules.validate(new)],
+        validate_update=lambda new, old: [*_new_finalizers(new, old), *rules.validate_update(new, old)],
+    )
+
+
+def _take(new: JSONObject, old: JSONObject, field: str) -> None:
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def _finalizers(obj: JSONObject) -> Errors:
+    """Beyond what holds for every object, finalizers of built-in kinds need a domain."""
+    return [
+        error
+        for index, finalizer in enumerate(items(obj, "metadata", "finalizers"))
+        for error in cluster.validate_finalizer(str(finalizer), "", f"metadata.finalizers[{index}]")
+        if error.field
+    ]
+
+
+def _new_finalizers(new: JSONObject, old: JSONObject) -> Errors:
+    same = mapping(new, "metadata").get("finalizers") == mapping(old, "metadata").get("finalizers")
+    return [] if same else _finalizers(new)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, RULES, body_normalizer, built_in_resources
+from kubewright.controlplane.embedded.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.resources import ResourceType, Strategy
+from kubewright.controlplane.embedded.status import StatusError
+
+RESOURCES = {f"{resource.gvk.api_version} {resource.gvk.kind}": resource for resource in built_in_resources()}
+each_resource = pytest.mark.parametrize("resource", RESOURCES.values(), ids=list(RESOURCES))
+
+
+def test_rules_are_only_for_kinds_that_are_served() -> None:
+    assert set(RULES) <= set(RESOURCES)
+
+
+def test_beta_versions_and_mere_bodies_are_not_served() -> None:
+    assert not [name for name in RESOURCES if "beta" in name]
+    assert "policy/v1 Eviction" not in RESOURCES
+    assert RESOURCES["authorization.k8s.io/v1 SubjectAccessReview"].verbs == {"create"}
+
+
+def test_a_body_of_a_subresource_is_checked_like_everything_else() -> None:
+    eviction: JSONObject = {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": "5"}}
+
+    with pytest.raises(
+        StatusError, match=r"Go struct field DeleteOptions\.deleteOptions\.gracePeriodSeconds of type int64"
+    ):
+        body_normalizer("policy/v1", "Eviction")(eviction)
+
+
+@pytest.mark.parametrize("name", [name for name, resource in RESOURCES.items() if "status" in resource.subresources])
+def test_a_status_is_changed_through_its_own_endpoint_only(name: str) -> None:
+    resource = RESOURCES[name]
+    old: JSONObject = {"metadata": {"name": "a"}, "spec": {"old": True}, "status": {"old": True}}
+    new: JSONObject = {"metadata": {"name": "a"}, "spec": {"new": True}, "status": {"new": True}}
+    by_status = copied_object(new)
+
+    resource.strategy.prepare_status(by_status, old)
+
+    assert by_status["spec"] == {"old": True}
+    assert "new" in str(by_status["status"])
+
+
+@each_resource
+def test_finalizers_without_a_domain_are_refused(resource: ResourceType) -> None:
+    obj: JSONObject = {"metadata": {"name": "a", "finalizers": ["orphan", "mine"]}}
+
+    errors = [str(error) for error in resource.strategy.validate(obj) if error.field.startswith("metadata.finalizers")]
+
+    assert errors == [
+        'metadata.finalizers[1]: Invalid value: "mine": '
+        "name is neither a standard finalizer name nor is it fully qualified"
+    ]
+
+
+def test_the_rules_of_a_kind_can_be_replaced() -> None:
+    named: list[str] = []
+    rules = Strategy(prepare_create=lambda new: named.append("prepared"), create_on_update=True)
+
+    resources = built_in_resources(rules={"v1 ConfigMap": rules})
+
+    replaced = next(resource for resource in resources if resource.gvk.kind == "ConfigMap")
+    config_map: JSONObject = {"metadata": {"name": "a"}, "odd": 1}
+    replaced.strategy.default(config_map)
+    replaced.strategy.prepare_create(config_map)
+    assert config_map == {"metadata": {"name": "a"}}
+    assert named == ["prepared"]
+    assert replaced.strategy.create_on_update
+
+
+def test_what_is_stored_as_something_else_can_be_converted() -> None:
+    stored_elsewhere = {name for name, resource in RESOURCES.items() if resource.storage is not None}
+
+    assert stored_elsewhere == set(CONVERSIONS)
+
+
+def test_update_rules_are_those_of_kubernetes() -> None:
+    def having(**flags: object) -> set[str]:
+        return {
+            resource.plural
+            for resource in RESOURCES.values()
+            if all(getattr(resource.strategy, name) == value for name, value in flags.items())
+        }
+
+    assert having(create_on_update=True) == {
+        "clusterrolebindings",
+        "clusterroles",
+        "endpoints",
+        "events",
+        "leases",
+        "limitranges",
+        "rolebindings",
+        "roles",
+        "runtimeclasses",
+        "services",
+    }
+    assert having(default_propagation="Orphan") == {"jobs", "replicationcontrollers"}
+    assert having(unconditional_update=False) == {
+        "apiservices",
+        "csidrivers",
+        "csinodes",
+        "csistoragecapacities",
+        "customresourcedefinitions",
+        "leases",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "poddisruptionbudgets",
+        "runtimeclasses",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+        "volumeattachments",
+    }

@@ -1,0 +1,1 @@
+"""Writes what Kubernetes' Go types say about their fields, for the embedded control plane."""
