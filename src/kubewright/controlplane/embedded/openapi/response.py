@@ -1,0 +1,139 @@
+"""The answers to requests for OpenAPI documents, made when first asked for and again when the catalog has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from kubewright.controlplane.embedded.catalog import Catalog
+from kubewright.controlplane.embedded.discovery import group_priority, version_priority
+from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.exchange import Request, Response
+from kubewright.controlplane.embedded.openapi.documents import document_of
+from kubewright.controlplane.embedded.openapi.version2 import document_v2
+from kubewright.controlplane.embedded.request import parse_query
+from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.version import __version__
+
+_INDEX = "/openapi/v3"
+_VERSION_2 = "/openapi/v2"
+_YEAR = 365 * 24 * 3600
+_ACCEPTED = ("application/json", "application/*", "*/*")
+
+
+def openapi_response(request: Request, catalog: Catalog) -> Response | None:
+    """The answer to a GET below `/openapi`, with 304 where the client has it already; None for any other path."""
+    path = request.path.rstrip("/")
+    documents = _documents_of(catalog)
+    if path == _INDEX:
+        return Response(200, documents.index(), "text/plain; charset=utf-8")
+    if path == _VERSION_2:
+        return _answer(request, documents.version_2_hash(), documents.version_2)
+    if not path.startswith(f"{_INDEX}/"):
+        return None
+    place = path.removeprefix(f"{_INDEX}/")
+    hash_ = documents.hashes().get(place)
+    if hash_ is None:
+        return Response(404)
+    wanted = parse_query(request.query).text("hash")
+    if wanted and wanted != hash_:
+        headers = [("Location", f"{_INDEX}/{place}?hash={hash_}"), ("ETag", f'"{hash_}"'), ("Vary", "Accept")]
+        return Response(301, headers=headers)
+    response = _answer(request, hash_, lambda: documents.version_3(place))
+    if wanted and response.status == 200:
+        expires = formatdate(time.time() + _YEAR, usegmt=True)
+        response.headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
+    return response
+
+
+def _answer(request: Request, hash_: str, make: Callable[[], bytes]) -> Response:
+    accept = request.header("accept")
+    ranges = [part.partition(";")[0].strip() for part in accept.split(",")]
+    if accept.strip() and not any(found in _ACCEPTED for found in ranges):
+        return Response(406, headers=[("Vary", "Accept")])
+    headers = [("ETag", f'"{hash_}"'), ("Vary", "Accept")]
+    if hash_ in request.header("if-none-match"):
+        return Response(304, headers=headers)
+    return Response(200, make(), headers=headers)
+
+
+@dataclass(slots=True)
+class _Documents:
+    """The documents of one catalog, encoded, as of one generation.
+
+    A hash is one of what a document is made of, so that the index, which has them all, costs no document.
+    """
+
+    generation: int
+    served: dict[str, list[ResourceType]]
+    _hashes: dict[str, str] = field(default_factory=dict)
+    _made: dict[str, bytes] = field(default_factory=dict)
+
+    def hashes(self) -> dict[str, str]:
+        if not self._hashes:
+            self._hashes = {place: _hash(resources) for place, resources in self.served.items()}
+        return self._hashes
+
+    def index(self) -> bytes:
+        paths = {
+            place: {"serverRelativeURL": f"{_INDEX}/{place}?hash={hash_}"} for place, hash_ in self.hashes().items()
+        }
+        return msgspec.json.encode({"paths": paths})
+
+    def version_3(self, place: str) -> bytes:
+        if place not in self._made:
+            self._made[place] = msgspec.json.encode(self._document(place))
+        return self._made[place]
+
+    def version_2_hash(self) -> str:
+        return hashlib.sha512("".join(self.hashes().values()).encode()).hexdigest().upper()
+
+    def version_2(self) -> bytes:
+        if _VERSION_2 not in self._made:
+            self._made[_VERSION_2] = msgspec.json.encode(document_v2(map(self._document, self.served)))
+        return self._made[_VERSION_2]
+
+    def _document(self, place: str) -> JSONObject:
+        resources = self.served[place]
+        group, version = resources[0].gvk[:2]
+        return document_of(group, version, resources)
+
+
+_cached: WeakKeyDictionary[Catalog, _Documents] = WeakKeyDictionary()
+
+
+def _documents_of(catalog: Catalog) -> _Documents:
+    found = _cached.get(catalog)
+    if found is None or found.generation != catalog.generation:
+        found = _cached[catalog] = _Documents(catalog.generation, _by_place(catalog))
+    return found
+
+
+def _by_place(catalog: Catalog) -> dict[str, list[ResourceType]]:
+    served: dict[str, list[ResourceType]] = {}
+    for resource in sorted(
+        catalog.all(),
+        key=lambda found: (group_priority(found.gvk.group), version_priority(found.gvk.version), found.plural),
+    ):
+        group, version = resource.gvk[:2]
+        served.setdefault(f"apis/{group}/{version}" if group else f"api/{version}", []).append(resource)
+    return served
+
+
+def _hash(resources: Sequence[ResourceType]) -> str:
+    made_of = [
+        (*resource.gvk, resource.plural, sorted(resource.verbs), sorted(resource.subresources), _source(resource))
+        for resource in resources
+    ]
+    return hashlib.sha512(msgspec.json.encode((__version__, made_of))).hexdigest().upper()
+
+
+def _source(resource: ResourceType) -> JSONObject:
+    """What the schema of a custom resource is made of; those of built-in kinds come with this version of kubewright."""
+    return mapping({"schema": resource.schema or {}}) if resource.custom else {}

@@ -1,0 +1,5 @@
+"""Objects as rows: the tables that `kubectl get` asks for, for every kind that is served."""
+
+from kubewright.controlplane.embedded.tables.table import table_of, watch_rendering
+
+__all__ = ["table_of", "watch_rendering"]

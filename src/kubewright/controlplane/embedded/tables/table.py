@@ -1,0 +1,120 @@
+"""`meta.k8s.io/v1 Table`: columns, and one row of cells per object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.document import JSONObject, at, text
+from kubewright.controlplane.embedded.entry import Entry
+from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.reading import Listed
+from kubewright.controlplane.embedded.status import bad_request, invalid_value
+from kubewright.controlplane.embedded.tables import cluster, network, policy, storage, workloads
+from kubewright.controlplane.embedded.tables.custom import custom_printer
+from kubewright.controlplane.embedded.tables.pods import POD
+from kubewright.controlplane.embedded.tables.printer import CREATED, Printer
+
+Include: TypeAlias = Literal["None", "Metadata", "Object"]
+
+_PRINTERS: dict[tuple[str, str], Printer] = {
+    ("", "pods"): POD,
+    **cluster.PRINTERS,
+    **network.PRINTERS,
+    **policy.PRINTERS,
+    **storage.PRINTERS,
+    **workloads.PRINTERS,
+}
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+def printer_for(resource: ResourceType) -> Printer:
+    """How the objects of a resource are shown: in the same columns in each version, unless it is a custom one."""
+    if resource.custom:
+        return custom_printer(resource)
+    return _PRINTERS.get((resource.gvk.group, resource.plural), CREATED)
+
+
+def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None) -> JSONObject:
+    """Objects as a table: of a list with its position, or of a single object without. Raises for a bad query."""
+    include, printer, now = _include(call), printer_for(call.resource), call.services.clock()
+    metadata: JSONObject = {}
+    if listed is not None:
+        metadata["resourceVersion"] = str(listed.revision)
+        if listed.continue_:
+            metadata["continue"] = listed.continue_
+            if listed.remaining:
+                metadata["remainingItemCount"] = listed.remaining
+    elif entries:
+        metadata["resourceVersion"] = text(entries[0].value, "metadata", "resourceVersion")
+    rows: list[JSONValue] = [_row(call.resource, printer, entry.value, include, now) for entry in entries]
+    return _table(metadata, _definitions(printer), rows)
+
+
+def watch_rendering(call: Call) -> Callable[[Entry], bytes]:
+    """How each event of one watch is rendered: a table of one row, the columns in the first event only."""
+    include, printer, clock = _include(call), printer_for(call.resource), call.services.clock
+    columns: list[JSONValue] | None = _definitions(printer)
+
+    def render(entry: Entry) -> bytes:
+        nonlocal columns
+        metadata: JSONObject = {"resourceVersion": text(entry.value, "metadata", "resourceVersion")}
+        row = _row(call.resource, printer, entry.value, include, clock())
+        table, columns = _table(metadata, columns, [row]), None
+        return msgspec.json.encode(table)
+
+    return render
+
+
+def _include(call: Call) -> Include:
+    value = call.query.text("includeObject")
+    match value:
+        case "":
+            return "Metadata"
+        case "None" | "Metadata" | "Object":
+            return value
+    wrong = invalid_value("includeObject", value, "must be 'Metadata', 'Object', 'None', or empty")
+    raise bad_request(f"Unable to convert to Table as requested: {wrong}")
+
+
+def _definitions(printer: Printer) -> list[JSONValue]:
+    return [column.definition() for column in printer.columns]
+
+
+def _table(metadata: JSONObject, columns: list[JSONValue] | None, rows: list[JSONValue]) -> JSONObject:
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": columns,
+        "rows": rows,
+    }
+
+
+def _row(resource: ResourceType, printer: Printer, obj: JSONObject, include: Include, now: float) -> JSONObject:
+    row: JSONObject = {"cells": printer.cells(obj, now)}
+    if printer.conditions is not None and (conditions := printer.conditions(obj)):
+        row["conditions"] = conditions
+    # The mark of the end of the initial events has to arrive whatever is included.
+    is_mark = at(obj, "metadata", "annotations", _INITIAL_EVENTS_END) is not None
+    if include == "Object":
+        row["object"] = {**_kind(resource), **obj}
+    elif include == "Metadata" or is_mark:
+        row["object"] = {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": obj.get("metadata"),
+        }
+    else:
+        row["object"] = None
+    return row
+
+
+def _kind(resource: ResourceType) -> JSONObject:
+    if resource.custom:
+        return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
+    return {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}

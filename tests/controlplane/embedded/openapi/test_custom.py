@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import copy
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.openapi.custom import custom_schemas, published
+from kubewright.controlplane.embedded.resources import ResourceType
+
+METADATA = {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}
+
+
+def widgets(schema: JSONObject | None) -> ResourceType:
+    return ResourceType(
+        gvk=GroupVersionKind("zoo.example.com", "v1", "Widget"),
+        plural="widgets",
+        singular="widget",
+        namespaced=True,
+        list_kind="Widgets",
+        custom=True,
+        schema=schema,
+    )
+
+
+def test_a_custom_resource_is_published_with_what_every_object_has() -> None:
+    schema: JSONObject = {
+        "type": "object",
+        "description": "A thing.",
+        "required": ["spec"],
+        "properties": {"spec": {"type": "object"}, "metadata": {"type": "object"}},
+    }
+    before = copy.deepcopy(schema)
+    schemas = custom_schemas(widgets(schema))
+    assert schemas["com.example.zoo.v1.Widget"] == {
+        "type": "object",
+        "description": "A thing.",
+        "required": ["spec"],
+        "properties": {
+            "spec": {"type": "object"},
+            "metadata": METADATA,
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+        },
+        "x-kubernetes-group-version-kind": [{"group": "zoo.example.com", "kind": "Widget", "version": "v1"}],
+    }
+    assert schema == before
+
+
+def test_a_list_refers_to_its_items() -> None:
+    listed = custom_schemas(widgets(None))["com.example.zoo.v1.Widgets"]
+    items = mapping(listed, "properties", "items")
+    assert items == {"type": "array", "items": {"$ref": "#/components/schemas/com.example.zoo.v1.Widget"}}
+    assert listed["required"] == ["items"]
+
+
+def test_an_integer_or_a_string_is_one_of_both() -> None:
+    schema: JSONObject = {"type": "array", "items": {"x-kubernetes-int-or-string": True}}
+    assert mapping(published(schema), "items") == {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "x-kubernetes-int-or-string": True,
+    }
+
+
+def test_an_embedded_resource_has_what_every_object_has() -> None:
+    embedded: JSONObject = {"type": "object", "x-kubernetes-embedded-resource": True, "required": ["kind", "spec"]}
+    found = mapping(published({"properties": {"inner": embedded}}), "properties", "inner")
+    assert found["required"] == ["kind", "spec", "apiVersion"]
+    assert found["properties"] == {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": METADATA,
+    }
+
+
+def test_fields_called_like_keywords_are_fields() -> None:
+    schema: JSONObject = {
+        "properties": {"items": {"type": "string"}, "properties": {"type": "object"}, "not": {"type": "string"}}
+    }
+    assert published(schema) == schema

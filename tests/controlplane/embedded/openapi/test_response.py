@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import msgspec
+import pytest
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.controlplane.embedded.builtins.registry import built_in_resources
+from kubewright.controlplane.embedded.catalog import Catalog
+from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.exchange import Request, Response
+from kubewright.controlplane.embedded.openapi import openapi_response
+from kubewright.controlplane.embedded.resources import ResourceType
+
+WIDGETS = ResourceType(
+    gvk=GroupVersionKind("example.com", "v1", "Widget"),
+    plural="widgets",
+    singular="widget",
+    namespaced=True,
+    list_kind="WidgetList",
+    custom=True,
+    schema={"type": "object", "properties": {"spec": {"type": "object"}}},
+)
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return Catalog(built_in_resources())
+
+
+def ask(catalog: Catalog, target: str, **headers: str) -> Response:
+    path, _, query = target.partition("?")
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = openapi_response(Request("GET", path, query, sent), catalog)
+    assert response is not None
+    return response
+
+
+def decoded(response: Response) -> JSONObject:
+    assert response.status == 200
+    return cast(JSONObject, msgspec.json.decode(response.body))
+
+
+def address(catalog: Catalog, place: str) -> str:
+    return text(decoded(ask(catalog, "/openapi/v3")), "paths", place, "serverRelativeURL")
+
+
+def test_the_index_leads_to_every_group_and_version(catalog: Catalog) -> None:
+    catalog.define("widgets", [WIDGETS])
+    places = list(mapping(decoded(ask(catalog, "/openapi/v3")), "paths"))
+    assert places[:3] == ["api/v1", "apis/apiregistration.k8s.io/v1", "apis/apps/v1"]
+    assert places[-1] == "apis/example.com/v1"
+    for place in places:
+        assert ask(catalog, address(catalog, place)).status == 200
+
+
+def test_a_document_with_its_hash_may_be_kept_for_ever(catalog: Catalog) -> None:
+    headers = dict(ask(catalog, address(catalog, "apis/apps/v1")).headers)
+    assert headers["Cache-Control"] == "public, immutable"
+    assert "Expires" in headers
+    assert "Cache-Control" not in dict(ask(catalog, "/openapi/v3/apis/apps/v1").headers)
+
+
+def test_an_old_hash_leads_to_the_new_one(catalog: Catalog) -> None:
+    response = ask(catalog, "/openapi/v3/apis/apps/v1?hash=OLD")
+    assert response.status == 301
+    assert dict(response.headers)["Location"] == address(catalog, "apis/apps/v1")
+
+
+def test_the_hash_follows_the_schema(catalog: Catalog) -> None:
+    catalog.define("widgets", [WIDGETS])
+    before, apps = address(catalog, "apis/example.com/v1"), address(catalog, "apis/apps/v1")
+    catalog.define("widgets", [replace(WIDGETS, schema={"type": "object"})])
+    assert address(catalog, "apis/example.com/v1") != before
+    assert address(catalog, "apis/apps/v1") == apps
+    catalog.withdraw("widgets")
+    assert ask(catalog, "/openapi/v3/apis/example.com/v1").status == 404
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/apis/apps/v1", "/openapi/v2"])
+def test_who_has_a_document_does_not_get_it_again(catalog: Catalog, path: str) -> None:
+    tag = dict(ask(catalog, path).headers)["ETag"]
+    response = ask(catalog, path, if_none_match=tag)
+    assert (response.status, response.body) == (304, b"")
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/apis/apps/v1", "/openapi/v2"])
+def test_there_is_nothing_but_json(catalog: Catalog, path: str) -> None:
+    assert ask(catalog, path, accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf").status == 406
+    assert ask(catalog, path, accept="application/json, */*").status == 200
+    assert ask(catalog, path, accept="*/*").status == 200
+
+
+def test_version_2_has_the_definitions_of_all_groups(catalog: Catalog) -> None:
+    catalog.define("widgets", [WIDGETS])
+    document = decoded(ask(catalog, "/openapi/v2"))
+    definitions = mapping(document, "definitions")
+    for name in ("io.k8s.api.core.v1.Pod", "io.k8s.api.apps.v1.Deployment", "com.example.v1.Widget"):
+        assert name in definitions
+    options = mapping(definitions, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
+    kinds = [text(kind, "group") for kind in items(options, "x-kubernetes-group-version-kind")]
+    assert {"", "apps", "example.com"} <= set(kinds)
+    assert "/api/v1/namespaces/{namespace}/pods/{name}" in mapping(document, "paths")
+
+
+def test_what_subresources_are_answered_as_is_there(catalog: Catalog) -> None:
+    schemas = mapping(decoded(ask(catalog, "/openapi/v3/api/v1")), "components", "schemas")
+    for name in ("policy.v1.Eviction", "autoscaling.v1.Scale", "authentication.v1.TokenRequest", "core.v1.Binding"):
+        assert f"io.k8s.api.{name}" in schemas
+
+
+@pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/apis"])
+def test_other_paths_are_somebody_elses(catalog: Catalog, path: str) -> None:
+    assert openapi_response(Request("GET", path), catalog) is None
