@@ -1,0 +1,1 @@
+"""The functions that rules may call, one module per subject."""
