@@ -1,0 +1,31 @@
+"""The controllers of a control plane, written on kubewright's own client. Each runs by itself and can be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
+from kubewright.controlplane.controllers.deployments import Deployments
+from kubewright.controlplane.controllers.garbage import GarbageCollector
+from kubewright.controlplane.controllers.loop import Controller
+from kubewright.controlplane.controllers.namespaces import Namespaces
+from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_simulator import PodSimulator
+from kubewright.controlplane.controllers.replica_sets import ReplicaSets
+from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+
+CONTROLLERS: dict[str, Callable[..., Controller]] = {
+    ClusterRoleAggregation.name: ClusterRoleAggregation,
+    GarbageCollector.name: GarbageCollector,
+    Namespaces.name: Namespaces,
+    RootCAPublisher.name: RootCAPublisher,
+    ServiceAccounts.name: ServiceAccounts,
+    Deployments.name: Deployments,
+    SimulatedNodes.name: SimulatedNodes,
+    PodSimulator.name: PodSimulator,
+    ReplicaSets.name: ReplicaSets,
+    Scheduler.name: Scheduler,
+}
+"""All of them by name. Each is made with a client and options of its own."""

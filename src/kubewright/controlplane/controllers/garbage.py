@@ -1,0 +1,248 @@
+"""Garbage collection: what all owners have left behind is deleted, and owners go in the order they were asked to.
+
+Background: when an owner is gone, each dependent loses that owner, and goes when it was the last one.
+Foreground: an owner with the finalizer `foregroundDeletion` goes after the dependents that block it.
+Orphan: an owner with the finalizer `orphan` goes after its dependents have forgotten it.
+
+An owner is gone when it was seen to go, or when the server, asked for what the reference says, has no such object of
+that uid. So an owner that never existed, or that is in another namespace, is gone too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal, TypeAlias, cast
+
+from kubewright.api.codec import to_json
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.errors import KubernetesError
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta, OwnerReference
+from kubewright.client import Client, MergePatch
+from kubewright.client.errors import Conflict, NotFound
+from kubewright.client.paths import Propagation
+from kubewright.controlplane.controllers.clock import Clock, SystemClock
+from kubewright.controlplane.controllers.loop import Queue
+from kubewright.controlplane.controllers.owner_graph import (
+    FOREGROUND,
+    ORPHAN,
+    Identity,
+    OwnerGraph,
+    identities,
+    identity_of,
+    waits_for,
+)
+from kubewright.controlplane.controllers.served import ServedKind
+from kubewright.controlplane.controllers.whole_cluster import WholeCluster
+
+_WORKERS = 8
+_MOST_CONFLICTS = 5
+_MOST_ABSENT = 500
+_LONGEST_START = 30.0
+
+_OwnerState: TypeAlias = Literal["solid", "gone", "waiting", "impossible"]
+_Change: TypeAlias = Callable[[ObjectMeta], "dict[str, JSONValue] | None"]
+
+
+class _NotDecided(KubernetesError):
+    """Nothing can be said of an object yet; looking again later may help."""
+
+    temporary = True
+
+
+class GarbageCollector:
+    """Runs over every kind that can be listed, watched and deleted; kinds of new definitions join as they come."""
+
+    name = "garbage-collector"
+
+    def __init__(self, client: Client, clock: Clock | None = None) -> None:
+        self._client = client
+        self._queue = Queue[str](clock or SystemClock())
+        self._graph = OwnerGraph()
+        self._cluster = WholeCluster(client, self._changed)
+        self._absent: dict[Identity, None] = {}
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._cluster.run())
+            # A kind that cannot be read, because its conversion is broken, must not keep all others waiting for ever.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LONGEST_START):
+                    await self._cluster.complete()
+            await self._queue.run(self.reconcile, _WORKERS)
+
+    async def reconcile(self, uid: str) -> None:
+        """Do what is due with one object. Nothing is sent for an object whose owners are all there."""
+        obj = self._graph.get(uid)
+        if obj is None:
+            return
+        waiting = waits_for(obj)
+        if waiting == ORPHAN:
+            await self._orphan(obj)
+        elif waiting == FOREGROUND:
+            await self._release(obj)
+        elif obj.metadata.deletion_timestamp is None and obj.metadata.owner_references:
+            await self._collect(obj)
+
+    def _changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
+        affected: list[str] = []
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            affected += self._graph.remove(old.metadata.uid)
+            if affected:
+                self._remember_absent(identity_of(old))
+        if new is not None:
+            affected += self._graph.put(new)
+        for uid in affected:
+            self._queue.add(uid)
+
+    async def _orphan(self, owner: PartialObject) -> None:
+        if not self._cluster.is_complete:
+            # A dependent that was not seen yet would be taken for garbage once the owner is gone.
+            raise _NotDecided(f"{owner.key}: not all kinds have been read yet")
+        for dependent in self._graph.dependents(owner.metadata.uid):
+            await self._edit(dependent, _without_owners({owner.metadata.uid}))
+        await self._edit(owner, _without_finalizer(ORPHAN))
+
+    async def _release(self, owner: PartialObject) -> None:
+        blocking = self._graph.blocking_dependents(owner.metadata.uid)
+        for dependent in blocking:
+            if waits_for(dependent) != FOREGROUND:
+                self._queue.add(dependent.metadata.uid)
+        if not blocking:
+            await self._edit(owner, _without_finalizer(FOREGROUND))
+
+    async def _collect(self, obj: PartialObject) -> None:
+        references = obj.metadata.owner_references
+        states = [await self._state(reference, obj) for reference in references]
+        if "impossible" in states:
+            return
+        if "waiting" in states and "solid" not in states and self._graph.dependents(obj.metadata.uid):
+            await self._delete_in_foreground(obj)
+        elif "solid" not in states:
+            await self._delete(obj, _propagation(obj))
+        elif not all(state == "solid" for state in states):
+            # An owner that waits for its dependents would wait for ever for one that another owner keeps.
+            lost = {reference.uid for reference, state in zip(references, states, strict=True) if state != "solid"}
+            await self._edit(obj, _without_owners(lost))
+        found = (reference.uid for reference, state in zip(references, states, strict=True) if state == "solid")
+        if any(self._graph.get(uid) is None for uid in found):
+            # It exists and was not seen: its deletion might not be seen either.
+            raise _NotDecided(f"{obj.key}: an owner exists, but was not seen yet")
+
+    async def _state(self, reference: OwnerReference, dependent: PartialObject) -> _OwnerState:
+        possible = identities(reference, dependent)
+        if any(identity in self._absent for identity in possible):
+            return "gone"
+        owner = self._graph.get(reference.uid)
+        if owner is None or identity_of(owner) not in possible:
+            kind = self._cluster.kind(reference.api_version, reference.kind)
+            if kind is None:
+                owned_by = f"{reference.api_version} {reference.kind}"
+                raise _NotDecided(f'{dependent.key}: its owner is a "{owned_by}", which is not served')
+            if kind.namespaced and not dependent.metadata.namespace:
+                # There is no namespace to look in. Kubernetes lets such objects be.
+                return "impossible"
+            owner = await self._ask_for(reference, kind, dependent.metadata.namespace if kind.namespaced else "")
+        if owner is None:
+            return "gone"
+        return "waiting" if waits_for(owner) == FOREGROUND else "solid"
+
+    async def _ask_for(self, reference: OwnerReference, kind: ServedKind, namespace: str) -> PartialObject | None:
+        """The owner as the server has it; None when it has none."""
+        view = kind.view_in(reference.api_version.rpartition("/")[2])
+        owner = await self._client.find(view, reference.name, namespace=namespace or None)
+        if owner is None or owner.metadata.uid != reference.uid:
+            self._remember_absent(
+                Identity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+            )
+            return None
+        return owner
+
+    async def _delete_in_foreground(self, obj: PartialObject) -> None:
+        if any(waits_for(dependent) == FOREGROUND for dependent in self._graph.dependents(obj.metadata.uid)):
+            # They own each other: one of them has to stop blocking, or neither would ever go.
+            edited = await self._edit(obj, _not_blocking)
+            if edited is None:
+                return
+            obj = edited
+        await self._delete(obj, "Foreground")
+
+    async def _delete(self, obj: PartialObject, propagation: Propagation) -> None:
+        """Delete just this object, if its owners are still those that were judged."""
+        metadata = obj.metadata
+        try:
+            await self._client.delete(
+                obj,
+                propagation=propagation,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+                missing_ok=True,
+            )
+        except Conflict:
+            latest = await self._client.find(type(obj), obj.key)
+            if latest is None or latest.metadata.uid != metadata.uid:
+                return
+            if latest.metadata.owner_references != metadata.owner_references:
+                raise
+            # Something else has changed, and may do so all the time.
+            await self._client.delete(obj, propagation=propagation, uid=metadata.uid, missing_ok=True)
+
+    async def _edit(self, obj: PartialObject, change: _Change) -> PartialObject | None:
+        """Change the metadata of the newest version of an object; None when the object is gone."""
+        latest: PartialObject | None = obj
+        for _ in range(_MOST_CONFLICTS):
+            if latest is None or latest.metadata.uid != obj.metadata.uid:
+                return None
+            changes = change(latest.metadata)
+            if changes is None:
+                return latest
+            lock = {"uid": latest.metadata.uid, "resourceVersion": latest.metadata.resource_version}
+            try:
+                return await self._client.patch(latest, MergePatch({"metadata": {**changes, **lock}}))
+            except (Conflict, NotFound):
+                latest = await self._client.find(type(obj), obj.key)
+        raise _NotDecided(f"{obj.key}: changed {_MOST_CONFLICTS} times while it was about to be changed")
+
+    def _remember_absent(self, identity: Identity) -> None:
+        """Uids are never used again, so what is gone once is gone for ever. The oldest are forgotten first."""
+        self._absent[identity] = None
+        if len(self._absent) > _MOST_ABSENT:
+            del self._absent[next(iter(self._absent))]
+
+
+def _propagation(obj: PartialObject) -> Propagation:
+    """What an object's own finalizers ask for, else nothing in particular."""
+    if ORPHAN in obj.metadata.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in obj.metadata.finalizers else "Background"
+
+
+def _without_owners(uids: set[str]) -> _Change:
+    def change(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
+        kept = [reference for reference in metadata.owner_references if reference.uid not in uids]
+        return None if len(kept) == len(metadata.owner_references) else {"ownerReferences": to_json(kept)}
+
+    return change
+
+
+def _without_finalizer(finalizer: str) -> _Change:
+    def change(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
+        kept: list[JSONValue] = [name for name in metadata.finalizers if name != finalizer]
+        return None if len(kept) == len(metadata.finalizers) else {"finalizers": kept}
+
+    return change
+
+
+def _not_blocking(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
+    if not any(reference.block_owner_deletion for reference in metadata.owner_references):
+        return None
+    references = cast("list[dict[str, JSONValue]]", to_json(metadata.owner_references))
+    return {
+        "ownerReferences": [
+            {**reference, "blockOwnerDeletion": False} if reference.get("blockOwnerDeletion") else reference
+            for reference in references
+        ]
+    }

@@ -1,0 +1,94 @@
+"""What the status of a namespace tells of its own deletion: five conditions, worded as kube-controller-manager does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from kubewright.api.core.v1 import NamespaceCondition
+from kubewright.api.errors import KubernetesError
+from kubewright.client.errors import APIError
+
+
+class _Words(NamedTuple):
+    reason: str
+    message: str
+
+
+# In the order in which they come to be.
+_ALL_IS_WELL = {
+    "NamespaceDeletionDiscoveryFailure": _Words("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": _Words(
+        "ParsedGroupVersions", "All legacy kube types successfully parsed"
+    ),
+    "NamespaceDeletionContentFailure": _Words(
+        "ContentDeleted", "All content successfully deleted, may be waiting on finalization"
+    ),
+    "NamespaceContentRemaining": _Words("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": _Words("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+_FAILURES = ("NamespaceDeletionDiscoveryFailure", "NamespaceDeletionContentFailure")
+
+
+class Findings:
+    """What one attempt to empty a namespace found."""
+
+    def __init__(self) -> None:
+        self._problems: dict[str, _Words] = {}
+        self._failures: list[str] = []
+
+    @property
+    def failed(self) -> bool:
+        """True when it is not known whether the namespace is empty, or when something cannot be deleted."""
+        return not self._problems.keys().isdisjoint(_FAILURES)
+
+    def discovery_failed(self, failures: Mapping[str, KubernetesError]) -> None:
+        """Some groups did not say what they serve."""
+        failing = ", ".join(f"{api_version}: {said(error)}" for api_version, error in sorted(failures.items()))
+        self._problems["NamespaceDeletionDiscoveryFailure"] = _Words(
+            "DiscoveryFailed",
+            f"Discovery failed for some groups, {len(failures)} failing: "
+            f"unable to retrieve the complete list of server APIs: {failing}",
+        )
+
+    def deletion_failed(self, message: str) -> None:
+        """One kind could not be emptied."""
+        self._failures.append(message)
+        self._problems["NamespaceDeletionContentFailure"] = _Words(
+            "ContentDeletionFailed",
+            f"Failed to delete all resource types, {len(self._failures)} remaining: "
+            f"{', '.join(sorted(self._failures))}",
+        )
+
+    def remaining(self, kinds: Mapping[str, int], finalizers: Counter[str]) -> None:
+        """Objects that are still there, by `plural.group`, and the finalizers they wait for."""
+        if kinds:
+            counted = ", ".join(sorted(f"{kind} has {number} resource instances" for kind, number in kinds.items()))
+            self._problems["NamespaceContentRemaining"] = _Words(
+                "SomeResourcesRemain", f"Some resources are remaining: {counted}"
+            )
+        if finalizers:
+            counted = ", ".join(sorted(f"{name} in {number} resource instances" for name, number in finalizers.items()))
+            self._problems["NamespaceFinalizersRemaining"] = _Words(
+                "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {counted}"
+            )
+
+    def conditions(self, before: Sequence[NamespaceCondition], now: datetime) -> list[NamespaceCondition]:
+        """The conditions that follow. Equal to `before` when they say the same as before."""
+        conditions = {condition.type: condition for condition in before}
+        for name, well in _ALL_IS_WELL.items():
+            words, status = self._problems.get(name, well), "True" if name in self._problems else "False"
+            old = conditions.get(name)
+            since = old.last_transition_time if old is not None and old.status == status else now
+            conditions[name] = NamespaceCondition(
+                type=name, status=status, last_transition_time=since, reason=words.reason, message=words.message
+            )
+        return list(conditions.values())
+
+
+def said(error: KubernetesError) -> str:
+    """The server's own words, where there are any."""
+    return error.status.message if isinstance(error, APIError) else str(error)

@@ -1,0 +1,232 @@
+"""The end of a namespace: everything in it is deleted, pods first, and then the namespace is let go.
+
+While something remains (finalizers, pods within their grace period) the status says what, and the namespace is looked
+at again as soon as all of that has gone, or after a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.core.v1 import Namespace, Pod
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.errors import KubernetesError
+from kubewright.api.kinds import ObjectKey
+from kubewright.client import Client
+from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound
+from kubewright.controlplane.controllers.clock import Clock, SystemClock
+from kubewright.controlplane.controllers.loop import Mirror, Queue, run
+from kubewright.controlplane.controllers.namespace_conditions import Findings, said
+from kubewright.controlplane.controllers.served import Discovered, ServedKind, defined_by, discover
+
+_FINALIZER = "kubernetes"
+_FINALIZERS_TAKE = 15
+"""Seconds, estimated as kube-controller-manager does."""
+
+_log = logging.getLogger(__name__)
+
+
+class _NotEmptied(KubernetesError):
+    temporary = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Remains:
+    """The objects of one kind that a namespace still has, and the revision at which it had them."""
+
+    kind: ServedKind
+    objects: tuple[PartialObject, ...]
+    revision: str
+    seconds: int
+
+    @property
+    def finalizers(self) -> Counter[str]:
+        return Counter(finalizer for obj in self.objects for finalizer in obj.metadata.finalizers)
+
+
+class Namespaces:
+    """Finalizes namespaces that are being deleted. Whether a namespace is being deleted is the server's to say."""
+
+    name = "namespaces"
+
+    def __init__(self, client: Client, clock: Clock | None = None) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._queue = Queue[str](self._clock)
+        self._namespaces = Mirror(client, Namespace, changed=self._changed)
+        self._definitions = Mirror(client, CustomResourceDefinition)
+        self._discovered: Discovered | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Watch and finalize until cancelled."""
+        async with self._tasks:
+            await run(self._namespaces, self._definitions, queue=self._queue, reconcile=self.reconcile)
+
+    async def reconcile(self, name: str) -> None:
+        """Empty one namespace and let it go, as far as that is possible now."""
+        if (waiting := self._waiting.pop(name, None)) is not None:
+            waiting.cancel()
+        namespace = self._namespaces.get(ObjectKey("", name))
+        if namespace is None or namespace.metadata.deletion_timestamp is None or not namespace.spec.finalizers:
+            return
+        findings = Findings()
+        remains = await self._empty(namespace, findings)
+        try:
+            namespace = await self._tell(namespace, findings)
+            if not remains and not findings.failed:
+                await self._let_go(namespace)
+        except NotFound:
+            return
+        if findings.failed:
+            raise _NotEmptied(f"the namespace {name} could not be emptied; its status says why")
+        if remains:
+            self._waiting[name] = self._tasks.create_task(self._until_gone(name, remains))
+            self._queue.add_after(name, max(one.seconds for one in remains) // 2 + 1)
+
+    async def _empty(self, namespace: Namespace, findings: Findings) -> list[_Remains]:
+        """Delete all content; what remains after that, as far as it is known."""
+        pods, others = await self._kinds(findings)
+        remains = await self._empty_kinds(pods, namespace, findings)
+        # Whatever else is there may still be needed by the pods: secrets by their containers, a service by the others.
+        if not remains:
+            remains = await self._empty_kinds(others, namespace, findings)
+            findings.remaining(
+                {f"{one.kind.plural}.{one.kind.group}": len(one.objects) for one in remains},
+                sum((one.finalizers for one in remains), Counter[str]()),
+            )
+        return remains
+
+    async def _kinds(self, findings: Findings) -> tuple[list[ServedKind], list[ServedKind]]:
+        """Pods, if there is such a kind, and all other kinds that a namespace may contain."""
+        if self._discovered is None or self._discovered.failures:
+            self._discovered = await discover(self._client)
+        if self._discovered.failures:
+            findings.discovery_failed(self._discovered.failures)
+        defined = (defined_by(definition) for definition in self._definitions)
+        kinds = [
+            kind
+            for kind in (*self._discovered.kinds, *defined)
+            if kind is not None and kind.namespaced and "delete" in kind.verbs
+        ]
+        return [kind for kind in kinds if _is_pod(kind)], [kind for kind in kinds if not _is_pod(kind)]
+
+    async def _empty_kinds(
+        self, kinds: Iterable[ServedKind], namespace: Namespace, findings: Findings
+    ) -> list[_Remains]:
+        remains: list[_Remains] = []
+        for kind in kinds:
+            try:
+                found = await self._empty_kind(kind, namespace)
+            except (NotFound, MethodNotAllowed):
+                continue  # a kind that went meanwhile, or that cannot be listed
+            except KubernetesError as error:
+                findings.deletion_failed(said(error))
+                continue
+            if found is None:
+                continue
+            remains.append(found)
+            if not found.seconds:
+                name = namespace.metadata.name
+                findings.deletion_failed(f"unexpected items still remain in namespace: {name} for gvr: {kind}")
+        return remains
+
+    async def _empty_kind(self, kind: ServedKind, namespace: Namespace) -> _Remains | None:
+        name = namespace.metadata.name
+        objects, _ = await self._list(kind, name)
+        if not objects:
+            return None
+        seconds = await self._grace_period(namespace) if _is_pod(kind) else 0
+        # Nothing is to be orphaned: what is in the namespace goes with it.
+        if "deletecollection" in kind.verbs:
+            await self._client.delete_all(kind.view, namespace=name, propagation="Background")
+        else:
+            for obj in objects:
+                await self._client.delete(obj, propagation="Background", missing_ok=True)
+        objects, revision = await self._list(kind, name)
+        if not objects:
+            return None
+        if not seconds and any(obj.metadata.finalizers for obj in objects):
+            seconds = _FINALIZERS_TAKE
+        return _Remains(kind, tuple(objects), revision, seconds)
+
+    async def _list(self, kind: ServedKind, namespace: str) -> tuple[list[PartialObject], str]:
+        objects: list[PartialObject] = []
+        revision = ""
+        async with aclosing(self._client.list(kind.view, namespace=namespace).pages()) as pages:
+            async for page in pages:
+                objects += page.items
+                revision = page.metadata.resource_version
+        return objects, revision
+
+    async def _grace_period(self, namespace: Namespace) -> int:
+        """The longest that a pod may take to end; 0 when all that time has passed already."""
+        longest = 0
+        async for pod in self._client.list(Pod, namespace=namespace.metadata.name):
+            if pod.status.phase not in ("Succeeded", "Failed"):
+                longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
+        began = namespace.metadata.deletion_timestamp
+        passed = 0.0 if began is None else (self._clock.now() - began).total_seconds()
+        return longest if passed < longest else 0
+
+    async def _tell(self, namespace: Namespace, findings: Findings) -> Namespace:
+        """Write the status if that says anything new; the newest version of the namespace."""
+        conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
+        if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":
+            return namespace
+        told = copy.deepcopy(namespace)
+        told.status.phase, told.status.conditions = "Terminating", conditions
+        return self._namespaces.record(await self._client.status.update(told))
+
+    async def _let_go(self, namespace: Namespace) -> None:
+        finalized = copy.deepcopy(namespace)
+        finalized.spec.finalizers = [name for name in namespace.spec.finalizers if name != _FINALIZER]
+        await self._client.subresource("finalize").update(finalized)
+
+    async def _until_gone(self, name: str, remains: Sequence[_Remains]) -> None:
+        if all(await asyncio.gather(*(self._gone(name, one) for one in remains))):
+            self._queue.add(name)
+
+    async def _gone(self, name: str, remains: _Remains) -> bool:
+        """True when all objects have been seen to go; False when that could not be followed to the end."""
+        left = {obj.metadata.uid for obj in remains.objects}
+        watch = self._client.watch(remains.kind.view, namespace=name, resource_version=remains.revision)
+        try:
+            async with watch as events:
+                async for event in events:
+                    if event.type == "DELETED":
+                        left.discard(event.header.uid)
+                    if not left:
+                        return True
+        except KubernetesError as error:
+            _log.debug("watching what remains in the namespace %s: %s", name, error)
+        return False
+
+    def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        # Our own conditions are no reason to look again.
+        if new is None or old is None or _state(old) != _state(new):
+            changed = new or old
+            if changed is not None and changed.metadata.deletion_timestamp is not None:
+                self._queue.add(changed.metadata.name)
+
+
+def is_about_terminating(error: Forbidden) -> bool:
+    """True when something was refused because its namespace is being deleted."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.status.causes)
+
+
+def _is_pod(kind: ServedKind) -> bool:
+    return (kind.group, kind.plural) == ("", "pods")
+
+
+def _state(namespace: Namespace) -> tuple[str, bool, list[str]]:
+    metadata = namespace.metadata
+    return metadata.uid, metadata.deletion_timestamp is not None, namespace.spec.finalizers

@@ -1,0 +1,118 @@
+"""Who owns whom: all objects by uid, the owners they name, and which of them to look at when one has changed.
+
+It asks nobody and deletes nothing. An owner that is named but was never seen is known by its uid alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Literal, NamedTuple
+
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.meta import OwnerReference
+from kubewright.api.resource import resource_info
+
+ORPHAN: Literal["orphan"] = "orphan"
+FOREGROUND: Literal["foregroundDeletion"] = "foregroundDeletion"
+
+
+class Identity(NamedTuple):
+    """All that an owner reference says of an object, and where the object would have to be."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+def identity_of(obj: PartialObject) -> Identity:
+    """What a reference to this very object says."""
+    gvk, metadata = resource_info(type(obj)).gvk, obj.metadata
+    return Identity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
+
+
+def identities(reference: OwnerReference, dependent: PartialObject) -> list[Identity]:
+    """What a reference may mean: an object of the dependent's namespace, or one of no namespace."""
+    return [
+        Identity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+        for namespace in dict.fromkeys((dependent.metadata.namespace, ""))
+    ]
+
+
+def waits_for(obj: PartialObject) -> Literal["orphan", "foregroundDeletion"] | None:
+    """What has to happen to the dependents of an object that is being deleted, before it may go."""
+    if obj.metadata.deletion_timestamp is None:
+        return None
+    if ORPHAN in obj.metadata.finalizers:
+        return ORPHAN
+    return FOREGROUND if FOREGROUND in obj.metadata.finalizers else None
+
+
+class OwnerGraph:
+    """The objects that were seen, and the dependents of each uid."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, PartialObject] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+
+    def get(self, uid: str) -> PartialObject | None:
+        """The object of that uid, as it was seen last."""
+        return self._objects.get(uid)
+
+    def dependents(self, uid: str) -> list[PartialObject]:
+        """The objects that name `uid` as an owner."""
+        return [self._objects[dependent] for dependent in self._dependents.get(uid, ())]
+
+    def blocking_dependents(self, uid: str) -> list[PartialObject]:
+        """Those dependents that the owner has to outlive when it is deleted in the foreground."""
+        return [
+            dependent
+            for dependent in self.dependents(uid)
+            if any(
+                reference.uid == uid and reference.block_owner_deletion
+                for reference in dependent.metadata.owner_references
+            )
+        ]
+
+    def put(self, obj: PartialObject) -> list[str]:
+        """Take in a new or changed object; the uids of those to look at because of it."""
+        uid = obj.metadata.uid
+        previous = self._objects.get(uid)
+        self._objects[uid] = obj
+        affected: list[str] = []
+        before, after = _owners(previous), _owners(obj)
+        if before != after:
+            self._unlink(uid, before.keys() - after.keys())
+            for owner in after:
+                self._dependents.setdefault(owner, {})[uid] = None
+            affected += [uid, *self._waiting(before | after)]
+        waiting = waits_for(obj)
+        if waiting is not None and (previous is None or waits_for(previous) != waiting):
+            affected.append(uid)
+            if waiting == FOREGROUND:
+                affected += self._dependents.get(uid, ())
+        return affected
+
+    def remove(self, uid: str) -> list[str]:
+        """Forget an object that is gone; the uids of those to look at because of it."""
+        owners = _owners(self._objects.pop(uid, None))
+        self._unlink(uid, owners.keys())
+        return [*self._dependents.get(uid, ()), *self._waiting(owners)]
+
+    def _unlink(self, uid: str, owners: AbstractSet[str]) -> None:
+        for owner in owners:
+            dependents = self._dependents[owner]
+            del dependents[uid]
+            if not dependents:
+                del self._dependents[owner]
+
+    def _waiting(self, owners: Iterable[str]) -> list[str]:
+        """Of these owners, those that go when their dependents have gone."""
+        seen = ((uid, self._objects.get(uid)) for uid in owners)
+        return [uid for uid, owner in seen if owner is not None and waits_for(owner) == FOREGROUND]
+
+
+def _owners(obj: PartialObject | None) -> dict[str, OwnerReference]:
+    return {} if obj is None else {reference.uid: reference for reference in obj.metadata.owner_references}

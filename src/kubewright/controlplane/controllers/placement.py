@@ -1,0 +1,115 @@
+"""Whether a pod may go to a node, and what Kubernetes says when it may not.
+
+Looked at are cordons, taints, nodeSelector and required node affinity, and room: requests against allocatable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kubewright.api.core.v1 import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
+from kubewright.api.quantity import Quantity
+from kubewright.controlplane.controllers.pods import ENDED
+
+_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_ZERO = Quantity(0)
+
+
+def objections(pod: Pod, node: Node, neighbours: Iterable[Pod]) -> list[str]:
+    """Why the pod may not go to the node, where `neighbours` are already; empty when it may."""
+    if node.spec.unschedulable and not _tolerates(pod, _UNSCHEDULABLE):
+        return ["node(s) were unschedulable"]
+    if not all(_tolerates(pod, taint) for taint in node.spec.taints if taint.effect != "PreferNoSchedule"):
+        return ["node(s) had untolerated taint(s)"]
+    if not _is_selected(pod, node):
+        return ["node(s) didn't match Pod's node affinity/selector"]
+    return _lacking(pod, node, [other for other in neighbours if other.status.phase not in ENDED])
+
+
+def refusal(nodes: int, reasons: Iterable[str]) -> str:
+    """The message of the condition PodScheduled when no node would take the pod."""
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        counts[reason] = counts.get(reason, 0) + 1
+    if not nodes:
+        return "no nodes available to schedule pods"
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{nodes} nodes are available: {told}."
+
+
+def _tolerates(pod: Pod, taint: Taint) -> bool:
+    return any(_covers(toleration, taint) for toleration in pod.spec.tolerations)
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (toleration.value or "") == (taint.value or "")
+
+
+def _is_selected(pod: Pod, node: Node) -> bool:
+    if not pod.spec.node_selector.items() <= node.metadata.labels.items():
+        return False
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return required is None or any(_matches(term, node) for term in required.node_selector_terms)
+
+
+def _matches(term: NodeSelectorTerm, node: Node) -> bool:
+    # A term without any requirement matches nothing.
+    return bool(term.match_expressions or term.match_fields) and all(
+        (
+            *(_holds(one, node.metadata.labels) for one in term.match_expressions),
+            *(_holds(one, {"metadata.name": node.metadata.name}) for one in term.match_fields),
+        )
+    )
+
+
+def _holds(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case operator:
+            return _compares(operator, value, requirement.values)
+
+
+def _compares(operator: str, value: str | None, bounds: list[str]) -> bool:
+    try:
+        number, bound = int(value or ""), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound
+
+
+def _lacking(pod: Pod, node: Node, neighbours: list[Pod]) -> list[str]:
+    room = node.status.allocatable
+    reasons = []
+    if "pods" in room and len(neighbours) + 1 > room["pods"]:
+        reasons.append("Too many pods")
+    for resource in _requested_resources(pod):
+        used = sum((_request(other, resource) for other in neighbours), _ZERO)
+        if used + _request(pod, resource) > room.get(resource, _ZERO):
+            reasons.append(f"Insufficient {resource}")
+    return reasons
+
+
+def _requested_resources(pod: Pod) -> list[str]:
+    containers = [*pod.spec.containers, *pod.spec.init_containers]
+    names = sorted({name for container in containers for name in container.resources.requests})
+    return [name for name in names if _request(pod, name)]
+
+
+def _request(pod: Pod, resource: str) -> Quantity:
+    """What all containers need together, or the hungriest of those that run before them."""
+    together = sum((container.resources.requests.get(resource, _ZERO) for container in pod.spec.containers), _ZERO)
+    before = (container.resources.requests.get(resource, _ZERO) for container in pod.spec.init_containers)
+    return max((together, *before))

@@ -1,0 +1,95 @@
+"""What a simulated pod does: how long it takes to start, whether it ends, and how.
+
+    metadata:
+      annotations:
+        simulate.kubewright.dev/start: "2"          seconds until its containers run
+        simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready
+        simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not
+        simulate.kubewright.dev/exit-code: "1"      with what they end; 0 otherwise
+        simulate.kubewright.dev/stop: "3"           seconds from being asked to go to being gone
+        simulate.kubewright.dev/waiting: ImagePullBackOff    it never starts, for this reason
+
+They are read each time anew: annotating a running pod with `run: "0"` ends it now. A crash loop is a pod with `run`,
+an exit code and the restartPolicy Always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kubewright.api.core.v1 import Pod
+
+PREFIX = "simulate.kubewright.dev/"
+
+_NAMES = ("start", "ready", "run", "exit-code", "stop", "waiting")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """How long the stages of a pod's life take, in seconds, and how it ends.
+
+    From bound to running `start`, from running to ready `ready`, from running to ended `run`, and from being asked to
+    go to being gone `stop`, but no longer than its grace period.
+    """
+
+    start: float = 0.0
+    ready: float = 0.0
+    run: float | None = None
+    exit_code: int = 0
+    stop: float = 0.0
+    waiting: str = ""
+    """Why it never starts: the reason that its containers show, such as ImagePullBackOff."""
+    message: str = ""
+    """The words to that reason."""
+
+
+Rule: TypeAlias = Callable[[Pod], Behaviour]
+"""Says of each pod how it behaves. It is asked often and must answer quickly."""
+
+
+def annotated(pod: Pod) -> Behaviour:
+    """What the pod's annotations say. One that cannot be understood keeps the pod from starting, and it says so."""
+    texts = {
+        name.removeprefix(PREFIX): value for name, value in pod.metadata.annotations.items() if name.startswith(PREFIX)
+    }
+    if not texts:
+        return Behaviour()
+    try:
+        return Behaviour(
+            start=_seconds(texts, "start") or 0.0,
+            ready=_seconds(texts, "ready") or 0.0,
+            run=_seconds(texts, "run"),
+            exit_code=_exit_code(texts),
+            stop=_seconds(texts, "stop") or 0.0,
+            waiting=_known(texts).get("waiting", ""),
+        )
+    except ValueError as problem:
+        return Behaviour(waiting="CreateContainerConfigError", message=str(problem))
+
+
+def _known(texts: dict[str, str]) -> dict[str, str]:
+    for name in texts:
+        if name not in _NAMES:
+            raise ValueError(f"the annotation {PREFIX}{name} is not known (known: {', '.join(_NAMES)})")
+    return texts
+
+
+def _seconds(texts: dict[str, str], name: str) -> float | None:
+    if name not in texts:
+        return None
+    try:
+        seconds = float(texts[name])
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f'the annotation {PREFIX}{name} is "{texts[name]}": expected seconds, such as "2.5"')
+    return seconds
+
+
+def _exit_code(texts: dict[str, str]) -> int:
+    text = texts.get("exit-code", "0")
+    if not text.isdecimal() or int(text) > 255:
+        raise ValueError(f'the annotation {PREFIX}exit-code is "{text}": expected a number from 0 to 255')
+    return int(text)

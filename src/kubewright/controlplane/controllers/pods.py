@@ -1,0 +1,43 @@
+"""What controllers ask of a pod: is it alive, is it ready, and since when."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kubewright.api.core.v1 import Pod, PodCondition
+
+ENDED = ("Succeeded", "Failed")
+
+
+def is_active(pod: Pod) -> bool:
+    """True while the pod counts as a replica: it has not ended, and nobody asked it to go."""
+    return pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is None
+
+
+def is_terminating(pod: Pod) -> bool:
+    """True while the pod was asked to go and may still be running."""
+    return pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is not None
+
+
+def condition(pod: Pod, type_: str) -> PodCondition | None:
+    """The pod's condition of that type."""
+    return next((condition for condition in pod.status.conditions if condition.type == type_), None)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod says that it is ready."""
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
+    """Seconds until the pod has been ready for long enough, 0 when it has; None while it is not ready at all."""
+    ready = condition(pod, "Ready")
+    if ready is None or ready.status != "True":
+        return None
+    if not min_ready_seconds:
+        return 0.0
+    if ready.last_transition_time is None:
+        return None
+    due = ready.last_transition_time + timedelta(seconds=min_ready_seconds)
+    return max(0.0, (due - now).total_seconds())

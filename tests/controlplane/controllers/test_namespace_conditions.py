@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from kubewright.api.core.v1 import NamespaceCondition
+from kubewright.client.errors import ConnectionLost, ServiceUnavailable, Status
+from kubewright.controlplane.controllers.namespace_conditions import Findings
+
+FIRST, SECOND = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def told(findings: Findings) -> dict[str, tuple[str, str | None, str | None]]:
+    conditions = findings.conditions([], FIRST)
+    return {condition.type: (condition.status, condition.reason, condition.message) for condition in conditions}
+
+
+def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
+    assert told(Findings()) == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": (
+            "False",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        "NamespaceDeletionContentFailure": (
+            "False",
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        "NamespaceContentRemaining": ("False", "ContentRemoved", "All content successfully removed"),
+        "NamespaceFinalizersRemaining": (
+            "False",
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
+    }
+    assert not Findings().failed
+
+
+def test_what_remains_is_counted_by_kind_and_by_finalizer() -> None:
+    findings = Findings()
+    findings.remaining({"secrets.": 1, "configmaps.": 2}, Counter({"example.com/b": 1, "example.com/a": 3}))
+    conditions = told(findings)
+    assert conditions["NamespaceContentRemaining"] == (
+        "True",
+        "SomeResourcesRemain",
+        "Some resources are remaining: configmaps. has 2 resource instances, secrets. has 1 resource instances",
+    )
+    assert conditions["NamespaceFinalizersRemaining"] == (
+        "True",
+        "SomeFinalizersRemain",
+        "Some content in the namespace has finalizers remaining: "
+        "example.com/a in 3 resource instances, example.com/b in 1 resource instances",
+    )
+    assert not findings.failed
+
+
+def test_all_failures_to_delete_are_in_one_condition() -> None:
+    findings = Findings()
+    findings.deletion_failed("pods: no")
+    findings.deletion_failed("jobs: no")
+    assert told(findings)["NamespaceDeletionContentFailure"] == (
+        "True",
+        "ContentDeletionFailed",
+        "Failed to delete all resource types, 2 remaining: jobs: no, pods: no",
+    )
+    assert findings.failed
+
+
+def test_groups_that_cannot_be_discovered_are_named_with_the_words_of_the_server() -> None:
+    findings = Findings()
+    unavailable = ServiceUnavailable(Status(code=503, message="the server is currently unable"), "discover b/v1")
+    findings.discovery_failed({"b/v1": unavailable, "a/v1": ConnectionLost("cut")})
+    assert told(findings)["NamespaceDeletionDiscoveryFailure"] == (
+        "True",
+        "DiscoveryFailed",
+        "Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: "
+        "a/v1: cut, b/v1: the server is currently unable",
+    )
+    assert findings.failed
+
+
+def test_the_same_findings_give_the_same_conditions_at_any_time() -> None:
+    before = Findings().conditions([], FIRST)
+    assert Findings().conditions(before, SECOND) == before
+
+
+def test_only_a_change_of_status_is_a_transition() -> None:
+    remaining, fewer = Findings(), Findings()
+    remaining.remaining({"secrets.": 2}, Counter())
+    fewer.remaining({"secrets.": 1}, Counter())
+    before = remaining.conditions([], FIRST)
+    times = {condition.type: condition.last_transition_time for condition in fewer.conditions(before, SECOND)}
+    assert times["NamespaceContentRemaining"] == FIRST
+    times = {condition.type: condition.last_transition_time for condition in Findings().conditions(before, SECOND)}
+    assert times["NamespaceContentRemaining"] == SECOND
+    assert times["NamespaceFinalizersRemaining"] == FIRST
+
+
+def test_conditions_of_others_are_kept() -> None:
+    other = NamespaceCondition(type="example.com/Audited", status="True")
+    assert Findings().conditions([other], FIRST)[0] == other

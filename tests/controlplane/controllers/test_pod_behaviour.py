@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from kubewright.api.core.v1 import Pod, PodSpec
+from kubewright.api.meta import ObjectMeta
+from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour, annotated
+
+
+def pod(**annotations: str) -> Pod:
+    named = {PREFIX + name.replace("_", "-"): value for name, value in annotations.items()}
+    return Pod(metadata=ObjectMeta(annotations=named | {"other": "ignored"}), spec=PodSpec(containers=[]))
+
+
+def test_a_pod_without_annotations_starts_at_once_and_runs_for_ever() -> None:
+    assert annotated(pod()) == Behaviour(start=0, ready=0, run=None, exit_code=0, stop=0, waiting="")
+
+
+def test_every_stage_can_be_annotated() -> None:
+    told = annotated(pod(start="2", ready="0.5", run="0", exit_code="3", stop="1e1", waiting="ErrImagePull"))
+
+    assert told == Behaviour(start=2, ready=0.5, run=0, exit_code=3, stop=10, waiting="ErrImagePull")
+
+
+@pytest.mark.parametrize(
+    ("annotations", "message"),
+    [
+        ({"start": "soon"}, f'the annotation {PREFIX}start is "soon": expected seconds, such as "2.5"'),
+        ({"run": "-1"}, f'the annotation {PREFIX}run is "-1": expected seconds, such as "2.5"'),
+        ({"stop": "nan"}, f'the annotation {PREFIX}stop is "nan": expected seconds, such as "2.5"'),
+        ({"ready": "inf"}, f'the annotation {PREFIX}ready is "inf": expected seconds, such as "2.5"'),
+        ({"exit_code": "256"}, f'the annotation {PREFIX}exit-code is "256": expected a number from 0 to 255'),
+        (
+            {"delay": "1"},
+            f"the annotation {PREFIX}delay is not known (known: start, ready, run, exit-code, stop, waiting)",
+        ),
+    ],
+)
+def test_an_annotation_that_makes_no_sense_keeps_the_pod_from_starting_and_says_why(
+    annotations: dict[str, str], message: str
+) -> None:
+    assert annotated(pod(**annotations)) == Behaviour(waiting="CreateContainerConfigError", message=message)
