@@ -8,13 +8,23 @@ import pytest
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.markers import JSONValue
-from kubewright.client import Client, Config
-from kubewright.client.wait import established
+from kubewright.api.meta import ObjectMeta
+from kubewright.client import Client
+from kubewright.client.wait import established, exists
 from kubewright.controlplane import ControlPlane
+from kubewright.testing.namespaces import unique_name
 
 
-@pytest.fixture(params=["real"])
+@pytest.fixture
+async def embedded_control_plane() -> AsyncIterator[ControlPlane]:
+    """Without nodes, as the real one is: pods are created, but run nowhere."""
+    async with ControlPlane.embedded(nodes=0) as plane:
+        yield plane
+
+
+@pytest.fixture(params=["embedded", "real"])
 def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
     plane = request.getfixturevalue(f"{request.param}_control_plane")
     assert isinstance(plane, ControlPlane)
@@ -23,8 +33,17 @@ def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
 
 @pytest.fixture
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(Config.from_kubeconfig_text(control_plane.kubeconfig())) as client:
+    async with control_plane.client() as client:
         yield client
+
+
+@pytest.fixture
+async def namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A namespace of the test's own, on the control plane it runs on."""
+    created = await admin.create(Namespace(metadata=ObjectMeta(name=unique_name(request.node.name))))
+    await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=10)
+    yield created.metadata.name
+    await admin.delete(created, missing_ok=True)
 
 
 @pytest.fixture

@@ -33,6 +33,9 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
 from kubewright.controlplane.embedded.status import StatusError
 
+# These compare our own functions with the genuine server.
+pytestmark = pytest.mark.parametrize("control_plane", ["real"], indirect=True)
+
 GROUP = "rbac.authorization.k8s.io"
 KINDS: dict[str, type[ClusterRole | ClusterRoleBinding | Role | RoleBinding]] = {
     "ClusterRole": ClusterRole,

@@ -8,18 +8,23 @@ from __future__ import annotations
 import os
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from kubewright.client import Client, Config
 from kubewright.controlplane.user import User
+
+if TYPE_CHECKING:
+    from kubewright.controlplane.embedded.auth.users import UserInfo
+    from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 
 class ControlPlane(ABC):
     """An async context manager: running inside the `async with`, gone without a trace after it.
 
-    `start` and `stop` do the same explicitly. A running control plane is bound to no event loop.
+    `start` and `stop` do the same explicitly. A real control plane is bound to no event loop once it runs.
     """
 
     @staticmethod
@@ -36,6 +41,28 @@ class ControlPlane(ABC):
 
         return RealControlPlane(
             controller_manager=controller_manager, api_server_flags=api_server_flags, timeout=timeout
+        )
+
+    @staticmethod
+    def embedded(
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tokens: Mapping[str, UserInfo] | None = None,
+        clock: Callable[[], float] | None = None,
+        controllers: Collection[str] | None = None,
+        nodes: int = 1,
+    ) -> EmbeddedControlPlane:
+        """An API server in this process, in a fraction of a second and without any binaries.
+
+        It belongs to the event loop it is started in. `tokens` are static bearer tokens and whom they stand for,
+        `clock` gives the seconds since the epoch, `controllers` are the names of those that run (None: all).
+        Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
+        """
+        from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+
+        return EmbeddedControlPlane(
+            host=host, port=port, tokens=tokens, clock=clock, controllers=controllers, nodes=nodes
         )
 
     @abstractmethod
@@ -77,6 +104,10 @@ class ControlPlane(ABC):
 
         With `check`, an exit code other than 0 raises KubectlFailed.
         """
+
+    def client(self, user: User | None = None) -> Client:
+        """A client of this server, as admin or as another user. The caller closes it."""
+        return Client(Config.from_kubeconfig_text((user or self.admin).kubeconfig))
 
     @property
     def url(self) -> str:

@@ -15,7 +15,7 @@ _AMBIGUOUS: Final = re.compile(r"[-+.]?\d.*|[yYnN]|[~=]")
 
 
 class _Dumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  # PyYAML's signature
+    def ignore_aliases(self, data: object) -> bool:  # PyYAML's signature
         """Anchors save space, but nobody can read them."""
         return True
 

@@ -12,7 +12,7 @@ import contextlib
 import http.client
 import os
 from collections import Counter
-from collections.abc import Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,14 @@ import pytest
 
 if TYPE_CHECKING:
     from kubewright.controlplane import ControlPlane
+    from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+
+_async_fixture: Callable[[Callable[[], AsyncGenerator[EmbeddedControlPlane, None]]], object]
+try:
+    # In strict mode only this one makes async fixtures; it comes with kubewright[testing].
+    from pytest_asyncio import fixture as _async_fixture
+except ImportError:
+    _async_fixture = pytest.fixture
 
 _NOT_RUN = "needs a real control plane: "
 
@@ -38,6 +46,15 @@ def real_control_plane() -> Iterator[ControlPlane]:
         pytest.fail(f"kubewright: {error}", pytrace=False)
     yield plane
     _run(plane.stop())
+
+
+@_async_fixture
+async def embedded_control_plane() -> AsyncGenerator[EmbeddedControlPlane, None]:
+    """A control plane in the test's own event loop, fresh for each test."""
+    from kubewright.controlplane import ControlPlane
+
+    async with ControlPlane.embedded() as plane:
+        yield plane
 
 
 @pytest.fixture

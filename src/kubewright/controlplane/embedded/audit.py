@@ -1,0 +1,74 @@
+"""Every request the server answered, for tests and for the curious. Bodies and credentials are not part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.exchange import Request
+from kubewright.controlplane.embedded.request import Target
+
+_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One request: when, who, what, and the status of the answer."""
+
+    time: float
+    user: str
+    verb: str
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    path: str
+    user_agent: str
+    status: int
+
+    @classmethod
+    def of(cls, request: Request, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
+        """The event of an answered request; the user is empty when it could not be told."""
+        return cls(
+            time,
+            user.name if user is not None else "",
+            target.verb,
+            target.group,
+            target.version,
+            target.resource,
+            target.subresource,
+            target.namespace,
+            target.name,
+            target.path,
+            request.header("user-agent"),
+            status,
+        )
+
+
+class AuditLog:
+    """The last requests, and a stream of those to come."""
+
+    def __init__(self) -> None:
+        self.events: deque[AuditEvent] = deque(maxlen=_KEPT)
+        self._followers: set[asyncio.Queue[AuditEvent]] = set()
+
+    def record(self, event: AuditEvent) -> None:
+        """Tell everybody who follows."""
+        self.events.append(event)
+        for follower in self._followers:
+            follower.put_nowait(event)
+
+    async def follow(self) -> AsyncIterator[AuditEvent]:
+        """The requests from now on."""
+        queue: asyncio.Queue[AuditEvent] = asyncio.Queue()
+        self._followers.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._followers.discard(queue)

@@ -1,0 +1,55 @@
+"""A request and its answer, free of sockets: what the server takes and gives, over a network or within the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.status import StatusError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent. Header names are in lower case; `certificate` is its TLS certificate, DER."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeated: tuple[tuple[str, str], ...] = ()
+    """All header fields in order, for those that may be repeated."""
+    body: bytes = b""
+    certificate: bytes | None = None
+
+    def header(self, name: str) -> str:
+        """The value of a header field; empty when it is not there."""
+        return self.headers.get(name, "")
+
+
+@dataclass(slots=True)
+class Response:
+    """What it gets back: all at once, or piece by piece."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+
+
+def json_response(content: object, status: int = 200) -> Response:
+    """An answer of plain values."""
+    return Response(status, msgspec.json.encode(content) + b"\n")
+
+
+def failure(error: StatusError) -> Response:
+    """The answer to a request that failed."""
+    response = json_response(error.body(), error.code)
+    details: JSONObject = error.details or {}
+    seconds = details.get("retryAfterSeconds")
+    if isinstance(seconds, int) and seconds > 0:
+        response.headers.append(("Retry-After", str(seconds)))
+    return response

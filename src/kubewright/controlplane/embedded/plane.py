@@ -1,0 +1,209 @@
+"""`ControlPlane.embedded`: an API server in this process, behind the interface of every control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
+
+from kubewright.client import Client, Config
+from kubewright.controlplane.binaries import find_binaries
+from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
+from kubewright.controlplane.controllers import CONTROLLERS
+from kubewright.controlplane.controllers.loop import Controller
+from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_simulator import PodSimulator
+from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.embedded.asgi import Application
+from kubewright.controlplane.embedded.assembly import Assembled, assemble
+from kubewright.controlplane.embedded.audit import AuditLog
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.faults import Faults
+from kubewright.controlplane.embedded.in_process import InProcessTransport
+from kubewright.controlplane.embedded.server import VERSION
+from kubewright.controlplane.embedded.serving import Serving
+from kubewright.controlplane.embedded.storage import Snapshot
+from kubewright.controlplane.errors import ControlPlaneError
+from kubewright.controlplane.plane import ControlPlane
+from kubewright.controlplane.real.kubectl import run_kubectl
+from kubewright.controlplane.real.processes import ProcessGroup
+from kubewright.controlplane.user import User
+
+_HOSTS = ("127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
+
+
+class EmbeddedControlPlane(ControlPlane):
+    """A server in memory. It lives in the event loop that started it and ends with it; nothing is left behind.
+
+    For tests it can do what a real one cannot: `faults` go wrong on demand, `compact` forgets old revisions, `snapshot`
+    and `reset` go back in milliseconds, `audit` has every request.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tokens: Mapping[str, UserInfo] | None = None,
+        clock: Callable[[], float] | None = None,
+        controllers: Collection[str] | None = None,
+        nodes: int = 1,
+    ) -> None:
+        unknown = sorted(set(controllers or ()) - CONTROLLERS.keys())
+        if unknown:
+            raise ControlPlaneError(
+                f"there is no controller {', '.join(unknown)} (there are: {', '.join(sorted(CONTROLLERS))})"
+            )
+        self._controllers = controllers
+        self._nodes = nodes
+        self._host = host
+        self._port = port
+        self._tokens = tokens
+        self._clock = clock
+        self._stack = AsyncExitStack()
+        self._running: _Running | None = None
+
+    async def start(self) -> None:
+        """Return when the server answers."""
+        if self._running is not None:
+            raise ControlPlaneError("this control plane was started already")
+        assembled = (
+            assemble(tokens=self._tokens) if self._clock is None else assemble(tokens=self._tokens, clock=self._clock)
+        )
+        authority = CertificateAuthority()
+        pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host})
+        serving = Serving(Application(assembled.server), _tls(authority, pair), self._host, self._port)
+        async with AsyncExitStack() as stack:
+            await serving.start()
+            stack.push_async_callback(serving.stop)
+            following = asyncio.create_task(assembled.definitions.run())
+            stack.push_async_callback(_end, following)
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            self._running = _Running(assembled, authority, f"https://{host}:{serving.port}")
+            client = await stack.enter_async_context(self.client(user_agent="kube-controller-manager"))
+            for controller in self._chosen(client, authority.certificate):
+                stack.push_async_callback(_end, asyncio.create_task(controller.run()))
+            self._stack = stack.pop_all()
+
+    def _chosen(self, client: Client, ca_certificate: str) -> Iterator[Controller]:
+        """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
+        options: dict[str, dict[str, object]] = {
+            RootCAPublisher.name: {"ca_certificate": ca_certificate},
+            SimulatedNodes.name: {"count": self._nodes},
+        }
+        for name, make in CONTROLLERS.items():
+            if self._controllers is not None and name not in self._controllers:
+                continue
+            if self._nodes == 0 and name in (SimulatedNodes.name, Scheduler.name, PodSimulator.name):
+                continue
+            yield make(client, **options.get(name, {}))
+
+    async def stop(self) -> None:
+        """End the server and forget everything."""
+        running, self._running = self._running, None
+        if running is not None:
+            await self._stack.aclose()
+            if running.group is not None:
+                await asyncio.to_thread(running.group.close)
+
+    @property
+    def admin(self) -> User:
+        """A member of system:masters."""
+        return self._started.admin
+
+    @property
+    def version(self) -> str:
+        """The version this server behaves like."""
+        return VERSION["gitVersion"]
+
+    @property
+    def faults(self) -> Faults:
+        """What is to go wrong."""
+        return self._started.assembled.server.faults
+
+    @property
+    def audit(self) -> AuditLog:
+        """Every request."""
+        return self._started.assembled.server.audit
+
+    def add_user(self, name: str, groups: Iterable[str] = ()) -> User:
+        """A user with a client certificate of this control plane's authority."""
+        return self._started.user(name, groups)
+
+    def client(self, user: User | None = None, *, user_agent: str | None = None) -> Client:
+        """A client in the same process: no sockets, otherwise the same. As admin, or as another user."""
+        user = user or self.admin
+        der = load_pem_x509_certificate(user.certificate.encode()).public_bytes(Encoding.DER)
+        transport = InProcessTransport(self._started.assembled.server, der)
+        return Client(Config.from_kubeconfig_text(user.kubeconfig), transport=transport, user_agent=user_agent)
+
+    async def kubectl(
+        self, *arguments: str, input: str | None = None, kubeconfig: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl against this server."""
+        started = self._started
+        if started.group is None:
+            started.group = await asyncio.to_thread(ProcessGroup)
+        config = kubeconfig or self.admin.kubeconfig
+        program = find_binaries(controller_manager=False).kubectl
+        return await run_kubectl(started.group, program, arguments, kubeconfig=config, stdin=input, check=check)
+
+    def compact(self) -> None:
+        """Forget all revisions but the present one: lists and watches from older ones have expired."""
+        store = self._started.assembled.store
+        store.compact(store.revision)
+
+    def snapshot(self) -> Snapshot:
+        """All objects as they are now."""
+        return self._started.assembled.store.snapshot()
+
+    def reset(self, snapshot: Snapshot) -> None:
+        """All objects as they were then. Watchers see the difference as ordinary changes."""
+        self._started.assembled.store.restore(snapshot)
+
+    @property
+    def _started(self) -> _Running:
+        if self._running is None:
+            raise ControlPlaneError(
+                "the control plane is not running: use it inside `async with`, or call start() first"
+            )
+        return self._running
+
+
+class _Running:
+    """What exists between start and stop."""
+
+    def __init__(self, assembled: Assembled, authority: CertificateAuthority, url: str) -> None:
+        self.assembled = assembled
+        self.authority = authority
+        self.url = url
+        self.group: ProcessGroup | None = None
+        self.admin = self.user("admin", ("system:masters",))
+
+    def user(self, name: str, groups: Iterable[str]) -> User:
+        groups = tuple(groups)
+        pair = self.authority.client(name, groups)
+        return User(name, groups, self.url, self.authority.certificate, pair.certificate, pair.key)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+def _tls(authority: CertificateAuthority, pair: KeyPair) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.certificate)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    with tempfile.NamedTemporaryFile("w", prefix="kubewright-", suffix=".pem") as pem:
+        pem.write(pair.certificate + pair.key)
+        pem.flush()
+        context.load_cert_chain(Path(pem.name))
+    return context

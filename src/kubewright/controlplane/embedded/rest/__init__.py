@@ -1,0 +1,1 @@
+"""The verbs: reading, writing and deleting objects of any kind, by the rules of its `ResourceType`."""

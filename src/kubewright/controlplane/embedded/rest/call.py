@@ -1,0 +1,112 @@
+"""One request on its way through the handlers, and what every handler needs of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from kubewright.controlplane.embedded.auth.authenticate import Authenticator
+from kubewright.controlplane.embedded.auth.rbac import Authorizer
+from kubewright.controlplane.embedded.auth.token_request import TokenIssuer
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.catalog import Catalog
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.request import Query, Target
+from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.storage import Change, Entry, Range
+
+
+class Changes(Protocol):
+    """A subscription to a store, as far as the handlers use it."""
+
+    async def changes(self) -> list[Change]:
+        """What happened since the last call; empty once it has ended."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class ObjectStore(Protocol):
+    """The store, as far as the handlers use it: in the form of the resource that is asked for."""
+
+    @property
+    def revision(self) -> int:
+        """The newest revision."""
+
+    @property
+    def compacted(self) -> int:
+        """The oldest revision that is not forgotten."""
+
+    def get(self, key: str) -> Entry | None:
+        """See `Store`."""
+
+    def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int | None = None) -> Range:
+        """See `Store`."""
+
+    def create(self, key: str, value: JSONObject) -> Entry:
+        """See `Store`."""
+
+    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+        """See `Store`."""
+
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+        """See `Store`."""
+
+    def watch(self, prefix: str, after: int) -> Changes:
+        """See `Store`."""
+
+
+class Admission(Protocol):
+    """What may change or refuse a write after the rules of its kind, before it is checked and stored."""
+
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+        """Change `new` in place, or raise StatusError."""
+
+    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+        """Raise StatusError to refuse. Nothing may be changed here."""
+
+
+@dataclass(slots=True)
+class Services:
+    """What the handlers work with."""
+
+    store: ObjectStore
+    catalog: Catalog
+    admission: Admission
+    authenticator: Authenticator
+    authorizer: Authorizer
+    token_issuer: TokenIssuer
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    new_uid: Callable[[], str]
+    suffix: Callable[[], str]
+    """Five random characters, for generated names."""
+
+    def now(self) -> str:
+        """The present, as metadata has it."""
+        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for one resource, authenticated and authorized."""
+
+    services: Services
+    resource: ResourceType
+    target: Target
+    query: Query
+    user: UserInfo
+    user_agent: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def manager(self) -> str:
+        """Who the changes are tracked for: the `fieldManager`, else the first word of the user agent."""
+        return self.query.text("fieldManager") or self.user_agent.partition("/")[0] or "unknown"
+
+    @property
+    def is_status(self) -> bool:
+        """Whether this is about the status alone."""
+        return self.target.subresource == "status"

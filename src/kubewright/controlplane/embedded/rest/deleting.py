@@ -1,0 +1,189 @@
+"""Deleting: at once, or marked and left to finalizers, grace periods and the garbage collector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import is_kept
+from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
+from kubewright.controlplane.embedded.rest.writing import modified
+from kubewright.controlplane.embedded.status import bad_request, conflict, invalid, invalid_value, not_found
+from kubewright.controlplane.embedded.storage import Conflict, Entry
+
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to delete."""
+
+    propagation: str = ""
+    grace: int | None = None
+    uid: str = ""
+    resource_version: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What became of a deletion: the object as it was last, and whether it is gone."""
+
+    entry: Entry
+    is_gone: bool
+
+
+def options_of(call: Call, body: JSONObject | None) -> Options:
+    """From the body of the request, else from its query."""
+    content: JSONObject = body or {
+        name: call.query.text(name)
+        for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents")
+        if call.query.text(name)
+    }
+    grace = content.get("gracePeriodSeconds")
+    if isinstance(grace, str):
+        grace = int(grace)
+    policy, orphan = text(content, "propagationPolicy"), content.get("orphanDependents")
+    if policy and orphan is not None:
+        raise invalid(
+            "DeleteOptions",
+            "",
+            "",
+            [
+                invalid_value(
+                    "propagationPolicy",
+                    policy,
+                    "orphanDependents and deletionPropagation cannot be both set",
+                )
+            ],
+        )
+    if policy not in ("", "Orphan", "Background", "Foreground"):
+        raise bad_request(
+            f'invalid propagation policy "{policy}": expected one of "Foreground", "Background", "Orphan"'
+        )
+    if orphan is not None:
+        policy = "Orphan" if orphan in (True, "true", "1") else "Background"
+    return Options(
+        propagation=policy,
+        grace=grace if isinstance(grace, int) else None,
+        uid=text(content, "preconditions", "uid"),
+        resource_version=text(content, "preconditions", "resourceVersion"),
+        dry_run=call.query.dry_run or bool(items(content, "dryRun")),
+    )
+
+
+def delete(call: Call, options: Options) -> Deleted:
+    """Delete the object a request names."""
+    key = call.resource.key(call.target.namespace, call.target.name)
+    for _ in range(_ATTEMPTS):
+        entry = call.services.store.get(key)
+        if entry is None:
+            raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
+        _check_preconditions(call, options, entry)
+        call.services.admission.check(call, entry.value, entry.value, "DELETE")
+        try:
+            return _delete_entry(call, options, entry)
+        except Conflict:
+            continue
+    raise modified(call)
+
+
+def delete_collection(call: Call, options: Options) -> Listed:
+    """Delete what a list would show; returns that list."""
+    listed = list_entries(call)
+    for entry in listed.entries:
+        call.services.admission.check(call, entry.value, entry.value, "DELETE")
+        for _ in range(_ATTEMPTS):
+            current = call.services.store.get(entry.key)
+            if current is None:
+                break
+            try:
+                _delete_entry(call, options, current)
+                break
+            except Conflict:
+                continue
+    return listed
+
+
+def _check_preconditions(call: Call, options: Options, entry: Entry) -> None:
+    uid, revision = text(entry.value, "metadata", "uid"), text(entry.value, "metadata", "resourceVersion")
+    why = ""
+    if options.uid and options.uid != uid:
+        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
+    elif options.resource_version and options.resource_version != revision:
+        why = (
+            "Precondition failed: ResourceVersion in precondition: "
+            f"{options.resource_version}, ResourceVersion in object meta: {revision}"
+        )
+    if why:
+        raise conflict(call.resource.plural, call.resource.gvk.group, call.target.name, why)
+
+
+def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
+    strategy = call.resource.strategy
+    new = copied_object(entry.value)
+    metadata = inside(new, "metadata")
+    was_marked = bool(text(metadata, "deletionTimestamp"))
+    _propagate(metadata, options.propagation or "", strategy.default_propagation, was_marked)
+    grace = strategy.graceful_deletion(new, options.grace) if strategy.graceful_deletion is not None else 0
+    if not is_kept(new) and grace == 0:
+        if options.dry_run:
+            return Deleted(entry, is_gone=True)
+        final = new if was_marked else copied_object(entry.value)
+        return Deleted(call.services.store.delete(entry.key, expected=entry.revision, final=final), is_gone=True)
+    _mark(call, metadata, grace, was_marked)
+    if items(new, "spec", "finalizers"):
+        inside(new, "status")["phase"] = "Terminating"
+    if new == entry.value or options.dry_run:
+        return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
+    return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
+
+
+def _propagate(metadata: JSONObject, asked: str, default: str, was_marked: bool) -> None:
+    """Orphan and Foreground are finalizers; asking again for another policy exchanges them."""
+    finalizers = items(metadata, "finalizers")
+    policy = asked
+    if not policy:
+        if _ORPHAN in finalizers or _FOREGROUND in finalizers:
+            return
+        policy = default
+    kept = [name for name in finalizers if name not in (_ORPHAN, _FOREGROUND)]
+    if policy == "Orphan":
+        kept.append(_ORPHAN)
+    elif policy == "Foreground":
+        kept.append(_FOREGROUND)
+    if kept:
+        metadata["finalizers"] = kept
+    else:
+        metadata.pop("finalizers", None)
+
+
+def _mark(call: Call, metadata: JSONObject, grace: int, was_marked: bool) -> None:
+    if was_marked:
+        remaining = at(metadata, "deletionGracePeriodSeconds")
+        if isinstance(remaining, int) and grace < remaining:
+            _set_deadline(call, metadata, grace)
+        return
+    _set_deadline(call, metadata, grace)
+    generation = metadata.get("generation")
+    if isinstance(generation, int) and generation > 0:
+        metadata["generation"] = generation + 1
+
+
+def _set_deadline(call: Call, metadata: JSONObject, grace: int) -> None:
+    moment = datetime.fromtimestamp(call.services.clock() + grace, UTC)
+    metadata["deletionTimestamp"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+def success(call: Call, deleted: Deleted) -> JSONObject:
+    """The Status that answers the deletion of an object that is gone."""
+    details: JSONObject = {"name": call.target.name}
+    if call.resource.gvk.group:
+        details["group"] = call.resource.gvk.group
+    details["kind"] = call.resource.plural
+    details["uid"] = mapping(deleted.entry.value, "metadata").get("uid")
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

@@ -1,0 +1,232 @@
+"""Get, list, and how stored objects become the bytes of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubewright.controlplane.embedded.continuation import decode_continue, encode_continue, expired_continue
+from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.selectors import (
+    FieldSelector,
+    LabelSelector,
+    parse_field_selector,
+    parse_label_selector,
+)
+from kubewright.controlplane.embedded.status import (
+    FieldError,
+    StatusError,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid,
+    not_found,
+    not_supported,
+)
+from kubewright.controlplane.embedded.storage import Compacted, Entry, FutureRevision
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a kind a list or watch is about."""
+
+    resource: ResourceType
+    labels: LabelSelector
+    fields: FieldSelector
+
+    @property
+    def selects_all(self) -> bool:
+        """Whether nothing is left out."""
+        return self.labels.matches_all and self.fields.matches_all
+
+    def matches(self, obj: JSONObject) -> bool:
+        """Whether an object is selected."""
+        if not self.labels.matches_all:
+            found = mapping(obj, "metadata", "labels")
+            if not self.labels.matches({name: str(value) for name, value in found.items()}):
+                return False
+        if self.fields.matches_all:
+            return True
+        fields = dict(self.resource.strategy.selectable_fields(obj))
+        fields["metadata.name"] = text(obj, "metadata", "name")
+        fields["metadata.namespace"] = text(obj, "metadata", "namespace")
+        return self.fields.matches(fields)
+
+
+def selection(call: Call) -> Selection:
+    """The selectors of a request. A field that cannot be selected by is a bad request."""
+    labels = parse_label_selector(call.query.text("labelSelector"))
+    fields = parse_field_selector(call.query.text("fieldSelector"))
+    known = call.resource.strategy.selectable | {"metadata.name"}
+    if call.resource.namespaced:
+        known |= {"metadata.namespace"}
+    for name in fields.names:
+        if name not in known:
+            raise bad_request(_unsupported(call.resource, name))
+    return Selection(call.resource, labels, fields)
+
+
+def _unsupported(resource: ResourceType, name: str) -> str:
+    if resource.custom or resource.strategy.selectable:
+        return f"field label not supported: {name}"
+    return f'{quoted(name)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def get(call: Call) -> Entry:
+    """The entry of the object a request names."""
+    _check_revision(call, call.query.text("resourceVersion"))
+    entry = call.services.store.get(call.resource.key(call.target.namespace, call.target.name))
+    if entry is None:
+        raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
+    return entry
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page: its entries, the revision it shows and what follows."""
+
+    entries: list[Entry]
+    revision: int
+    continue_: str = ""
+    remaining: int | None = None
+
+
+def list_entries(call: Call) -> Listed:
+    """A page of the objects of a kind, consistent with the pages before it."""
+    _check_list_options(call)
+    selected = selection(call)
+    store, query = call.services.store, call.query
+    # A list of any age comes from what is at hand, whole.
+    limit = 0 if query.text("resourceVersion") == "0" else max(0, query.number("limit") or 0)
+    prefix = collection_prefix(call)
+    token = query.text("continue")
+    revision: int | None = None
+    start = ""
+    if token:
+        position = decode_continue(token, prefix)
+        start, revision = position.start, position.revision if position.revision > 0 else None
+    elif query.text("resourceVersionMatch") == "Exact" or (
+        limit and query.text("resourceVersion") not in ("", "0") and not query.text("resourceVersionMatch")
+    ):
+        revision = parse_revision(query.text("resourceVersion"))
+    else:
+        _check_revision(call, query.text("resourceVersion"))
+    try:
+        if limit == 0 or selected.selects_all:
+            found = store.range(prefix, start=start, limit=limit, revision=revision)
+            entries = found.entries
+            if not selected.selects_all:
+                entries = [entry for entry in entries if selected.matches(entry.value)]
+            more, last, remaining = found.more, found.entries[-1].key if found.entries else "", found.remaining
+        else:
+            found = store.range(prefix, start=start, revision=revision)
+            matching = [entry for entry in found.entries if selected.matches(entry.value)]
+            entries, more, remaining = matching[:limit], len(matching) > limit, None
+            last = entries[-1].key if entries else ""
+    except Compacted:
+        raise (
+            expired_continue(prefix, start)
+            if token
+            else expired("The resourceVersion for the provided list is too old.")
+        ) from None
+    except FutureRevision as error:
+        raise too_large(error.requested, error.current) from None
+    if not more:
+        return Listed(entries, found.revision)
+    next_page = encode_continue(found.revision, last + "\0", prefix)
+    return Listed(entries, found.revision, next_page, remaining if selected.selects_all else None)
+
+
+def collection_prefix(call: Call) -> str:
+    """Where the objects of a collection are in the store."""
+    resource = call.resource
+    if resource.namespaced and call.target.namespace:
+        return f"{resource.prefix}{call.target.namespace}/"
+    return resource.prefix
+
+
+def parse_revision(value: str) -> int:
+    """A resourceVersion as a number."""
+    if not value.isdecimal() or not value.isascii():
+        complaint = f"strconv.ParseUint: parsing {quoted(value)}: invalid syntax"
+        raise bad_request(f"resourceVersion: Invalid value: {quoted(value)}: {complaint}")
+    return int(value)
+
+
+def _check_revision(call: Call, value: str) -> None:
+    """`0` takes what there is; another revision must have been reached."""
+    if not value or value == "0":
+        return
+    revision, current = parse_revision(value), call.services.store.revision
+    if revision > current:
+        raise too_large(revision, current)
+
+
+def too_large(requested: int, current: int) -> StatusError:
+    """504 for a revision that has not been reached."""
+    return StatusError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {requested}, current: {current}",
+        details={
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        },
+    )
+
+
+def _check_list_options(call: Call) -> None:
+    """Which of revision, match and token may be given together."""
+    query = call.query
+    match, revision, token = query.text("resourceVersionMatch"), query.text("resourceVersion"), query.text("continue")
+    errors: list[FieldError] = []
+    if match:
+        if token:
+            errors.append(
+                forbidden_field("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
+            )
+        if not revision:
+            errors.append(
+                forbidden_field(
+                    "resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"
+                )
+            )
+        if match not in ("Exact", "NotOlderThan"):
+            errors.append(not_supported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]))
+        if match == "Exact" and revision == "0":
+            errors.append(
+                forbidden_field(
+                    "resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+                )
+            )
+    if query.text("sendInitialEvents"):
+        errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if errors:
+        raise invalid("ListOptions", "meta.k8s.io", "", errors)
+    if token and revision not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+
+
+def rendered(resource: ResourceType, entry: Entry) -> bytes:
+    """An object as JSON, with its kind."""
+    return resource.opening + entry.raw[1:]
+
+
+def rendered_list(resource: ResourceType, listed: Listed) -> Iterator[bytes]:
+    """A list as JSON, piece by piece. Items of built-in kinds come without apiVersion and kind."""
+    yield resource.list_opening
+    yield f'{{"resourceVersion":"{listed.revision}"'.encode()
+    if listed.continue_:
+        yield f',"continue":"{listed.continue_}"'.encode()
+        if listed.remaining:
+            yield f',"remainingItemCount":{listed.remaining}'.encode()
+    yield b'},"items":['
+    separator = b""
+    for entry in listed.entries:
+        yield separator
+        yield rendered(resource, entry) if resource.custom else entry.raw
+        separator = b","
+    yield b"]}\n"

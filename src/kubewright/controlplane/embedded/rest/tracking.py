@@ -1,0 +1,63 @@
+"""What managed fields need to know of a request: which kind, which part of it, which fields it cannot own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TypedDict
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.scheme import Scheme
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.managedfields import empty_object
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.structure import Structure
+
+_SCHEME = Scheme()
+
+
+class Tracking(TypedDict):
+    """The keywords that `track_update` and `apply` share."""
+
+    api_version: str
+    subresource: str
+    time: str
+    structure: Structure
+    reset: Sequence[Sequence[str]]
+    versions: Mapping[str, Structure] | None
+    empty: JSONObject | None
+
+
+def tracking(call: Call) -> Tracking:
+    """For the endpoint that a request is sent to."""
+    resource = call.resource
+    return Tracking(
+        api_version=resource.gvk.api_version,
+        subresource=call.target.subresource,
+        time=call.services.now(),
+        structure=resource.structure,
+        reset=_reset(call),
+        versions=_versions(call) if resource.custom else None,
+        empty=None if resource.custom else _empty(resource.gvk),
+    )
+
+
+def _reset(call: Call) -> Sequence[Sequence[str]]:
+    """The fields that the endpoint ignores, and nobody owns through it therefore."""
+    if call.is_status:
+        return [("metadata",), ("spec",)] if call.resource.custom else [("spec",)]
+    return [("status",)] if "status" in call.resource.subresources else []
+
+
+def _versions(call: Call) -> Mapping[str, Structure]:
+    gvk = call.resource.gvk
+    return {
+        other.gvk.api_version: other.structure
+        for other in call.services.catalog.all()
+        if other.custom and (other.gvk.group, other.gvk.kind) == (gvk.group, gvk.kind)
+    }
+
+
+@cache
+def _empty(gvk: GroupVersionKind) -> JSONObject:
+    return empty_object(_SCHEME.type_for(gvk.api_version, gvk.kind))

@@ -1,0 +1,65 @@
+"""Fields a kind does not have: dropped, and reported as the client asked (`fieldValidation`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.patch.go_values import json_text
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.status import bad_request, invalid, invalid_value, not_supported
+from kubewright.controlplane.embedded.structure import Structure
+
+
+def check_fields(call: Call, obj: JSONObject, duplicates: Sequence[str], *, patched: JSONObject | None = None) -> None:
+    """Drop unknown fields from `obj`. Strict refuses them, Warn (the default) reports them, Ignore is silent.
+
+    `patched` is what a patch made of the stored object: then the patch is what is wrong.
+    """
+    policy = call.query.text("fieldValidation") or "Warn"
+    if policy not in ("Ignore", "Warn", "Strict"):
+        verb = "PatchOptions" if call.target.verb == "patch" else f"{call.target.verb.capitalize()}Options"
+        raise invalid(
+            verb, "meta.k8s.io", "", [not_supported("fieldValidation", policy, ["", "Ignore", "Strict", "Warn"])]
+        )
+    found: list[str] = []
+    if call.resource.strategy.prune is not None:
+        found = call.resource.strategy.prune(obj)
+    else:
+        drop_unknown(obj, call.resource.structure, "", found)
+    complaints = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in found]
+    if not complaints or policy == "Ignore":
+        return
+    if policy == "Warn":
+        call.warnings += complaints
+        return
+    gvk = call.resource.gvk
+    told = f"strict decoding error: {', '.join(complaints)}"
+    if patched is not None:
+        raise invalid("", "", "", [invalid_value("patch", _in_order(patched), told)])
+    raise bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {told}')
+
+
+def drop_unknown(value: JSONValue, structure: Structure, path: str, found: list[str]) -> None:
+    """Remove fields that the structure does not have, and note their paths."""
+    if isinstance(value, dict) and structure.form in ("struct", "map"):
+        for name in list(value):
+            nested = f"{path}.{name}" if path else name
+            field = structure.field(name)
+            if field is None:
+                found.append(nested)
+                if not structure.preserves_unknown:
+                    del value[name]
+            else:
+                drop_unknown(value[name], field, nested, found)
+    elif isinstance(value, list) and structure.form == "list":
+        for index, item in enumerate(value):
+            drop_unknown(item, structure.item, f"{path}[{index}]", found)
+
+
+def _in_order(patched: JSONObject) -> str:
+    """The JSON of an object as Go writes maps: keys in order."""
+    return json_text(msgspec.json.decode(msgspec.json.encode(patched, order="sorted"))).decode()

@@ -1,0 +1,172 @@
+"""Create and update: from the body of a request to what is stored.
+
+The order is the real server's: defaults, tracking of managed fields, the kind's preparation, admission, validation,
+the store. A write that changes nothing is not stored: no revision, no event.
+"""
+
+from __future__ import annotations
+
+from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
+from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.managedfields import same_but_for_times, track_update
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import (
+    begin,
+    check_identity,
+    count_generation,
+    generate_name,
+    is_finished,
+    keep,
+    place_in_namespace,
+    refuse,
+)
+from kubewright.controlplane.embedded.rest.tracking import tracking
+from kubewright.controlplane.embedded.status import (
+    MODIFIED,
+    StatusError,
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    not_found,
+    required,
+)
+from kubewright.controlplane.embedded.storage import Conflict, Entry, KeyExists
+
+_NAME_ATTEMPTS = 8
+
+
+def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
+    """Store a new object. `obj` is the caller's to give away; its kind has been checked.
+
+    `tracked=False` when its managed fields are right already, as after an apply.
+    """
+    resource, strategy = call.resource, call.resource.strategy
+    place_in_namespace(call, obj)
+    strategy.default(obj)
+    begin(call, obj)
+    if tracked:
+        _track(call, None, obj)
+    generated = generate_name(call, obj)
+    call.services.admission.admit(call, obj, None, "CREATE")
+    strategy.prepare_create(obj)
+    name = text(obj, "metadata", "name")
+    if not name:
+        raise invalid(
+            resource.gvk.kind, resource.gvk.group, "", [required("metadata.name", "name or generateName is required")]
+        )
+    refuse(
+        resource,
+        name,
+        [
+            *validate_metadata(obj, namespaced=resource.namespaced, validate_name=strategy.validate_name),
+            *strategy.validate(obj),
+        ],
+    )
+    call.services.admission.check(call, obj, None, "CREATE")
+    for attempt in range(_NAME_ATTEMPTS):
+        key = resource.key(text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
+        if call.query.dry_run:
+            if call.services.store.get(key) is None:
+                return Entry(key, obj, 0, 0)
+        else:
+            try:
+                return call.services.store.create(key, obj)
+            except KeyExists:
+                pass
+        if not generated or attempt == _NAME_ATTEMPTS - 1:
+            break
+        mapping(obj, "metadata").pop("name")
+        generate_name(call, obj)
+    raise already_exists(resource.plural, resource.gvk.group, text(obj, "metadata", "name"))
+
+
+def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
+    """Replace an object by a PUT. True when it was created instead, which few kinds allow."""
+    resource = call.resource
+    entry = call.services.store.get(resource.key(call.target.namespace, call.target.name))
+    if entry is None:
+        if not resource.strategy.create_on_update or call.target.subresource:
+            raise not_found(resource.plural, resource.gvk.group, call.target.name)
+        inside(obj, "metadata").pop("resourceVersion", None)
+        return create(call, obj), True
+    return replace(call, obj, entry), False
+
+
+def replace(call: Call, obj: JSONObject, entry: Entry, *, tracked: bool = True) -> Entry:
+    """Store `obj` in place of `entry`, or the part of it that the endpoint is about.
+
+    Raises Conflict when `obj` was made from an older revision, or when the store has moved on from `entry`.
+    """
+    resource, strategy, old = call.resource, call.resource.strategy, entry.value
+    place_in_namespace(call, obj)
+    check_identity(call, obj, old)
+    _check_revision(call, obj, entry)
+    strategy.default(obj)
+    keep(obj, old)
+    if tracked:
+        _track(call, old, obj)
+    if call.is_status:
+        strategy.prepare_status(obj, old)
+    else:
+        strategy.prepare_update(obj, old)
+        count_generation(resource, obj, old)
+    call.services.admission.admit(call, obj, old, "UPDATE")
+    rules = strategy.validate_status if call.is_status else strategy.validate_update
+    errors = [*validate_metadata_update(obj, old), *rules(obj, old)]
+    refuse(resource, call.target.name, errors)
+    call.services.admission.check(call, obj, old, "UPDATE")
+    return _store(call, obj, entry)
+
+
+def _store(call: Call, obj: JSONObject, entry: Entry) -> Entry:
+    inside(obj, "metadata")["resourceVersion"] = text(entry.value, "metadata", "resourceVersion")
+    if same_but_for_times(obj, entry.value):
+        return entry
+    if call.query.dry_run:
+        return Entry(entry.key, obj, entry.revision, entry.created)
+    try:
+        if is_finished(obj):
+            return call.services.store.delete(entry.key, expected=entry.revision, final=obj)
+        return call.services.store.update(entry.key, obj, expected=entry.revision)
+    except Conflict:
+        raise modified(call) from None
+
+
+def modified(call: Call) -> StatusError:
+    """409: somebody was faster."""
+    return conflict(call.resource.plural, call.resource.gvk.group, call.target.name, MODIFIED)
+
+
+def _check_revision(call: Call, obj: JSONObject, entry: Entry) -> None:
+    resource = call.resource
+    revision = text(obj, "metadata", "resourceVersion")
+    if not revision or revision == "0":
+        if resource.custom or not resource.strategy.unconditional_update:
+            raise invalid(
+                resource.gvk.kind,
+                resource.gvk.group,
+                call.target.name,
+                [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")],
+            )
+        return
+    if not revision.isdigit():
+        raise bad_request(f'strconv.ParseUint: parsing "{revision}": invalid syntax')
+    if int(revision) != entry.revision:
+        raise modified(call)
+
+
+def _track(call: Call, old: JSONObject | None, new: JSONObject) -> None:
+    track_update(old, new, manager=call.manager, **tracking(call))
+
+
+def begin_from(entry: Entry) -> JSONObject:
+    """A copy of what is stored, to be changed."""
+    return copied_object(entry.value)
+
+
+def revision_of(obj: JSONObject) -> str:
+    """The resourceVersion an object carries."""
+    value = at(obj, "metadata", "resourceVersion")
+    return value if isinstance(value, str) else ""
