@@ -41,6 +41,8 @@ requirements: setup ## pin the newest allowed dependencies again
 
 generate: setup control-plane ## make src/kubewright/api/<group>/<version>.py again from what the API server says of itself
 	$(BIN)/python -m tools.generate_api
+	$(BIN)/python -m tools.generate_protobuf
+	$(BIN)/python -m tools.generate_bootstrap
 	cd tools/quantity_vectors && go run . > ../../tests/api/quantity_vectors.json
 
 clean: ## remove .venv and what tools left behind

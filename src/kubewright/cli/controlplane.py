@@ -1,0 +1,104 @@
+"""`kubewright controlplane`: an API server in the foreground, until it is interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.controllers import CONTROLLERS
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_PORT = 6443
+
+
+def add_command(commands: Commands) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "controlplane",
+        help="run a Kubernetes API server here",
+        description="Run a Kubernetes API server in the foreground. Ctrl-C ends it; nothing is kept.",
+        epilog="example: kubewright controlplane --kubeconfig ./kubeconfig --nodes 3",
+    )
+    parser.add_argument("--real", action="store_true", help="the genuine kube-apiserver, etcd and controller manager")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default %(default)s)")
+    parser.add_argument(
+        "--port", type=_port, default=_PORT, help="the port to listen on, 0 for any free one (default %(default)s)"
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        default=Path("kubeconfig"),
+        metavar="FILE",
+        help="where to write the admin's kubeconfig, readable by nobody else (default ./%(default)s)",
+    )
+    parser.add_argument(
+        "--controllers",
+        type=_names,
+        metavar="NAME,…",
+        help=f"which controllers run, separated by commas (default all: {', '.join(sorted(CONTROLLERS))})",
+    )
+    parser.add_argument(
+        "--nodes", type=_count, default=1, help="how many nodes pods seem to run on; 0 for none (default %(default)s)"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: expected a number from 0 to 65535")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name]
+    unknown = sorted(set(names) - CONTROLLERS.keys())
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"there is no controller {', '.join(unknown)} (there are: {', '.join(sorted(CONTROLLERS))})"
+        )
+    return names
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of nodes: expected 0, 1, 2 …")
+    return int(text)
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.real and (options.host, options.port, options.controllers) != ("127.0.0.1", _PORT, None):
+        raise SystemExit("kubewright: --real chooses host, port and controllers itself: leave those options out")
+    if not options.kubeconfig.parent.is_dir():
+        raise SystemExit(
+            f"kubewright: there is no folder {str(options.kubeconfig.parent)!r} to write the kubeconfig to"
+        )
+    plane = (
+        ControlPlane.real(controller_manager=True)
+        if options.real
+        else ControlPlane.embedded(
+            host=options.host, port=options.port, controllers=options.controllers, nodes=options.nodes
+        )
+    )
+    asyncio.run(_serve(plane, options.kubeconfig, options.host))
+
+
+async def _serve(plane: ControlPlane, kubeconfig: Path, host: str) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(ending, stop.set)
+    if not ipaddress.ip_address(host).is_loopback:
+        print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr)
+    async with plane:
+        plane.write_kubeconfig(kubeconfig)
+        print(f"ready: {plane.url}", flush=True)
+        print(f"try:   KUBECONFIG={kubeconfig} kubectl get namespaces", file=sys.stderr, flush=True)
+        await stop.wait()
