@@ -7,7 +7,7 @@ import sys
 
 from bench.figures import Figure, report
 
-NAMES = ("http", "decode", "imports", "controlplane")
+NAMES = ("http", "decode", "imports", "controlplane", "apiserver")
 
 
 def main(arguments: list[str]) -> None:

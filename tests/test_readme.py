@@ -17,7 +17,6 @@ def program() -> str:
     return found
 
 
-@pytest.mark.usefixtures("real_control_plane")
 def test_the_program_prints_what_the_readme_says(program: str) -> None:
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (answer.stderr, answer.stdout) == ("", "[3]\n")
@@ -32,3 +31,11 @@ def test_the_program_is_typed(program: str, tmp_path: Path) -> None:
         text=True,
     )
     assert answer.stdout.startswith("Success"), answer.stdout
+
+
+@pytest.mark.usefixtures("real_control_plane")
+def test_it_prints_the_same_on_the_real_server(program: str) -> None:
+    real = program.replace("ControlPlane.embedded()", "ControlPlane.real()")
+    assert real != program
+    answer = subprocess.run([sys.executable, "-c", real], capture_output=True, text=True, timeout=60)
+    assert (answer.stderr, answer.stdout) == ("", "[3]\n")

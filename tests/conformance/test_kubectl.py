@@ -38,9 +38,9 @@ spec:
 CRD = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: gadgets.example.com}
+metadata: {name: gadgets.kubectl.example.com}
 spec:
-  group: example.com
+  group: kubectl.example.com
   scope: Namespaced
   names: {plural: gadgets, singular: gadget, kind: Gadget, shortNames: [gg]}
   versions:
@@ -68,7 +68,7 @@ spec:
 """
 
 GADGET = """
-apiVersion: example.com/v1
+apiVersion: kubectl.example.com/v1
 kind: Gadget
 metadata: {name: one}
 spec: {size: 3}
@@ -120,7 +120,7 @@ STEPS: list[tuple[str, str | None]] = [
     ("create serviceaccount robot", None),
     ("get service web -o jsonpath={.spec.ports}", None),
     ("apply -f -", CRD),
-    ("wait --for=condition=Established crd/gadgets.example.com", None),
+    ("wait --for=condition=Established crd/gadgets.kubectl.example.com", None),
     ("apply -f -", GADGET),
     ("get gg", None),
     ("get gadget one -o jsonpath={.spec}", None),
@@ -135,11 +135,10 @@ STEPS: list[tuple[str, str | None]] = [
     ("delete configmap settings", None),
     ("delete deployment web --cascade=foreground --wait=false", None),
     ("delete service web", None),
-    ("api-resources --api-group=example.com --no-headers", None),
+    ("api-resources --api-group=kubectl.example.com --no-headers", None),
     ("api-resources --api-group=apps --no-headers", None),
-    ("api-versions", None),
     ("get namespace kubectl-test -o jsonpath={.status.phase}", None),
-    ("delete crd gadgets.example.com", None),
+    ("delete crd gadgets.kubectl.example.com", None),
 ]
 
 

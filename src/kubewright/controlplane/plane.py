@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kubewright.client import Client, Config
+from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.user import User
 
 if TYPE_CHECKING:
@@ -59,7 +60,14 @@ class ControlPlane(ABC):
         `clock` gives the seconds since the epoch, `controllers` are the names of those that run (None: all).
         Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
         """
-        from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+        try:
+            from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.partition(".")[0] not in ("cryptography", "uvicorn"):
+                raise
+            raise ControlPlaneError(
+                f"an embedded control plane needs the package {error.name}: pip install 'kubewright[controlplane]'"
+            ) from None
 
         return EmbeddedControlPlane(
             host=host, port=port, tokens=tokens, clock=clock, controllers=controllers, nodes=nodes
