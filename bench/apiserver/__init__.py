@@ -18,6 +18,7 @@ from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.real import RealControlPlane
 
+_MEMORY = "memory"
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -26,17 +27,18 @@ def run() -> list[Figure]:
     start = _start_of_embedded()
     ours = asyncio.run(_embedded())
     theirs = asyncio.run(_real())
+    memory = Figure("memory when idle, KiB / kube-apiserver + etcd", ours.pop(_MEMORY), theirs.pop(_MEMORY))
     figures = [
         Figure(f"{name} / kube-apiserver + etcd", ours[name], theirs[name], "at most 1.0 x for get and create")
         for name in LOADS
     ]
-    return [Figure("ControlPlane.embedded() until ready", start, None, "at most 300,000"), *figures]
+    return [Figure("ControlPlane.embedded() until ready", start, None, "at most 300,000"), memory, *figures]
 
 
 async def _embedded() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder, _process(Path(folder) / "kubeconfig") as (pid, kubeconfig):
         async with Client(Config.from_kubeconfig(kubeconfig)) as client:
-            return await run_loads(client, lambda: _cpu([pid]))
+            return {_MEMORY: _memory([pid]), **await run_loads(client, lambda: _cpu([pid]))}
 
 
 async def _real() -> dict[str, float]:
@@ -44,7 +46,7 @@ async def _real() -> dict[str, float]:
         if not isinstance(plane, RealControlPlane):
             raise TypeError("ControlPlane.real() is a RealControlPlane")
         pids = [program.pid for program in plane.programs]
-        return await run_loads(client, lambda: _cpu(pids))
+        return {_MEMORY: _memory(pids), **await run_loads(client, lambda: _cpu(pids))}
 
 
 @contextmanager
@@ -68,6 +70,12 @@ def _start_of_embedded() -> float:
             return time.process_time() - before
 
     return min(asyncio.run(once()) for _ in range(3)) * 1e6
+
+
+def _memory(pids: list[int]) -> float:
+    """KiB that processes hold in memory."""
+    statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
+    return sum(float(status.partition("VmRSS:")[2].split()[0]) for status in statuses)
 
 
 def _cpu(pids: list[int]) -> float:
