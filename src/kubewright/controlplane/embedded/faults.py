@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kubewright.controlplane.embedded.exchange import Request
 from kubewright.controlplane.embedded.request import Target
 from kubewright.controlplane.embedded.status import StatusError
 
@@ -100,7 +99,7 @@ class Faults:
         self._faults.clear()
         self._cuts.clear()
 
-    async def strike(self, request: Request, target: Target) -> None:
+    async def strike(self, target: Target) -> None:
         """Let the first fault for this request act. Raises StatusError or ConnectionCut."""
         for fault in self._faults:
             if fault.chooses(target):
@@ -111,7 +110,7 @@ class Faults:
                 await fault.act()
                 return
 
-    async def through(self, stream: AsyncIterator[bytes], request: Request, target: Target) -> AsyncIterator[bytes]:
+    async def through(self, stream: AsyncIterator[bytes], target: Target) -> AsyncIterator[bytes]:
         """A stream, cut where a fault says so."""
         cut = next((cut for cut in self._cuts if cut.chooses(target)), None)
         if cut is not None and cut.left is not None:

@@ -89,7 +89,7 @@ class APIServer:
         user: UserInfo | None = None
         warnings: list[str] = []
         try:
-            await self.faults.strike(request, target)
+            await self.faults.strike(target)
             user = self._identify(request, target)
             response = self._handle(request, _Asked(target, query, user), warnings)
         except ConnectionCut:
@@ -104,7 +104,7 @@ class APIServer:
             response.headers.append(("Warning", f'299 - "{quoted}"'))
         self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
         if response.stream is not None:
-            response.stream = self.faults.through(response.stream, request, target)
+            response.stream = self.faults.through(response.stream, target)
         return response
 
     def _identify(self, request: Request, target: Target) -> UserInfo:

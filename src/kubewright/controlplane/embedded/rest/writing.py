@@ -7,7 +7,7 @@ the store. A write that changes nothing is not stored: no revision, no event.
 from __future__ import annotations
 
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.managedfields import same_but_for_times, track_update
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import (
@@ -164,9 +164,3 @@ def _track(call: Call, old: JSONObject | None, new: JSONObject) -> None:
 def begin_from(entry: Entry) -> JSONObject:
     """A copy of what is stored, to be changed."""
     return copied_object(entry.value)
-
-
-def revision_of(obj: JSONObject) -> str:
-    """The resourceVersion an object carries."""
-    value = at(obj, "metadata", "resourceVersion")
-    return value if isinstance(value, str) else ""
