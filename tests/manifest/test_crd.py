@@ -7,6 +7,7 @@ import pytest
 import yaml
 from msgspec import Meta
 
+from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import Pod
 from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import JSONValue
@@ -14,7 +15,7 @@ from kubewright.api.meta import Condition
 from kubewright.api.model import Model
 from kubewright.api.resource import Column, Object, Resource, Scale, resource
 from kubewright.api.time import Time
-from kubewright.manifest.crd import crd_of, crd_yaml
+from kubewright.manifest.crd import crd_of, crd_yaml, definition_of
 from kubewright.manifest.errors import ManifestError
 
 
@@ -389,3 +390,12 @@ def test_the_status_subresource_needs_a_status() -> None:
 
     with pytest.raises(ManifestError, match="Plain: the subresource status needs a field of that name"):
         crd_of(Plain)
+
+
+def test_the_definition_as_an_object_says_the_same() -> None:
+    definition = definition_of(PodManager)
+    assert definition.spec.names.kind == "PodManager"
+    sent = to_json(definition)
+    assert isinstance(sent, dict)
+    sent.pop("status")
+    assert sent == crd_of(PodManager)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
+import yaml
 
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.status import StatusError
@@ -43,6 +44,14 @@ class Response:
 def json_response(content: object, status: int = 200) -> Response:
     """An answer of plain values."""
     return Response(status, msgspec.json.encode(content) + b"\n")
+
+
+def as_yaml(response: Response) -> Response:
+    """The same answer as YAML; a stream stays what it is."""
+    if response.stream is None and response.content_type == "application/json":
+        response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True).encode()
+        response.content_type = "application/yaml"
+    return response
 
 
 def failure(error: StatusError) -> Response:

@@ -18,7 +18,7 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.catalog import Catalog
 from kubewright.controlplane.embedded.decoding import LARGEST_BODY, too_large
 from kubewright.controlplane.embedded.discovery import discovery_response
-from kubewright.controlplane.embedded.exchange import Request, Response, failure, json_response
+from kubewright.controlplane.embedded.exchange import Request, Response, as_yaml, failure, json_response
 from kubewright.controlplane.embedded.faults import ConnectionCut, Faults
 from kubewright.controlplane.embedded.negotiation import negotiate
 from kubewright.controlplane.embedded.openapi import openapi_response
@@ -26,6 +26,7 @@ from kubewright.controlplane.embedded.request import Query, Target, parse_query,
 from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Services
 from kubewright.controlplane.embedded.rest.dispatch import dispatch
+from kubewright.controlplane.embedded.selectors import parse_field_selector
 from kubewright.controlplane.embedded.status import StatusError, method_not_allowed, no_such_resource
 
 _log = logging.getLogger("kubewright.controlplane")
@@ -118,7 +119,7 @@ class APIServer:
         if not asked.target.resource:
             return self._non_resource(request, asked)
         target = asked.target
-        self.services.authorizer.require(_attributes(target, asked.user))
+        self.services.authorizer.require(_attributes(target, asked.user)._replace(name=_name_asked_for(asked)))
         if not self.catalog.serves(target.group, target.version):
             return _nowhere()
         resource = self.catalog.find(target.group, target.version, target.resource)
@@ -131,7 +132,9 @@ class APIServer:
         services = self._converted.get(str(resource.gvk), self.services)
         call = Call(services, resource, target, asked.query, asked.user, request.header("user-agent"), warnings)
         try:
-            return dispatch(call, request, negotiate(request.header("accept")))
+            wanted = negotiate(request.header("accept"))
+            response = dispatch(call, request, wanted)
+            return as_yaml(response) if wanted.yaml else response
         finally:
             if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
                 self.services.authorizer.invalidate()
@@ -167,6 +170,16 @@ def _attributes(target: Target, user: UserInfo) -> Attributes:
         target.path,
         bool(target.resource),
     )
+
+
+def _name_asked_for(asked: _Asked) -> str:
+    """A list or watch of one object by its name is as good as naming it: rules for single names allow it."""
+    if asked.target.verb not in ("list", "watch") or asked.target.name:
+        return asked.target.name
+    try:
+        return parse_field_selector(asked.query.text("fieldSelector")).exact("metadata.name") or ""
+    except StatusError:
+        return ""  # refused later, with its reason
 
 
 def _misplaced(target: Target, resource: ResourceType) -> bool:

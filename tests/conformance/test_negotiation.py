@@ -1,0 +1,60 @@
+"""Forms and selections that decide how, and whether, a server answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import yaml
+
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kubewright.client import Client
+from kubewright.client.errors import Forbidden
+from kubewright.client.http.transport import HTTPTransport
+from kubewright.controlplane import ControlPlane
+
+
+async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Client) -> None:
+    path = f"/api/v1/namespaces/{client.namespace}/configmaps"
+    headers = [("Content-Type", "application/yaml"), ("Accept", "application/yaml")]
+    transport = HTTPTransport(control_plane.url, tls=control_plane.admin.ssl_context())
+    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1'}\n"
+    created = await transport.request("POST", path, headers, body, timeout=30)
+    await transport.aclose()
+    assert created.status == 201
+    assert created.headers.get("Content-Type") == "application/yaml"
+    told = yaml.safe_load(created.body)
+    assert (told["kind"], told["metadata"]["name"], told["data"]) == ("ConfigMap", "a", {"x": "1"})
+
+
+async def test_who_may_read_one_object_may_list_it_by_its_name(control_plane: ControlPlane, client: Client) -> None:
+    for name in ("mine", "other"):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name)))
+    rule = PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["configmaps"], resource_names=["mine"])
+    await client.create(Role(metadata=ObjectMeta(name="reader"), rules=[rule]))
+    await client.create(
+        RoleBinding(
+            metadata=ObjectMeta(name="readers"),
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="Role", name="reader"),
+            subjects=[Subject(kind="User", name="reader", api_group="rbac.authorization.k8s.io")],
+        )
+    )
+    async with control_plane.client(control_plane.add_user("reader")) as reader:
+        view = reader.in_namespace(client.namespace)
+        assert await _once_allowed(view) == ["mine"]
+        with pytest.raises(Forbidden):
+            await view.list(ConfigMap)
+        with pytest.raises(Forbidden):
+            await view.list(ConfigMap, fields={"metadata.name": "other"})
+
+
+async def _once_allowed(view: Client) -> list[str]:
+    """The real authorizer learns of a binding a moment after it is made."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return [found.metadata.name for found in await view.list(ConfigMap, fields={"metadata.name": "mine"})]
+            except Forbidden:
+                await asyncio.sleep(0.01)
