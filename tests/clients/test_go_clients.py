@@ -28,6 +28,7 @@ from kubewright.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.client.wait import Field, deleted, established
 from kubewright.controlplane.binaries import cached_directory
+from kubewright.controlplane.embedded.faults import Chooser
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 _SOURCES = Path(__file__).parent / "go"
@@ -122,19 +123,21 @@ async def _started(
     program: Path, command: str, kubeconfig: Path, output: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """The program at work, with its output in a file; what it wrote is told with any failure."""
-    with output.open("wb") as file:
+    # Apart from the output, because client-go may log there what it thinks of a broken watch.
+    log = output.with_suffix(".log")
+    with output.open("wb") as told, log.open("wb") as logged:
         process = await asyncio.create_subprocess_exec(
             program,
             command,
             _NAMESPACE,
             env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-            stdout=file,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=told,
+            stderr=logged,
         )
     try:
         yield process
     except BaseException as error:
-        error.add_note(f"output of the Go {command}:\n{output.read_text()}")
+        error.add_note(f"output of the Go {command}:\n{output.read_text()}{log.read_text()}")
         raise
     finally:
         if process.returncode is None:
@@ -146,35 +149,71 @@ def _website(name: str, page: str) -> Dynamic:
     return Website(metadata=ObjectMeta(name=name), content={"spec": {"page": page}})
 
 
-async def test_a_client_go_informer_syncs_by_watch_list_and_tells_every_event(
-    program: Path, embedded_control_plane: EmbeddedControlPlane, client: Client, kubeconfig: Path, tmp_path: Path
-) -> None:
-    """The typed clientset speaks protobuf in both directions, the dynamic one JSON."""
+def _asked(plane: EmbeddedControlPlane) -> list[tuple[str, str, int]]:
+    """Verb, resource and status of what the Go program asked the server, in order."""
+    events = (event for event in plane.audit.events if event.user_agent.startswith("clients/"))
+    return [(event.verb, event.resource, event.status) for event in events]
+
+
+def _in_the_namespace(resource: str) -> Chooser:
+    """Requests of this resource in the Go program's namespace, which spares the watches of the control plane's own."""
+    return lambda target: (target.resource, target.namespace) == (resource, _NAMESPACE)
+
+
+# What the informers tell, in this order, when nothing is lost and nothing comes twice.
+_TOLD = [
+    f"{what} {kind}{rest}"
+    for kind in ("configmap", "website")
+    for what, rest in [
+        ("added", " before 0"),
+        ("synced", ""),
+        ("added", " made 1"),
+        ("updated", " made 2"),
+        ("deleted", " made 2"),
+    ]
+]
+
+
+@pytest.fixture
+async def present(client: Client) -> None:
+    """What is there before the informers are."""
     await client.create(ConfigMap(metadata=ObjectMeta(name="before"), data={"value": "0"}))
     await client.create(_website("before", "0"))
 
+
+@pytest.mark.usefixtures("present")
+async def test_a_client_go_informer_syncs_by_watch_list_and_tells_every_event(
+    program: Path, embedded_control_plane: EmbeddedControlPlane, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """The typed clientset sends protobuf, the dynamic one JSON."""
     output = tmp_path / "output"
     async with _started(program, "informer", kubeconfig, output) as process:
         assert await asyncio.wait_for(process.wait(), _PATIENCE) == 0
+        assert output.read_text().splitlines() == _TOLD
 
-        assert output.read_text().splitlines() == [
-            f"{what} {kind}{rest}"
-            for kind in ("configmap", "website")
-            for what, rest in [
-                ("added", " before 0"),
-                ("synced", ""),
-                ("added", " made 1"),
-                ("updated", " made 2"),
-                ("deleted", " made 2"),
-            ]
-        ]
-    asked = [event for event in embedded_control_plane.audit.events if event.user_agent.startswith("clients/")]
-    assert [(event.verb, event.resource, event.status) for event in asked] == [
+    assert _asked(embedded_control_plane) == [
         (verb, resource, status)
         for resource in ("configmaps", "websites")
         # No list: it is only asked for when the server cannot stream it.
         for verb, status in [("watch", 200), ("create", 201), ("update", 200), ("delete", 200)]
     ]
+
+
+@pytest.mark.parametrize("pieces", [1, 3], ids=["while it syncs", "after it has synced"])
+@pytest.mark.usefixtures("present")
+async def test_a_client_go_informer_whose_watch_is_cut_tells_every_event_once(
+    program: Path, embedded_control_plane: EmbeddedControlPlane, kubeconfig: Path, tmp_path: Path, pieces: int
+) -> None:
+    for resource in ("configmaps", "websites"):
+        embedded_control_plane.faults.cut_watches(_in_the_namespace(resource), after_events=pieces)
+
+    output = tmp_path / "output"
+    async with _started(program, "informer", kubeconfig, output) as process:
+        assert await asyncio.wait_for(process.wait(), 2 * _PATIENCE) == 0
+        assert output.read_text().splitlines() == _TOLD
+
+    watched = [resource for verb, resource, _ in _asked(embedded_control_plane) if verb == "watch"]
+    assert watched == ["configmaps", "configmaps", "websites", "websites"]
 
 
 async def test_a_controller_runtime_manager_leads_reconciles_and_owns(
