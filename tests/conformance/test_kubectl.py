@@ -74,6 +74,13 @@ metadata: {name: one}
 spec: {size: 3}
 """
 
+ROLE = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reader}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get, list]}]
+"""
+
 # Words after the first are arguments; a second element is standard input. Run in this order, in one namespace.
 STEPS: list[tuple[str, str | None]] = [
     ("create configmap settings --from-literal=a=1 --from-literal=b=2", None),
@@ -82,6 +89,10 @@ STEPS: list[tuple[str, str | None]] = [
     ("get configmap settings -o json", None),
     ("get configmaps -o name", None),
     ("get cm settings", None),
+    ("get cm settings -o wide", None),
+    ("get cm settings -o custom-columns=NAME:.metadata.name,DATA:.data.a", None),
+    ("get cm settings -o go-template={{.metadata.name}}", None),
+    ("get cm,secret -o name", None),
     ("get configmap nothing", None),
     ("get nothings", None),
     ("create configmap settings", None),
@@ -117,7 +128,36 @@ STEPS: list[tuple[str, str | None]] = [
     ("auth whoami -o jsonpath={.status.userInfo.username}", None),
     ("get role reader -o yaml", None),
     ("describe role reader", None),
+    ("auth can-i --list --as=eve", None),
+    ("auth reconcile -f - --dry-run=server", ROLE),
     ("create serviceaccount robot", None),
+    ("create token robot --duration=10m", None),
+    ("describe serviceaccount robot", None),
+    ("rollout history deployment/web", None),
+    ("rollout restart deployment/web", None),
+    ("rollout pause deployment/web", None),
+    ("rollout pause deployment/web", None),
+    ("rollout resume deployment/web", None),
+    ("rollout undo deployment/web --to-revision=1 --dry-run=server", None),
+    ("set env deployment/web MODE=test", None),
+    ("autoscale deployment web --min=1 --max=3", None),
+    ("get hpa web -o jsonpath={.spec}", None),
+    ("expose deployment web --name=exposed --port=80", None),
+    ("get service exposed -o jsonpath={.spec.ports}{.spec.selector}", None),
+    ("create quota small --hard=services=100", None),
+    ("create poddisruptionbudget pdb --selector=app=web --min-available=1", None),
+    ("create ingress front --rule=example.com/*=web:80", None),
+    ("get ingress front", None),
+    ("create job once --image=busybox -- true", None),
+    ("get job once -o jsonpath={.spec.backoffLimit}", None),
+    ("create cronjob often --image=busybox --schedule=*/5,*,*,*,*", None),
+    ("run single --image=nginx --restart=Never", None),
+    ("get pod single -o jsonpath={.spec.containers[0].imagePullPolicy}", None),
+    ("delete pod single --force", None),
+    ("replace -f -", MANIFEST.partition("---")[2].replace("targetPort: 8080", "targetPort: 9090")),
+    ("create -f -", MANIFEST.partition("---")[2]),
+    ("wait --for=delete configmap/nothing --timeout=5s", None),
+    ("get --raw /nothing", None),
     ("get service web -o jsonpath={.spec.ports}", None),
     ("apply -f -", CRD),
     ("wait --for=condition=Established crd/gadgets.kubectl.example.com", None),
@@ -173,5 +213,7 @@ def _told(result: subprocess.CompletedProcess[str]) -> str:
     text = re.sub(r'(resourceVersion\\?"?: ?)\\?"\d+\\?"', r"\1REVISION", text)
     text = re.sub(r"\b\d+s\b", "AGE", text)
     text = re.sub(r"/tmp/\S+", "FILE", text)
+    text = re.sub(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN", text)
+    text = re.sub(r"10\.0\.0\.\d+", "ADDRESS", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "SERVER", text)
     return re.sub(r" +", " ", text)
