@@ -37,12 +37,16 @@ class Deleted:
 
 
 def options_of(call: Call, body: JSONObject | None) -> Options:
-    """From the body of the request, else from its query."""
-    content: JSONObject = body or {
-        name: call.query.text(name)
-        for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents")
-        if call.query.text(name)
-    }
+    """From the body of the request, or from its query when it has none: a body silences the query, and its `dryRun`."""
+    content: JSONObject = (
+        body
+        if body is not None
+        else {
+            name: call.query.text(name)
+            for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents")
+            if call.query.text(name)
+        }
+    )
     grace = content.get("gracePeriodSeconds")
     if isinstance(grace, str):
         grace = int(grace)
@@ -71,7 +75,7 @@ def options_of(call: Call, body: JSONObject | None) -> Options:
         grace=grace if isinstance(grace, int) else None,
         uid=text(content, "preconditions", "uid"),
         resource_version=text(content, "preconditions", "resourceVersion"),
-        dry_run=call.query.dry_run or bool(items(content, "dryRun")),
+        dry_run=call.query.dry_run if body is None else bool(items(content, "dryRun")),
     )
 
 
@@ -112,14 +116,18 @@ def _check_preconditions(call: Call, options: Options, entry: Entry) -> None:
     uid, revision = text(entry.value, "metadata", "uid"), text(entry.value, "metadata", "resourceVersion")
     why = ""
     if options.uid and options.uid != uid:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {uid}"
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
+        )
     elif options.resource_version and options.resource_version != revision:
         why = (
-            "Precondition failed: ResourceVersion in precondition: "
-            f"{options.resource_version}, ResourceVersion in object meta: {revision}"
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
+            f"the ResourceVersion in record ({revision}). The object might have been modified"
         )
     if why:
-        raise conflict(call.resource.plural, call.resource.gvk.group, call.target.name, why)
+        # The real server names the kind here, not the resource.
+        raise conflict(call.resource.gvk.kind, call.resource.gvk.group, call.target.name, why)
 
 
 def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:

@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.patch.strategic import apply_strategic_pat
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import check_kind
 from kubewright.controlplane.embedded.rest.tracking import tracking
-from kubewright.controlplane.embedded.rest.unknown import check_fields
+from kubewright.controlplane.embedded.rest.unknown import check_fields, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import create, replace
 from kubewright.controlplane.embedded.status import (
     StatusError,
@@ -83,10 +83,17 @@ def _patched(call: Call, entry: Entry, content_type: str, body: JSONValue) -> En
         result = apply_strategic_patch(live, body, call.resource.structure)
     new = copied_object(result)
     check_kind(call, new)
-    check_fields(call, new, (), patched=result)
-    if not text(new, "metadata", "resourceVersion"):
-        inside(new, "metadata")["resourceVersion"] = text(entry.value, "metadata", "resourceVersion")
-    return replace(call, new, entry)
+    try:
+        check_fields(call, new, (), patched=result)
+        if not text(new, "metadata", "resourceVersion"):
+            inside(new, "metadata")["resourceVersion"] = text(entry.value, "metadata", "resourceVersion")
+        return replace(call, new, entry)
+    except StatusError as error:
+        # That the object cannot be decoded is the fault of the patch.
+        undecodable = f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: '
+        if error.code == 400 and error.message.startswith(undecodable):
+            raise undecodable_patch(result, error.message.removeprefix(undecodable)) from None
+        raise
 
 
 def _apply(call: Call, entry: Entry | None, body: JSONValue) -> tuple[Entry, bool]:
@@ -103,8 +110,11 @@ def _apply(call: Call, entry: Entry | None, body: JSONValue) -> tuple[Entry, boo
     if entry is None and call.target.subresource:
         raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
     configuration = copied_object(body)
-    check_kind(call, configuration)
-    check_fields(call, configuration, ())
+    check_kind(call, copied_object(body))
+    gvk = call.resource.gvk
+    # With its kind, which complaints about it name. Nothing is dropped: an unknown field is an error in an apply, and
+    # an empty map is owned.
+    configuration |= {"apiVersion": gvk.api_version, "kind": gvk.kind}
     metadata = inside(configuration, "metadata")
     if not text(metadata, "name"):
         metadata["name"] = call.target.name
@@ -115,6 +125,8 @@ def _apply(call: Call, entry: Entry | None, body: JSONValue) -> tuple[Entry, boo
         force=call.query.flag("force"),
         **tracking(call),
     )
+    check_kind(call, result)
+    check_fields(call, result, ())
     if entry is None:
         return create(call, result, tracked=False), True
     return replace(call, result, entry, tracked=False), False

@@ -10,7 +10,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.patch.go_values import json_text
 from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.status import bad_request, invalid, invalid_value, not_supported
+from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value, not_supported
 from kubewright.controlplane.embedded.structure import Structure
 
 
@@ -27,7 +27,10 @@ def check_fields(call: Call, obj: JSONObject, duplicates: Sequence[str], *, patc
         )
     found: list[str] = []
     if call.resource.strategy.prune is not None:
+        # With its kind, which a complaint about its metadata names.
+        obj |= {"apiVersion": call.resource.gvk.api_version, "kind": call.resource.gvk.kind}
         found = call.resource.strategy.prune(obj)
+        del obj["apiVersion"], obj["kind"]
     else:
         drop_unknown(obj, call.resource.structure, "", found)
     complaints = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in found]
@@ -39,8 +42,13 @@ def check_fields(call: Call, obj: JSONObject, duplicates: Sequence[str], *, patc
     gvk = call.resource.gvk
     told = f"strict decoding error: {', '.join(complaints)}"
     if patched is not None:
-        raise invalid("", "", "", [invalid_value("patch", _in_order(patched), told)])
+        raise undecodable_patch(patched, told)
     raise bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {told}')
+
+
+def undecodable_patch(patched: JSONObject, why: str) -> StatusError:
+    """422: what a patch made of an object is no object of its kind."""
+    return invalid("", "", "", [invalid_value("patch", _in_order(patched), why)])
 
 
 def drop_unknown(value: JSONValue, structure: Structure, path: str, found: list[str]) -> None:

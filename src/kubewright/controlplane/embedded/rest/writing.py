@@ -79,7 +79,16 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
             break
         mapping(obj, "metadata").pop("name")
         generate_name(call, obj)
-    raise already_exists(resource.plural, resource.gvk.group, text(obj, "metadata", "name"))
+    raise _taken(call, key)
+
+
+def _taken(call: Call, key: str) -> StatusError:
+    """409: the name belongs to an object, possibly to one that is on its way out."""
+    existing = call.services.store.get(key)
+    error = already_exists(call.resource.plural, call.resource.gvk.group, key.rpartition("/")[2])
+    if existing is not None and text(existing.value, "metadata", "deletionTimestamp"):
+        return StatusError(error.code, error.reason, f"object is being deleted: {error.message}", details=error.details)
+    return error
 
 
 def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
@@ -89,8 +98,12 @@ def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
     if entry is None:
         if not resource.strategy.create_on_update or call.target.subresource:
             raise not_found(resource.plural, resource.gvk.group, call.target.name)
-        inside(obj, "metadata").pop("resourceVersion", None)
-        return create(call, obj), True
+        sent = inside(obj, "metadata").pop("resourceVersion", None)
+        created = create(call, obj)
+        if call.query.dry_run and sent:
+            # Nothing is stored that could give it another.
+            inside(created.value, "metadata")["resourceVersion"] = sent
+        return created, True
     return replace(call, obj, entry), False
 
 
@@ -128,7 +141,9 @@ def _store(call: Call, obj: JSONObject, entry: Entry) -> Entry:
         return Entry(entry.key, obj, entry.revision, entry.created)
     try:
         if is_finished(obj):
-            return call.services.store.delete(entry.key, expected=entry.revision, final=obj)
+            call.services.store.delete(entry.key, expected=entry.revision, final=copied_object(obj))
+            # The revision of the deletion is told to watchers only.
+            return Entry(entry.key, obj, entry.revision, entry.created)
         return call.services.store.update(entry.key, obj, expected=entry.revision)
     except Conflict:
         raise modified(call) from None
@@ -144,8 +159,9 @@ def _check_revision(call: Call, obj: JSONObject, entry: Entry) -> None:
     revision = text(obj, "metadata", "resourceVersion")
     if not revision or revision == "0":
         if resource.custom or not resource.strategy.unconditional_update:
+            # The real server names the resource here, not the kind.
             raise invalid(
-                resource.gvk.kind,
+                resource.plural,
                 resource.gvk.group,
                 call.target.name,
                 [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")],
