@@ -392,6 +392,8 @@ async def test_a_pod_can_be_bound_and_evicted(client: Client, admin: Client) -> 
     created = await client.create(pod("web"))
     await client.bind(created, node.metadata.name)
     assert (await client.get(Pod, "web")).spec.node_name == node.metadata.name
+    await client.evict("web", grace_period=0, dry_run=True)
+    assert (await client.get(Pod, "web")).metadata.deletion_timestamp is None
     await client.evict("web", grace_period=0)
     assert await client.wait_for(created, deleted) is None
     await admin.delete(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace as replace_options
 from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
@@ -203,7 +204,9 @@ def evict(call: Call, request: Request) -> Response:
                 ]
             },
         )
-    delete(call, options_of(call, mapping(body, "deleteOptions") or None))
+    options = options_of(call, mapping(body, "deleteOptions") or None)
+    # A dry run may be asked for in either place.
+    delete(call, replace_options(options, dry_run=options.dry_run or call.query.dry_run))
     return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
 
