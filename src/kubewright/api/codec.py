@@ -117,8 +117,14 @@ def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
 
 def decode_list(cls: type[ObjectT], raw: bytes) -> tuple[ListMeta, list[ObjectT]]:
     """The metadata and the items of a list answer."""
+    metadata, items = split_list(raw)
+    return metadata, [decode(cls, item) for item in items]
+
+
+def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
+    """The metadata of a list answer, and its items as the JSON they are."""
     page = decode_model(_Page, raw)
-    return page.metadata, [decode(cls, item) for item in page.items or ()]
+    return page.metadata, page.items or []
 
 
 def from_json(cls: type[ObjectT], value: JSONValue) -> ObjectT:

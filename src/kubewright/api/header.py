@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 from kubewright.api.kinds import ObjectKey
@@ -29,6 +30,8 @@ class Header(Struct, rename="camel"):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerHeader] | None = None
+    finalizers: list[str] | None = None
+    managed_fields: msgspec.Raw = msgspec.Raw(b"")  # where they are, so that they can be cut out; nobody reads them
 
     @property
     def key(self) -> ObjectKey:

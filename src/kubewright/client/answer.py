@@ -1,11 +1,12 @@
-"""Reading a server's answer: a failure becomes the right error, a warning is logged once, rubbish is called by name."""
+"""Reading a server's answer: a failure becomes the right error, a warning is told once, rubbish is called by name."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 
@@ -61,18 +62,19 @@ def readable(response: Response, request: str) -> Iterator[None]:
 
 
 class Warnings:
-    """Logs each warning of the server once, however often the server repeats it."""
+    """Tells each warning of the server once, however often the server repeats it: to `tell`, by default to the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._tell = tell or partial(_log.warning, "%s")
         self._seen: set[str] = set()
 
     def read(self, headers: Headers) -> None:
-        """Log what is new in the `Warning` headers of an answer."""
+        """Tell what is new in the `Warning` headers of an answer."""
         for value in headers.getall("Warning"):
             for text in _WARNING.findall(value):
                 if text not in self._seen and len(self._seen) < _MOST_WARNINGS:
                     self._seen.add(text)
-                    _log.warning("%s", re.sub(r"\\(.)", r"\1", text))
+                    self._tell(re.sub(r"\\(.)", r"\1", text))
 
 
 def _server_status(body: bytes) -> Status | None:

@@ -11,28 +11,29 @@ in the client's own namespace unless one is given; lists and watches span all na
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, overload
 
-from kubewright.api.codec import decode_list, decode_model, encode
+from msgspec import Raw
+
+from kubewright.api.codec import decode_list, decode_model, split_list
 from kubewright.api.dynamic import PartialObject
-from kubewright.api.meta import DeleteOptions, Preconditions
+from kubewright.api.meta import DeleteOptions, ListMeta, Preconditions
 from kubewright.api.resource import Object, resource_info
 from kubewright.client import subresources
 from kubewright.client.answer import readable
 from kubewright.client.config.config import Config
 from kubewright.client.errors import NotFound
-from kubewright.client.http.transport import StreamedResponse, Transport
+from kubewright.client.http.transport import Response, StreamedResponse, Transport
 from kubewright.client.listing import Listing, Page
 from kubewright.client.logs import log_lines
 from kubewright.client.mapping import APIResource, Mapper
 from kubewright.client.operations import (
     ACCEPT_JSON,
     ACCEPT_PARTIAL,
-    BODY_JSON,
     Operations,
     Place,
     WriteOptions,
@@ -76,13 +77,22 @@ class Client:
         dry_run: bool = False,
         rate_limit: RateLimit | None = None,
         timeout: float | None = 30.0,
+        on_warning: Callable[[str], None] | None = None,
     ) -> None:
         """Connect as `config` says; by default as kubectl would, or as the pod's service account in a cluster.
 
         `field_manager`, `field_validation` and `dry_run` hold for every write that does not say otherwise.
+        `on_warning` is told each warning of the server once, instead of the log.
         """
         config = config or Config.load()
-        session = Session(config, transport=transport, user_agent=user_agent, rate_limit=rate_limit, timeout=timeout)
+        session = Session(
+            config,
+            transport=transport,
+            user_agent=user_agent,
+            rate_limit=rate_limit,
+            timeout=timeout,
+            on_warning=on_warning,
+        )
         defaults = WriteOptions(dry_run, field_manager, field_validation)
         self._operations = Operations(session, Mapper(session), config.namespace, defaults)
 
@@ -97,6 +107,11 @@ class Client:
     async def aclose(self) -> None:
         """Close all connections, open watches included."""
         await self._operations.session.aclose()
+
+    @property
+    def answers(self) -> Mapping[tuple[str, str, str], int]:
+        """How many answers came so far, by code, method and host; the code of a broken connection is `<error>`."""
+        return self._operations.session.answers
 
     @property
     def namespace(self) -> str:
@@ -142,28 +157,62 @@ class Client:
         resource_version_match: str | None = None,
     ) -> Listing[T]:
         """The objects of a kind: `async for` reads page by page, `await` gives all of them as a list."""
+        selection = _selection(labels, fields)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
-            place = await self._operations.collection(kind, namespace)
-            parameters = [
-                *_selection(labels, fields),
-                ("limit", limit or None),
-                ("continue", continue_),
-                # A continue token names its revision; asking for another one beside it is an error.
-                ("resourceVersion", None if continue_ else resource_version),
-                ("resourceVersionMatch", None if continue_ else resource_version_match),
-            ]
-            request = place.request("list")
-            response = await self._operations.session.request(
-                "GET",
-                place.path + query(parameters),
-                request=request,
-                headers=[_PARTIAL_LIST if issubclass(kind, PartialObject) else ACCEPT_JSON],
+            # A continue token names its revision; asking for another one beside it is an error.
+            revision = (
+                []
+                if continue_
+                else [
+                    ("resourceVersion", resource_version),
+                    ("resourceVersionMatch", resource_version_match),
+                ]
             )
+            request, response = await self._page(kind, namespace, [*selection, *revision], continue_, limit)
             with readable(response, request):
                 return Page(*decode_list(kind, response.body))
 
         return Listing(fetch, page_size)
+
+    async def raw_pages(
+        self,
+        kind: type[Object],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        page_size: int = PAGE_SIZE,
+    ) -> AsyncGenerator[tuple[ListMeta, Sequence[Raw]], None]:
+        """The same list page by page, each object as the JSON it came as: for those who keep bytes."""
+        metadata = ListMeta()
+        while True:
+            request, response = await self._page(
+                kind, namespace, _selection(labels, fields), metadata.continue_, page_size
+            )
+            with readable(response, request):
+                metadata, items = split_list(response.body)
+            yield metadata, items
+            if not metadata.continue_:
+                return
+
+    async def _page(
+        self,
+        kind: type[Object],
+        namespace: str | None,
+        parameters: Sequence[Parameter],
+        continue_: str,
+        limit: int,
+    ) -> tuple[str, Response]:
+        place = await self._operations.collection(kind, namespace)
+        request = place.request("list")
+        response = await self._operations.session.request(
+            "GET",
+            place.path + query([*parameters, ("limit", limit or None), ("continue", continue_)]),
+            request=request,
+            headers=[_PARTIAL_LIST if issubclass(kind, PartialObject) else ACCEPT_JSON],
+        )
+        return request, response
 
     def watch(
         self,
@@ -424,13 +473,7 @@ class Client:
         place = await self._operations.place(target, name, namespace)
         options = self._delete_options(propagation, grace_period, uid, resource_version, dry_run)
         try:
-            await self._operations.session.request(
-                "DELETE",
-                place.path,
-                request=place.request("delete"),
-                headers=[ACCEPT_JSON, BODY_JSON],
-                body=encode(options),
-            )
+            await self._operations.delete(place, options)
         except NotFound as error:
             if not missing_ok or not _says_object_is_missing(error):
                 raise
@@ -450,13 +493,8 @@ class Client:
         place = await self._operations.collection(kind, namespace)
         if place.info.namespaced and not place.namespace:
             raise ValueError(f"delete_all({kind.__name__}) needs namespace=: the server deletes in one at a time")
-        await self._operations.session.request(
-            "DELETE",
-            place.path + query(_selection(labels, fields)),
-            request=place.request("delete all"),
-            headers=[ACCEPT_JSON, BODY_JSON],
-            body=encode(self._delete_options(propagation, grace_period, None, None, dry_run)),
-        )
+        options = self._delete_options(propagation, grace_period, None, None, dry_run)
+        await self._operations.delete(place, options, query(_selection(labels, fields)))
 
     # Subresources
 

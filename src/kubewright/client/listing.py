@@ -30,15 +30,16 @@ class Listing(Generic[T]):
     """A list that has not been fetched yet. Iterating or awaiting it asks the server, each time anew."""
 
     def __init__(self, fetch: Callable[[str, int], Awaitable[Page[T]]], page_size: int) -> None:
-        self._fetch = fetch
+        self.fetch = fetch
+        """One page: after a continue token (empty for the first), of at most so many objects (0 for all)."""
         self._page_size = page_size
 
     async def pages(self) -> AsyncGenerator[Page[T], None]:
         """The pages in order. Raises `Expired` when the server has forgotten the revision between two pages."""
-        page = await self._fetch("", self._page_size)
+        page = await self.fetch("", self._page_size)
         yield page
         while page.metadata.continue_:
-            page = await self._fetch(page.metadata.continue_, self._page_size)
+            page = await self.fetch(page.metadata.continue_, self._page_size)
             yield page
 
     async def __aiter__(self) -> AsyncIterator[T]:
@@ -54,4 +55,4 @@ class Listing(Generic[T]):
             return [item async for item in self]
         except Expired:
             # Nothing has been handed out yet, so the list can be read again, whole, as one consistent answer.
-            return (await self._fetch("", 0)).items
+            return (await self.fetch("", 0)).items

@@ -13,6 +13,7 @@ from typing import TypeVar
 from kubewright.api.codec import decode, decode_model, encode, origin
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.markers import JSONValue
+from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.client.answer import readable
@@ -186,6 +187,16 @@ class Operations:
             force=force,
         )
         return decoded(type(obj), response, request)
+
+    async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
+        """DELETE an object; or a collection, as far as `selection` (a query) matches."""
+        return await self.session.request(
+            "DELETE",
+            place.path + selection,
+            request=place.request("delete" if place.name else "delete all"),
+            headers=[ACCEPT_JSON, BODY_JSON],
+            body=encode(options),
+        )
 
     def dry_run(self, options: WriteOptions) -> bool:
         """Whether a write is only tried out."""

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from kubewright.client.answer import Warnings, failure, retry_after, worded
 from kubewright.client.config.config import Config
@@ -44,14 +45,17 @@ class Session:
         user_agent: str | None = None,
         rate_limit: RateLimit | None = None,
         timeout: float | None = 30.0,
+        on_warning: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._config = config
         self._rate_limit = rate_limit
         self._timeout = timeout
         self._sleep = sleep
-        self._warnings = Warnings()
+        self._warnings = Warnings(on_warning)
         self._is_closed = False
+        self.answers: dict[tuple[str, str, str], int] = {}
+        self._host = urlsplit(config.server).netloc
         self._certificate: Certificate | None = None
         self._context: ssl.SSLContext | None = None
         self._transport: Transport = transport or HTTPTransport(
@@ -120,10 +124,12 @@ class Session:
             try:
                 response = await attempt(credential)
             except TransportError as error:
+                self._count("<error>", method)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
                     raise worded(error, request) from error
                 await self._sleep(min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE))
                 continue
+            self._count(str(response.status), method)
             if last:
                 return response
             if response.status == 401 and not refreshed:
@@ -137,6 +143,10 @@ class Session:
             await _discard(response)
             await self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _count(self, code: str, method: str) -> None:
+        key = (code, method, self._host)
+        self.answers[key] = self.answers.get(key, 0) + 1
 
     async def _has_another(self, credential: Credential, response: Response | StreamedResponse) -> bool:
         """True when a rejected credential has a successor; `response` is left to the caller only when it has none."""

@@ -11,7 +11,7 @@ Keeping a watch alive over all that is the cache's work, not this module's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
 from typing import Generic, Literal, Self, TypeAlias, TypeVar, cast
 
@@ -137,7 +137,7 @@ class Watch(Generic[T]):
     ) -> None:
         await self.aclose()
 
-    async def __aiter__(self) -> AsyncIterator[WatchEvent[T]]:
+    async def __aiter__(self) -> AsyncGenerator[WatchEvent[T], None]:
         response = await self._open()
         try:
             async for line in response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout):

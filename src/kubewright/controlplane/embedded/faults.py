@@ -7,7 +7,7 @@ plane.faults.cut_watches(lambda target: target.resource == "pods", after_events=
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,12 +47,21 @@ class _Cut:
     after: int
 
 
+@dataclass(slots=True, eq=False)
+class _OpenStream:
+    target: Target
+    reader: asyncio.Task[object] | None
+    is_cut: bool = False
+    is_silent: bool = False
+
+
 class Faults:
     """What goes wrong. Each fault strikes `times` times (None: until `clear`), the first that matches first."""
 
     def __init__(self) -> None:
         self._faults: list[_Fault] = []
         self._cuts: list[_Cut] = []
+        self._open: set[_OpenStream] = set()
 
     def fail(
         self,
@@ -71,14 +80,14 @@ class Faults:
 
         self._faults.append(_Fault(chooses, times, act))
 
-    def delay(self, chooses: Chooser, until: Awaitable[object] | float, *, times: int | None = 1) -> None:
-        """Wait for something, or for seconds, before anything is done."""
+    def delay(self, chooses: Chooser, until: asyncio.Event | float, *, times: int | None = 1) -> None:
+        """Wait until the event is set, or for that many seconds, before anything is done."""
 
         async def act() -> None:
-            if isinstance(until, float | int):
-                await asyncio.sleep(until)
+            if isinstance(until, asyncio.Event):
+                await until.wait()
             else:
-                await until
+                await asyncio.sleep(until)
 
         self._faults.append(_Fault(chooses, times, act))
 
@@ -91,8 +100,21 @@ class Faults:
         self._faults.append(_Fault(chooses, times, act))
 
     def cut_watches(self, chooses: Chooser, *, after_events: int = 0, times: int | None = 1) -> None:
-        """Break the connection of a watch after that many further pieces of it."""
+        """Break the connection of a watch that begins from now on, right after that many events of it."""
         self._cuts.append(_Cut(chooses, times, after_events))
+
+    def cut_open_watches(self, chooses: Chooser) -> None:
+        """Break the connections of watches that are open now."""
+        for stream in self._open:
+            if chooses(stream.target) and stream.reader is not None:
+                stream.is_cut = True
+                stream.reader.cancel()
+
+    def silence_open_watches(self, chooses: Chooser) -> None:
+        """Let nothing through any more on watches that are open now, not even their end: nobody hung up."""
+        for stream in self._open:
+            if chooses(stream.target):
+                stream.is_silent = True
 
     def clear(self) -> None:
         """Nothing goes wrong any more."""
@@ -111,15 +133,36 @@ class Faults:
                 return
 
     async def through(self, stream: AsyncIterator[bytes], target: Target) -> AsyncIterator[bytes]:
-        """A stream, cut where a fault says so."""
+        """The lines of a stream, cut where a fault says so. Closing it closes the stream."""
         cut = next((cut for cut in self._cuts if cut.chooses(target)), None)
         if cut is not None and cut.left is not None:
             cut.left -= 1
             if cut.left == 0:
                 self._cuts.remove(cut)
-        count = 0
-        async for piece in stream:
-            if cut is not None and count >= cut.after:
+        left = cut.after if cut is not None else None
+        own = _OpenStream(target, asyncio.current_task())
+        self._open.add(own)
+        try:
+            if left == 0:
                 raise ConnectionCut
-            count += 1
-            yield piece
+            async for piece in stream:
+                if own.is_silent:
+                    continue
+                if left is None:
+                    yield piece
+                    continue
+                lines = piece.splitlines(keepends=True)
+                yield b"".join(lines[:left])
+                left -= len(lines)
+                if left <= 0:
+                    raise ConnectionCut
+            if own.is_silent:
+                await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if own.is_cut and own.reader is not None and own.reader.uncancel() == 0:
+                raise ConnectionCut from None
+            raise
+        finally:
+            self._open.discard(own)
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()

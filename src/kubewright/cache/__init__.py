@@ -1,0 +1,7 @@
+"""A live local copy of the objects a program watches."""
+
+from kubewright.cache.cache import Cache as Cache
+from kubewright.cache.cache import Copy as Copy
+from kubewright.cache.client import CachedClient as CachedClient
+from kubewright.cache.client import Consistency as Consistency
+from kubewright.cache.entry import Entry as Entry

@@ -1,0 +1,252 @@
+"""`Cache`: the watches of a program, and the copies they keep.
+
+    with cache.watch(Pod, namespace="shop") as pods:
+        await pods.synced()
+        web = pods.find(ObjectKey("shop", "web-1"))
+
+Watches of equal scope share one connection and one copy, whatever Python type they are read as. They are counted: the
+first `watch` starts it, the last release stops it and frees the copy. Nothing is watched that nobody asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator
+from types import TracebackType
+from typing import Generic, Self, TypeVar, cast
+
+from kubewright.api.codec import decode
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache.entry import Entry
+from kubewright.cache.index import Values, field_values, object_values
+from kubewright.cache.informer import Informer, Scope, Subscriber, Transform
+from kubewright.cache.selection import matcher
+from kubewright.client import Client
+from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
+
+T = TypeVar("T", bound=Object)
+
+
+class Cache:
+    """All copies of one program of one cluster. Watches run while `run` does."""
+
+    def __init__(self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True) -> None:
+        """`namespaces` confines watches that name none; empty for all. Without `stream` lists are read in pages."""
+        self._client = client
+        self._stream = stream
+        self._namespaces = tuple(namespaces)
+        self._informers: dict[Scope, Informer] = {}
+        self._tasks: dict[Scope, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._copies: set[Copy[Object]] = set()
+        self._indexes: dict[GroupVersionKind, dict[str, Values]] = {}
+
+    async def run(self) -> None:
+        """Keep the copies until cancelled."""
+        if self._group is not None:
+            raise RuntimeError("this cache is running already")
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for informer in self._informers.values():
+                    self._start(informer)
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+            self._tasks.clear()
+
+    def watch(
+        self,
+        kind: type[T],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+    ) -> Copy[T]:
+        """A live copy of the objects of a kind, until it is released.
+
+        A `metadata_only` type shares the copy of the whole objects where there is one, and else copies metadata alone.
+        """
+        info = resource_info(kind)
+        own = () if info.namespaced is False else ((namespace,) if namespace else None)
+        scope = Scope(
+            info.gvk,
+            "",
+            label_selector(labels) if labels is not None else "",
+            field_selector(fields) if fields is not None else "",
+            issubclass(kind, PartialObject),
+            transform,
+        )
+        copy = Copy(self, kind, scope, own)
+        self._copies.add(cast("Copy[Object]", copy))
+        copy.cover(self._namespaces if own is None else own)
+        return copy
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces of watches that name none; empty for all."""
+        return self._namespaces
+
+    def set_namespaces(self, namespaces: Collection[str]) -> None:
+        """Watch other namespaces from now on. What stays watched is not disturbed."""
+        self._namespaces = tuple(namespaces)
+        for copy in self._copies:
+            if copy.follows_cache:
+                copy.cover(self._namespaces)
+
+    def index(self, kind: type[T], name: str, function: Callable[[T], Iterable[str]] | None = None) -> None:
+        """Let lists of a kind be answered by another value: that of the field at the path `name`, or `function`'s.
+
+        For fields it is then used by `list(kind, fields={name: value})`, else by `list(kind, index=(name, value))`.
+        """
+        gvk = resource_info(kind).gvk
+        values = field_values(name) if function is None else object_values(kind, function)
+        self._indexes.setdefault(gvk, {})[name] = values
+        for informer in self.informers(gvk):
+            informer.add_index(name, values)
+
+    def informers(self, gvk: GroupVersionKind | None = None) -> list[Informer]:
+        """The watches, all or those of a kind."""
+        return [informer for scope, informer in self._informers.items() if gvk is None or scope.gvk == gvk]
+
+    # For Copy
+
+    def acquire(self, kind: type[Object], scope: Scope) -> Informer:
+        """One more user of the watch with that scope; it begins with the first."""
+        if scope.metadata_only and (whole := scope._replace(metadata_only=False)) in self._informers:
+            scope = whole
+        informer = self._informers.get(scope)
+        if informer is None:
+            informer = self._informers[scope] = Informer(self._client, kind, scope, stream=self._stream)
+            for name, values in self._indexes.get(scope.gvk, {}).items():
+                informer.add_index(name, values)
+            if self._group is not None:
+                self._start(informer)
+        informer.references += 1
+        return informer
+
+    def release(self, informer: Informer) -> None:
+        """One user less; with the last the watch ends."""
+        informer.references -= 1
+        if informer.references == 0:
+            del self._informers[informer.scope]
+            if (task := self._tasks.pop(informer.scope, None)) is not None:
+                task.cancel()
+
+    def forget(self, copy: Copy[T]) -> None:
+        """A copy was released."""
+        self._copies.discard(cast("Copy[Object]", copy))
+
+    def _start(self, informer: Informer) -> None:
+        if self._group is not None:
+            name = f"watch {informer.kind_name} {informer.scope}".rstrip()
+            self._tasks[informer.scope] = self._group.create_task(informer.run(), name=name)
+
+
+class Copy(Generic[T]):
+    """A counted reference to a live copy. Reads are of the moment, decode freshly and show the program's own writes."""
+
+    def __init__(self, cache: Cache, kind: type[T], scope: Scope, namespaces: tuple[str, ...] | None) -> None:
+        self.kind = kind
+        self.follows_cache = namespaces is None
+        self._cache = cache
+        self._scope = scope
+        self._informers: dict[str, Informer] = {}
+        self._subscribers: list[Subscriber] = []
+        self._unsubscribe: dict[str, list[Callable[[], None]]] = {}
+
+    @property
+    def informers(self) -> list[Informer]:
+        """The watches behind it: one, or one for each namespace."""
+        return list(self._informers.values())
+
+    @property
+    def is_synced(self) -> bool:
+        """True when everything that exists is in the copy."""
+        return all(informer.synced.is_set() for informer in self._informers.values())
+
+    async def synced(self) -> None:
+        """Wait until everything that exists is in the copy."""
+        while not self.is_synced:
+            for informer in self.informers:
+                await informer.synced.wait()
+
+    async def settled(self) -> None:
+        """Wait until the copy is complete or it is known that the kind does not exist (yet)."""
+        for informer in self.informers:
+            await informer.settled()
+
+    def find(self, key: ObjectKey) -> T | None:
+        """The object of a key."""
+        for informer in self._of(key.namespace):
+            if (entry := informer.find(key)) is not None:
+                return decode(self.kind, entry.body)
+        return None
+
+    def list(
+        self,
+        *,
+        namespace: str = "",
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        index: tuple[str, str] | None = None,
+    ) -> list[T]:
+        """The objects that match, ordered by namespace and name."""
+        matches = matcher(labels, fields)
+        found = [
+            entry
+            for informer in self._of(namespace)
+            for entry in informer.select(namespace, index)
+            if matches is None or matches(entry)
+        ]
+        found.sort(key=_key)
+        return [decode(self.kind, entry.body) for entry in found]
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell `subscriber` of every change until the release, beginning with what is there."""
+        self._subscribers.append(subscriber)
+        for namespace, informer in self._informers.items():
+            self._unsubscribe[namespace].append(informer.subscribe(subscriber))
+
+    def cover(self, namespaces: Collection[str]) -> None:
+        """Watch just these namespaces; none means all. Those that stay are not disturbed."""
+        wanted = tuple(namespaces) or ("",)
+        for namespace in [covered for covered in self._informers if covered not in wanted]:
+            self._drop(namespace)
+        for namespace in wanted:
+            if namespace not in self._informers:
+                informer = self._cache.acquire(self.kind, self._scope._replace(namespace=namespace))
+                self._informers[namespace] = informer
+                self._unsubscribe[namespace] = [informer.subscribe(each) for each in self._subscribers]
+
+    def release(self) -> None:
+        """The copy is not needed any more, as far as this reader goes. Releasing twice is fine."""
+        for namespace in list(self._informers):
+            self._drop(namespace)
+        self._subscribers.clear()
+        self._cache.forget(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _drop(self, namespace: str) -> None:
+        for unsubscribe in self._unsubscribe.pop(namespace):
+            unsubscribe()
+        self._cache.release(self._informers.pop(namespace))
+
+    def _of(self, namespace: str) -> Iterator[Informer]:
+        if namespace and "" not in self._informers:
+            informer = self._informers.get(namespace)
+            return iter((informer,) if informer is not None else ())
+        return iter(self._informers.values())
+
+
+def _key(entry: Entry) -> ObjectKey:
+    return entry.key

@@ -1,0 +1,300 @@
+"""`CachedClient`: a client that reads what is watched from the copy, and shows the program its own writes at once.
+
+Reading a kind that nothing watches asks the server, as any client does. `consistency` says for one read how fresh the
+answer must be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from kubewright.api.codec import NOT_JSON, decode
+from kubewright.api.dynamic import PartialObject
+from kubewright.api.header import Header
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import DeleteOptions, ListMeta
+from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.cache.cache import Cache
+from kubewright.cache.entry import Entry, entry_of
+from kubewright.cache.informer import Informer
+from kubewright.cache.selection import matcher, simple_fields
+from kubewright.client import Client, Listing
+from kubewright.client.client import PAGE_SIZE
+from kubewright.client.errors import NotFound, Status, StatusDetails
+from kubewright.client.http.transport import Response
+from kubewright.client.listing import Page
+from kubewright.client.operations import Operations, Place, WriteOptions
+from kubewright.client.paths import Named
+from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
+
+T = TypeVar("T", bound=Object)
+
+Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
+"""cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
+
+own_writes: ContextVar[list[int]] = ContextVar("kubewright.own_writes")
+"""Where writes are counted, if anybody counts them: a list of one number."""
+
+_AT_A_TIME = 256  # objects decoded before others get their turn
+
+
+class CachedClient(Client):
+    """A client on top of a cache. Everything else is as with `Client`."""
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        """A view of `client`: it shares the connections, and does not close them."""
+        self._cache = cache
+        operations = client._operations
+        fields = {field.name: getattr(operations, field.name) for field in dataclasses.fields(operations)}
+        self._operations: Operations = _Recording(**fields, cache=cache)
+
+    def in_namespace(self, namespace: str) -> CachedClient:
+        """A view of this client that stays in one namespace."""
+        view = object.__new__(type(self))
+        view._cache = self._cache
+        view._operations = self._operations.scoped(namespace)
+        return view
+
+    async def get(
+        self,
+        kind: type[T],
+        name: str | Named,
+        *,
+        namespace: str | None = None,
+        resource_version: str | None = None,
+        consistency: Consistency = "own-writes",
+    ) -> T:
+        """The object of that name, from the copy where the kind is watched. Raises `NotFound` when there is none."""
+        place = await self._operations.place(kind, name, namespace)
+        if consistency == "live" or resource_version is not None:
+            return await self._operations.get(kind, place, resource_version)
+        is_known, entry = self._local(kind, place, consistency)
+        if not is_known:
+            return await self._operations.get(kind, place)
+        if entry is None:
+            raise _not_found(place.info, place.name, place.request("get"))
+        return decode(kind, entry.body)
+
+    async def find(
+        self,
+        kind: type[T],
+        name: str | Named,
+        *,
+        namespace: str | None = None,
+        consistency: Consistency = "own-writes",
+    ) -> T | None:
+        """The object of that name, or None, from the copy where the kind is watched."""
+        if consistency != "live":
+            place = await self._operations.place(kind, name, namespace)
+            is_known, entry = self._local(kind, place, consistency)
+            if is_known:
+                return decode(kind, entry.body) if entry is not None else None
+        return await super().find(kind, name, namespace=namespace)
+
+    def list(
+        self,
+        kind: type[T],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        page_size: int = PAGE_SIZE,
+        resource_version: str | None = None,
+        resource_version_match: str | None = None,
+        index: tuple[str, str] | None = None,
+        consistency: Consistency = "own-writes",
+    ) -> Listing[T]:
+        """The objects of a kind, from the copy where the kind is watched, ordered by namespace and name.
+
+        `index` names an index of the cache and the value to look for; it needs the copy.
+        """
+        live = super().list(
+            kind,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            page_size=page_size,
+            resource_version=resource_version,
+            resource_version_match=resource_version_match,
+        )
+        if consistency == "live" or resource_version is not None:
+            return live
+
+        async def fetch(continue_: str, limit: int) -> Page[T]:
+            scope = self._operations.scope_for(namespace)
+            informers = self._copies(kind, scope, labels, fields)
+            if not informers:
+                if index is not None:
+                    raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" knows nothing of it')
+                return await live.fetch(continue_, limit)
+            entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
+            revision = str(min(informer.revision for informer in informers))
+            return Page(ListMeta(resource_version=revision), await _decoded(kind, entries))
+
+        return Listing(fetch, page_size)
+
+    def _local(self, kind: type[Object], place: Place, consistency: Consistency) -> tuple[bool, Entry | None]:
+        """Whether the copies know about the object, and what."""
+        key = ObjectKey(place.namespace, place.name)
+        metadata_only = issubclass(kind, PartialObject)
+        for informer in self._cache.informers(place.info.gvk):
+            scope = informer.scope
+            if scope.namespace not in ("", key.namespace) or scope.transform is not None:
+                continue
+            if (scope.metadata_only and not metadata_only) or not informer.synced.is_set():
+                continue
+            entry = informer.find(key, own_writes=consistency == "own-writes")
+            # What a selector keeps out of a copy may still exist.
+            if entry is not None or not (scope.labels or scope.fields):
+                return True, entry
+        return False, None
+
+    def _copies(
+        self, kind: type[Object], namespace: str, labels: Labels | None, fields: Fields | None
+    ) -> Sequence[Informer]:
+        """The watches that together have all objects a list is about; none when some may be missing."""
+        wanted = {"", label_selector(labels) if labels is not None else ""}
+        wanted_fields = {"", field_selector(fields) if fields is not None else ""}
+        usable = {
+            informer.scope.namespace: informer
+            for informer in self._cache.informers(resource_info(kind).gvk)
+            if informer.synced.is_set()
+            and informer.scope.transform is None
+            and informer.scope.labels in wanted
+            and informer.scope.fields in wanted_fields
+            and (not informer.scope.metadata_only or issubclass(kind, PartialObject))
+        }
+        if "" in usable:
+            return [usable[""]]
+        if namespace:
+            return [usable[namespace]] if namespace in usable else []
+        # A program that is confined to some namespaces lists those.
+        confined = self._cache.namespaces
+        return [usable[each] for each in confined] if confined and usable.keys() >= set(confined) else []
+
+
+def _selected(
+    informers: Sequence[Informer],
+    namespace: str,
+    labels: Labels | None,
+    fields: Fields | None,
+    index: tuple[str, str] | None,
+    own_writes: bool,
+) -> list[Entry]:
+    matches = matcher(labels, fields)
+    if index is None and fields is not None:
+        named = simple_fields(fields).items()
+        index = next((each for each in named if all(informer.has_index(each[0]) for informer in informers)), None)
+    found = [
+        entry
+        for informer in informers
+        for entry in informer.select(namespace, index, own_writes=own_writes)
+        if matches is None or matches(entry)
+    ]
+    found.sort(key=lambda entry: entry.key)
+    return found
+
+
+async def _decoded(kind: type[T], entries: list[Entry]) -> list[T]:
+    objects: list[T] = []
+    for start in range(0, len(entries), _AT_A_TIME):
+        if start:
+            await asyncio.sleep(0)
+        objects += [decode(kind, entry.body) for entry in entries[start : start + _AT_A_TIME]]
+    return objects
+
+
+def _not_found(info: ResourceInfo, name: str, request: str) -> NotFound:
+    resource = f"{info.plural}.{info.gvk.group}" if info.gvk.group else info.plural
+    details = StatusDetails(name=name, group=info.gvk.group, kind=info.plural)
+    status = Status(code=404, reason="NotFound", message=f'{resource} "{name}" not found', details=details)
+    return NotFound(status, request)
+
+
+class _AnsweredHeader(Header):
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Details(msgspec.Struct):
+    uid: str = ""
+
+
+class _Answer(msgspec.Struct):
+    """An object, or the Status that says it is gone."""
+
+    kind: str = ""
+    metadata: _AnsweredHeader = msgspec.field(default_factory=_AnsweredHeader)
+    details: _Details | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Recording(Operations):
+    """Operations that lay the answers to writes over the copies."""
+
+    cache: Cache = dataclasses.field(kw_only=True)
+
+    async def _write(
+        self,
+        method: str,
+        place: Place,
+        kind: type[Object],
+        body: bytes,
+        request: str,
+        options: WriteOptions,
+        content_type: str = "application/json",
+        *,
+        force: bool | None = None,
+    ) -> Response:
+        response = await Operations._write(self, method, place, kind, body, request, options, content_type, force=force)
+        if (count := own_writes.get(None)) is not None:
+            count[0] += 1
+        if not self.dry_run(options):
+            _recorded(self.cache, place, response, _note_write)
+        return response
+
+    async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
+        """See `Operations.delete`."""
+        response = await Operations.delete(self, place, options, selection)
+        if place.name and not options.dry_run:
+            _recorded(self.cache, place, response, _note_deletion)
+        return response
+
+
+def _recorded(
+    cache: Cache, place: Place, response: Response, note: Callable[[list[Informer], Place, _Answer, bytes], None]
+) -> None:
+    informers = cache.informers(place.info.gvk)
+    if not informers:
+        return
+    try:
+        answer = _answer.decode(response.body)
+    except NOT_JSON:
+        return  # whoever asked is told
+    note(informers, place, answer, response.body)
+
+
+def _note_write(informers: list[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+    # Scales, tokens, evictions and partial objects are answered as other kinds.
+    if answer.kind == place.info.gvk.kind:
+        entry = entry_of(answer.metadata, body)
+        for informer in informers:
+            informer.written(entry)
+
+
+def _note_deletion(informers: list[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+    header = answer.metadata
+    if answer.kind == place.info.gvk.kind and (header.finalizers or header.deletion_grace_period_seconds):
+        _note_write(informers, place, answer, body)
+        return
+    uid = header.uid or (answer.details.uid if answer.details is not None else "")
+    for informer in informers:
+        informer.removed(ObjectKey(place.namespace, place.name), uid)

@@ -1,0 +1,113 @@
+"""What the cache keeps of an object: its JSON, and the little that is needed to find it without decoding that.
+
+managedFields are cut out on arrival. They are up to half of an object, change with every write and are read by nobody;
+an update without them leaves them as they are on the server.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import cast
+
+import msgspec
+
+from kubewright.api.codec import NOT_JSON
+from kubewright.api.header import Header, OwnerHeader
+from kubewright.api.kinds import ObjectKey
+from kubewright.client.errors import ProtocolError
+
+_MANAGED_FIELDS = b'"managedFields":'
+
+
+class _Target(msgspec.Struct):
+    metadata: Header = msgspec.field(default_factory=Header)
+
+
+_target = msgspec.json.Decoder(_Target)
+_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """One object at one revision. Immutable; `body` is its JSON without managedFields."""
+
+    key: ObjectKey
+    revision: int
+    generation: int
+    labels: dict[str, str] | None
+    owners: tuple[OwnerHeader, ...]
+    body: bytes
+
+    @property
+    def header(self) -> Header:
+        """All identifying metadata, decoded anew at each call."""
+        return _target.decode(self.body).metadata
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.key} @{self.revision}, {len(self.body)} bytes>"
+
+
+def entry_of(header: Header, raw: bytes) -> Entry:
+    """The entry of an object whose header is decoded already."""
+    try:
+        revision = int(header.resource_version)
+    except ValueError:
+        raise ProtocolError(
+            f'{header.key} has the resourceVersion "{header.resource_version}": expected an integer'
+        ) from None
+    if header.managed_fields:
+        raw = _without_managed_fields(raw, bytes(header.managed_fields))
+    owners = header.owner_references
+    return Entry(
+        ObjectKey(sys.intern(header.namespace), header.name),
+        revision,
+        header.generation,
+        header.labels or None,
+        tuple(_shared(owner) for owner in owners) if owners else (),
+        raw,
+    )
+
+
+def parse_entry(raw: bytes) -> Entry:
+    """The entry of an object in JSON."""
+    return entry_of(parse_header(raw), raw)
+
+
+def parse_header(raw: bytes) -> Header:
+    """The header of an object in JSON."""
+    try:
+        return _target.decode(raw).metadata
+    except NOT_JSON as error:
+        raise ProtocolError(f"the server sent an object that cannot be read: {error}") from None
+
+
+def _shared(owner: OwnerHeader) -> OwnerHeader:
+    """Thousands of objects have owners of the same kind: the words for it are kept once."""
+    owner.api_version = sys.intern(owner.api_version)
+    owner.kind = sys.intern(owner.kind)
+    return owner
+
+
+def _without_managed_fields(raw: bytes, fields: bytes) -> bytes:
+    # Inside of JSON strings the quotes are escaped, so the name with its quotes and colon is always a real key.
+    start = raw.find(_MANAGED_FIELDS)
+    end = start + len(_MANAGED_FIELDS) + len(fields)
+    unambiguous = (
+        start > 0
+        and raw.find(_MANAGED_FIELDS, start + 1) < 0
+        and raw.endswith(fields, start + len(_MANAGED_FIELDS), end)
+        and (raw[start - 1] == ord(",") or raw[end] == ord(","))
+    )
+    if not unambiguous:
+        return _rebuilt_without_managed_fields(raw)
+    if raw[start - 1] == ord(","):
+        return raw[: start - 1] + raw[end:]
+    return raw[:start] + raw[end + 1 :]
+
+
+def _rebuilt_without_managed_fields(raw: bytes) -> bytes:
+    """For objects that hold the name somewhere else too, or are not compact: all other values stay as they are."""
+    whole = _raw_fields.decode(raw)
+    metadata = _raw_fields.decode(whole["metadata"])
+    metadata.pop("managedFields", None)
+    rebuilt = {**whole, "metadata": cast(msgspec.Raw, metadata)}
+    return msgspec.json.encode(rebuilt)

@@ -1,0 +1,130 @@
+"""Secondary indexes: from a value to the objects that have it.
+
+An index is a function from an entry to the values it is found under. `field_values` makes one from the path of a
+field, decoding nothing but the way to it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from kubewright.api.codec import decode
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.cache.entry import Entry
+
+T = TypeVar("T", bound=Object)
+Values: TypeAlias = Callable[[Entry], Iterable[str]]
+
+_log = logging.getLogger(__name__)
+
+_NOTHING: Mapping[ObjectKey, Entry] = {}
+
+
+class Index:
+    """One index. It remembers under which values it put an entry, so an impure function cannot leave any behind."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._entries: dict[str, dict[ObjectKey, Entry]] = {}
+        self._under: dict[ObjectKey, tuple[str, ...]] = {}
+
+    def values(self, entry: Entry) -> tuple[str, ...]:
+        """What an entry is found under; nothing when the function fails for it."""
+        try:
+            return tuple(self._values(entry))
+        except Exception:
+            # One object that the function cannot deal with must not stop the watch.
+            _log.exception("an index function failed for %s", entry.key)
+            return ()
+
+    def put(self, entry: Entry) -> None:
+        """Find the entry under its values, and no longer under those of its predecessor."""
+        values = self.values(entry)
+        before = self._under.get(entry.key, ())
+        for value in before:
+            if value not in values:
+                self._leave(value, entry.key)
+        for value in values:
+            self._entries.setdefault(value, {})[entry.key] = entry
+        if values:
+            self._under[entry.key] = values
+        elif before:
+            del self._under[entry.key]
+
+    def remove(self, key: ObjectKey) -> None:
+        """Find the entry no longer."""
+        for value in self._under.pop(key, ()):
+            self._leave(value, key)
+
+    def find(self, value: str) -> Mapping[ObjectKey, Entry]:
+        """The entries found under a value."""
+        return self._entries.get(value, _NOTHING)
+
+    def _leave(self, value: str, key: ObjectKey) -> None:
+        entries = self._entries[value]
+        entries.pop(key, None)
+        if not entries:
+            del self._entries[value]
+
+
+def object_values(kind: type[T], function: Callable[[T], Iterable[str]]) -> Values:
+    """The values that a function gives for the decoded object."""
+    return lambda entry: function(decode(kind, entry.body))
+
+
+def field_values(path: str) -> Values:
+    """The value of the field at a path such as `spec.nodeName`, as field selectors write it; the absent field is ""."""
+    read = field_reader(path)
+    return lambda entry: (read(entry),)
+
+
+def field_reader(path: str) -> Callable[[Entry], str]:
+    """Reads one field as text."""
+    steps = path.removeprefix(".").split(".")
+    if not all(steps):
+        raise ValueError(f'"{path}" is not the path of a field: expected something like spec.nodeName')
+    if steps == ["metadata", "name"]:
+        return lambda entry: entry.key.name
+    if steps == ["metadata", "namespace"]:
+        return lambda entry: entry.key.namespace
+    decoder = msgspec.json.Decoder(_way(steps))
+
+    def read(entry: Entry) -> str:
+        try:
+            value: object = decoder.decode(entry.body)
+        except msgspec.ValidationError:
+            return ""  # something on the way is not an object
+        for _ in steps:
+            if value is None:
+                return ""
+            value = value.step  # type: ignore[attr-defined]  # made by _way
+        return _as_text(value)
+
+    return read
+
+
+def _way(steps: list[str]) -> type[msgspec.Struct]:
+    """A structure with nothing but the fields on the way, which is all that is then decoded."""
+    inner: object = object
+    for step in reversed(steps):
+        inner = msgspec.defstruct(
+            "Way",
+            [("step", inner | None if isinstance(inner, type) and inner is not object else inner, None)],
+            rename={"step": step},
+        )
+    if not isinstance(inner, type):
+        raise TypeError("a path has at least one step")
+    return inner
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)

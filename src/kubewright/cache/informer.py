@@ -1,0 +1,302 @@
+"""One watch, shared by all who need it: the copy it keeps, and whom it tells of changes.
+
+Readers see the copy with the program's own writes over it. During a relist they see the copy as it was before, until
+the new one is complete; then the differences, deletions included, are told as events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.index import Values
+from kubewright.cache.overlay import Overlay
+from kubewright.cache.reflector import Reflector, Trouble
+from kubewright.cache.selection import matcher
+from kubewright.cache.store import Store
+from kubewright.client import Client
+
+Transform: TypeAlias = Callable[[bytes], bytes]
+"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace and revision must stay."""
+
+Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, bool], None]
+"""Told of each change: the entry before, the entry after, whether it is part of the initial list, whether it is the
+echo of a write of this program."""
+
+_log = logging.getLogger(__name__)
+
+
+class Scope(NamedTuple):
+    """What a watch is about. Watches of equal scope are one watch."""
+
+    gvk: GroupVersionKind
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+    transform: Transform | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """True when every object of the namespace is in the copy, with all its fields."""
+        return not (self.labels or self.fields or self.metadata_only or self.transform)
+
+    def __str__(self) -> str:
+        parts = [self.namespace and f"namespace {self.namespace}", self.labels, self.fields]
+        return ", ".join(part for part in parts if part)
+
+
+class Statistics(NamedTuple):
+    """Figures of a copy."""
+
+    objects: int
+    bytes: int
+    relists: int
+    restarts: int
+    lag: float
+
+
+class Informer:
+    """Keeps a copy of the objects in its scope and tells its subscribers what changes."""
+
+    def __init__(self, client: Client, kind: type[Object], scope: Scope, *, stream: bool = True) -> None:
+        self.scope = scope
+        self.kind_name = ".".join(part for part in (resource_info(kind).plural, scope.gvk.group) if part)
+        self.references = 0
+        self.synced = asyncio.Event()
+        self._in_scope = matcher(scope.labels, scope.fields)
+        self._store = Store()
+        self._overlay = Overlay()
+        self._subscribers: list[Subscriber] = []
+        self._revision = 0
+        self._listed: dict[ObjectKey, Entry] | None = None  # while the copy is listed anew
+        self._reflector = Reflector(
+            client,
+            kind,
+            self,
+            namespace=scope.namespace,
+            labels=scope.labels,
+            fields=scope.fields,
+            stream=stream,
+        )
+
+    async def run(self) -> None:
+        """Keep the copy until cancelled."""
+        await self._reflector.run()
+
+    # What is known
+
+    @property
+    def state(self) -> str:
+        """empty, listing or watching; or what is in the way: missing, forbidden, unreachable."""
+        trouble = self._reflector.trouble
+        return trouble.problem if trouble is not None else self._reflector.state.value
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why the copy is not (or no longer) kept; None when all is well."""
+        return self._reflector.trouble
+
+    @property
+    def revision(self) -> int:
+        """What the copy shows is the cluster at this revision."""
+        return self._revision
+
+    @property
+    def statistics(self) -> Statistics:
+        """Figures of the copy."""
+        return Statistics(
+            len(self._store),
+            self._store.size,
+            max(0, self._reflector.lists - 1),
+            self._reflector.restarts,
+            self._overlay.lag,
+        )
+
+    async def settled(self) -> None:
+        """Wait until the copy is complete, or it is known that there is nothing to copy: the kind is missing."""
+        while not self.synced.is_set() and not (self.trouble is not None and self.trouble.problem == "missing"):
+            await self._reflector.changed()
+
+    # Reading
+
+    def find(self, key: ObjectKey, *, own_writes: bool = True) -> Entry | None:
+        """The entry of a key, with the program's own writes over it unless told otherwise."""
+        stored = self._store.get(key)
+        return self._overlay.over(key, stored) if own_writes and len(self._overlay) else stored
+
+    def select(
+        self, namespace: str = "", index: tuple[str, str] | None = None, *, own_writes: bool = True
+    ) -> Iterator[Entry]:
+        """The entries of a namespace (or of all), as far as they are found under a value of an index."""
+        entries = self._candidates(namespace, index)
+        if not own_writes or not len(self._overlay):
+            return iter(entries)
+        pending = set(self._overlay)
+        return iter([*(entry for entry in entries if entry.key not in pending), *self._written(namespace, index)])
+
+    def add_index(self, name: str, values: Values) -> None:
+        """Let `select` find entries by another value."""
+        self._store.add_index(name, values)
+
+    def has_index(self, name: str) -> bool:
+        """Whether `select` can find entries by that index."""
+        return self._store.index(name) is not None
+
+    def _candidates(self, namespace: str, index: tuple[str, str] | None) -> Iterable[Entry]:
+        if index is not None:
+            name, value = index
+            found = self._store.index(name)
+            if found is None:
+                raise KeyError(f'{self.kind_name} has no index "{name}"')
+            entries = found.find(value).values()
+            return [entry for entry in entries if not namespace or entry.key.namespace == namespace]
+        return self._store.in_namespace(namespace) if namespace else self._store
+
+    def _written(self, namespace: str, index: tuple[str, str] | None) -> Iterator[Entry]:
+        for key in self._overlay:
+            entry = self._overlay.over(key, self._store.get(key))
+            if entry is None or (namespace and key.namespace != namespace):
+                continue
+            if index is None or index[1] in self._values(index[0], entry):
+                yield entry
+
+    def _values(self, name: str, entry: Entry) -> tuple[str, ...]:
+        index = self._store.index(name)
+        return index.values(entry) if index is not None else ()
+
+    # Own writes
+
+    def written(self, entry: Entry) -> None:
+        """A write of this program made the object so."""
+        if (self.scope.namespace and entry.key.namespace != self.scope.namespace) or entry.revision <= self._revision:
+            return
+        if self._in_scope is None or self._in_scope(entry):
+            self._overlay.written(entry.key, entry.revision, self._transformed(entry))
+        else:
+            self._overlay.written(entry.key, entry.revision, None)
+
+    def removed(self, key: ObjectKey, uid: str) -> None:
+        """A deletion of this program removed the object for good."""
+        shown = self.find(key)
+        if shown is not None and shown.header.uid == uid:
+            self._overlay.removed(key, uid)
+
+    # Telling
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Tell `subscriber` of every change from now on, after what is in the copy already. Returns the way out."""
+        self._subscribers.append(subscriber)
+        for entry in list(self._store):
+            _tell(subscriber, None, entry, True, False)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def _emit(self, old: Entry | None, new: Entry | None, initial: bool = False, own: bool = False) -> None:
+        for subscriber in self._subscribers:
+            _tell(subscriber, old, new, initial, own)
+
+    # The reflector's events
+
+    def init(self) -> None:
+        """See `Sink`."""
+        # The first list goes straight into the copy; a later one beside it, so that readers never see half of one.
+        self._listed = {} if len(self._store) or self.synced.is_set() else None
+
+    def init_apply(self, entry: Entry) -> None:
+        """See `Sink`."""
+        if self._listed is None:
+            entry = self._transformed(entry)
+            self._store.put(entry)
+            self._emit(None, entry, initial=True)
+            return
+        stored = self._store.get(entry.key)
+        unchanged = stored is not None and stored.revision == entry.revision
+        self._listed[entry.key] = stored if unchanged and stored is not None else self._transformed(entry)
+
+    def init_done(self, revision: int) -> None:
+        """See `Sink`."""
+        listed, self._listed = self._listed, None
+        if listed is not None:
+            self._replace(listed)
+        if revision < self._revision:
+            # The server was restored from a backup, or is another one.
+            self._overlay.clear()
+        else:
+            self._overlay.replaced(revision, self._uid)
+        self._revision = revision
+        self.synced.set()
+
+    def apply(self, entry: Entry) -> None:
+        """See `Sink`."""
+        old = self._store.get(entry.key)
+        self._revision = entry.revision
+        if old is not None and old.revision >= entry.revision:
+            return
+        entry = self._transformed(entry)
+        self._store.put(entry)
+        own = False
+        if len(self._overlay):
+            own = self._overlay.is_echo(entry.key, entry.revision)
+            self._overlay.seen(entry.key, entry, entry.revision)
+        self._emit(old, entry, own=own)
+
+    def delete(self, entry: Entry) -> None:
+        """See `Sink`."""
+        old = self._store.remove(entry.key)
+        self._revision = entry.revision
+        if len(self._overlay):
+            self._overlay.seen(entry.key, None, entry.revision)
+        if old is not None:
+            self._emit(self._transformed(entry), None)
+
+    def progress(self, revision: int) -> None:
+        """See `Sink`."""
+        self._revision = revision
+        if len(self._overlay):
+            self._overlay.reached(revision)
+
+    def gone(self) -> None:
+        """See `Sink`."""
+        self._listed = None
+        self._replace({})
+        self._overlay.clear()
+        self._revision = 0
+        self.synced.clear()
+
+    def _replace(self, listed: dict[ObjectKey, Entry]) -> None:
+        for entry in [entry for entry in self._store if entry.key not in listed]:
+            self._store.remove(entry.key)
+            self._emit(entry, None)
+        for entry in listed.values():
+            old = self._store.get(entry.key)
+            if old is not entry:
+                self._store.put(entry)
+                self._emit(old, entry)
+
+    def _uid(self, key: ObjectKey) -> str:
+        stored = self._store.get(key)
+        return stored.header.uid if stored is not None else ""
+
+    def _transformed(self, entry: Entry) -> Entry:
+        if self.scope.transform is None:
+            return entry
+        try:
+            return parse_entry(self.scope.transform(entry.body))
+        except Exception:
+            # One object that the function cannot deal with must not stop the watch.
+            _log.exception("the transform of %s failed for %s; it is kept whole", self.kind_name, entry.key)
+            return entry
+
+
+def _tell(subscriber: Subscriber, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    try:
+        subscriber(old, new, initial, own)
+    except Exception:
+        # A predicate or map function of the user's; the others still want to hear of it.
+        entry = new or old
+        _log.exception("an event handler failed for %s", entry.key if entry is not None else "nothing")

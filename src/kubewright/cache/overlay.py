@@ -1,0 +1,95 @@
+"""Read your own writes: the answers to them, laid over the copy until the watch has caught up.
+
+Revisions are numbers that grow with every write to the cluster, and a watch brings them in order. So once the watch has
+reached the revision of a write, the copy knows that write or something newer, and the overlay of it is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from kubewright.api.kinds import ObjectKey
+from kubewright.cache.entry import Entry
+
+
+class _Pending(msgspec.Struct, gc=False):
+    """A write of ours that the watch has not brought yet."""
+
+    entry: Entry | None  # None: gone from this copy
+    revision: int | None  # None: removed, by an answer that names no revision
+    uid: str  # of the removed object
+    since: float
+
+
+class Overlay:
+    """Own writes that the copy does not show yet, by key. Empty most of the time."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._pending: dict[ObjectKey, _Pending] = {}
+        self.lag = 0.0
+        """Seconds the watch was behind the newest own write that it has brought."""
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def __iter__(self) -> Iterator[ObjectKey]:
+        return iter(self._pending)
+
+    def written(self, key: ObjectKey, revision: int, entry: Entry | None) -> None:
+        """A write of ours was answered: the object is now `entry`, or is no longer part of this copy."""
+        before = self._pending.get(key)
+        if before is None or before.revision is None or before.revision < revision:
+            self._pending[key] = _Pending(entry, revision, "", self._now())
+
+    def removed(self, key: ObjectKey, uid: str) -> None:
+        """A deletion of ours was answered, and that object is gone for good."""
+        self._pending[key] = _Pending(None, None, uid, self._now())
+
+    def over(self, key: ObjectKey, stored: Entry | None) -> Entry | None:
+        """What there is under a key, given what the copy has."""
+        pending = self._pending.get(key)
+        if pending is None:
+            return stored
+        if pending.revision is None:
+            return None if stored is not None and stored.header.uid == pending.uid else stored
+        return pending.entry
+
+    def is_echo(self, key: ObjectKey, revision: int) -> bool:
+        """Whether that revision of the object is a write of ours."""
+        pending = self._pending.get(key)
+        return pending is not None and pending.revision == revision
+
+    def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
+        """The watch has reached `revision`, with this news of `key`."""
+        pending = self._pending.get(key)
+        if pending is not None and pending.revision is None and (entry is None or entry.header.uid != pending.uid):
+            self._drop(key)
+        self.reached(revision)
+
+    def reached(self, revision: int) -> None:
+        """The watch has brought everything up to `revision`."""
+        caught_up = [
+            key
+            for key, pending in self._pending.items()
+            if pending.revision is not None and pending.revision <= revision
+        ]
+        for key in caught_up:
+            self._drop(key)
+
+    def replaced(self, revision: int, uids: Callable[[ObjectKey], str]) -> None:
+        """The copy was listed anew at `revision`; `uids` tells which object it has under a key."""
+        self.reached(revision)
+        for key, pending in list(self._pending.items()):
+            if pending.revision is None and uids(key) != pending.uid:
+                self._drop(key)
+
+    def clear(self) -> None:
+        """Forget everything: revisions began anew, so they cannot be compared."""
+        self._pending.clear()
+
+    def _drop(self, key: ObjectKey) -> None:
+        self.lag = self._now() - self._pending.pop(key).since

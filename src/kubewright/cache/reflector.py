@@ -1,0 +1,273 @@
+"""Following the server: list, then watch, for ever.
+
+A state machine. EMPTY: nothing is known. LISTING: the objects that exist arrive, streamed by a watch (WatchList) or, on
+servers that cannot, page by page. WATCHING: changes arrive. It tells what happens in five events:
+
+    init            the objects that exist are going to be told
+    init_apply      one of them
+    init_done       that was all; whatever was known before and was not told is gone
+    apply           an object is new or has changed
+    delete          an object is gone
+
+No error ends it. A watch that broke is resumed where it was; an expired one begins anew with init. Whatever hinders it
+is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Literal, Protocol, TypeAlias
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache.entry import Entry, entry_of, parse_entry
+from kubewright.client import Client, WatchEvent
+from kubewright.client.client import WATCH_TIMEOUT
+from kubewright.client.errors import (
+    APIError,
+    BadRequest,
+    Expired,
+    Forbidden,
+    InternalError,
+    Invalid,
+    NotFound,
+    ProtocolError,
+    Unauthorized,
+)
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+"""Seconds before another attempt: doubled after each failure, with jitter, until an event arrives."""
+
+LONGEST_ABSENCE = 5.0
+"""Seconds between looks for a kind or a permission that is missing: somebody may just be installing it."""
+
+_log = logging.getLogger(__name__)
+
+Problem: TypeAlias = Literal["missing", "forbidden", "unreachable"]
+
+
+class State(enum.Enum):
+    """How far a reflector is."""
+
+    EMPTY = "empty"
+    LISTING = "listing"
+    WATCHING = "watching"
+
+
+class Trouble(Exception):
+    """Why a reflector does not get on: the kind is missing, a permission is, or the server cannot be reached."""
+
+    def __init__(self, problem: Problem, error: KubernetesError) -> None:
+        super().__init__(str(error))
+        self.problem = problem
+        self.error = error
+
+
+class Sink(Protocol):
+    """Where the events go. Everything is synchronous: a sink that is slow makes the watch wait, and loses nothing."""
+
+    def init(self) -> None:
+        """The objects that exist are going to be told."""
+
+    def init_apply(self, entry: Entry) -> None:
+        """One of them."""
+
+    def init_done(self, revision: int) -> None:
+        """That was all, as of `revision`."""
+
+    def apply(self, entry: Entry) -> None:
+        """An object is new or has changed."""
+
+    def delete(self, entry: Entry) -> None:
+        """An object is gone; `entry` is its last state, at the revision of the deletion."""
+
+    def progress(self, revision: int) -> None:
+        """Nothing happened up to `revision`."""
+
+    def gone(self) -> None:
+        """The kind itself does not exist, and so none of its objects does."""
+
+
+class Reflector:
+    """Follows the objects of one kind, in one namespace or in all, as far as selectors match."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: type[Object],
+        sink: Sink,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        stream: bool = True,
+    ) -> None:
+        self._client = client
+        self._kind = kind
+        self._sink = sink
+        self._namespace = namespace or None
+        self._labels = labels or None
+        self._fields = fields or None
+        self._streams = stream
+        self._revision = 0  # 0: nothing to resume from
+        self._pause = FIRST_PAUSE
+        self._changed = asyncio.Event()
+        self.state = State.EMPTY
+        self.trouble: Trouble | None = None
+        self.lists = 0
+        self.restarts = 0
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        while True:
+            try:
+                await self._follow()
+            except Expired as error:
+                _log.debug("%s: %s; listing anew", self._what, error)
+                self._forget()
+            except KubernetesError as error:
+                self._note(error)
+            self.restarts += 1
+            await asyncio.sleep(self._next_pause())
+
+    async def changed(self) -> None:
+        """Wait until state or trouble is another one than now."""
+        await self._changed.wait()
+
+    async def _follow(self) -> None:
+        """One connection, from what is known to its end."""
+        streams = self._streams and not self._revision
+        if not streams and not self._revision:
+            await self._list()
+        watch = self._client.watch(
+            self._kind,
+            namespace=self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            resource_version=str(self._revision) if self._revision else None,
+            initial_events=streams,
+            timeout=WATCH_TIMEOUT * random.uniform(0.9, 1.0),  # noqa: S311  # not all watches at once; not a secret
+        )
+        try:
+            async with watch as events:
+                if streams:
+                    self._begin()
+                else:
+                    self._enter(State.WATCHING)
+                async with aclosing(aiter(events)) as stream:
+                    await self._take(stream)
+        except (BadRequest, Invalid, InternalError) as error:
+            if not streams or self.state is State.WATCHING:
+                raise
+            self._stop_streaming(str(error))
+        else:
+            if streams and self.state is State.LISTING:
+                self._stop_streaming("the watch ended before its initial list did")
+
+    async def _take(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
+        sink = self._sink
+        async for event in events:
+            header = event.header
+            match event.type:
+                case "BOOKMARK":
+                    if event.ends_initial_list:
+                        self._complete(_number(header.resource_version))
+                    elif self.state is State.WATCHING:
+                        self._revision = _number(header.resource_version)
+                        sink.progress(self._revision)
+                case "DELETED":
+                    entry = entry_of(header, event.raw)
+                    self._revision = entry.revision
+                    sink.delete(entry)
+                case _ if self.state is State.LISTING:
+                    sink.init_apply(entry_of(header, event.raw))
+                case _:
+                    entry = entry_of(header, event.raw)
+                    self._revision = entry.revision
+                    sink.apply(entry)
+            self._pause = FIRST_PAUSE
+
+    async def _list(self) -> None:
+        listing = self._client.raw_pages(
+            self._kind, namespace=self._namespace, labels=self._labels, fields=self._fields
+        )
+        revision = ""
+        async with aclosing(listing) as pages:
+            async for metadata, items in pages:
+                if not revision:
+                    self._begin()
+                revision = metadata.resource_version
+                for number, raw in enumerate(items):
+                    self._sink.init_apply(parse_entry(bytes(raw)))
+                    if number % 100 == 99:
+                        await asyncio.sleep(0)  # a page takes milliseconds; others must not wait for all of it
+        self._complete(_number(revision))
+
+    def _begin(self) -> None:
+        self.lists += 1
+        self._enter(State.LISTING)
+        self._sink.init()
+
+    def _complete(self, revision: int) -> None:
+        self._revision = revision
+        self._sink.init_done(revision)
+        self._enter(State.WATCHING)
+
+    def _enter(self, state: State, trouble: Trouble | None = None) -> None:
+        if self.trouble is not None and trouble is None:
+            _log.info("%s: going on", self._what)
+        self.state, self.trouble = state, trouble
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def _forget(self) -> None:
+        self._revision = 0
+        self._enter(State.EMPTY)
+
+    def _stop_streaming(self, why: str) -> None:
+        _log.debug("%s: the server does not stream its initial list (%s); reading it in pages", self._what, why)
+        self._streams = False
+        self._pause = 0.0
+        self._forget()
+
+    def _note(self, error: KubernetesError) -> None:
+        if isinstance(error, NotFound):
+            trouble = Trouble("missing", error)
+            self._revision = 0
+            self._sink.gone()
+        elif isinstance(error, Forbidden | Unauthorized):
+            trouble = Trouble("forbidden", error)
+        else:
+            trouble = Trouble("unreachable", error)
+        if self.state is State.LISTING:
+            self._revision = 0
+        before = self.trouble
+        if before is None or before.problem != trouble.problem:
+            lost = isinstance(error, APIError | ProtocolError)
+            _log.log(logging.WARNING if lost else logging.INFO, "%s: %s; trying again", self._what, error)
+        self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
+
+    def _next_pause(self) -> float:
+        longest = LONGEST_PAUSE
+        if self.trouble is not None and self.trouble.problem != "unreachable":
+            longest = LONGEST_ABSENCE
+        pause = min(self._pause, longest)
+        self._pause = min(max(self._pause, FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311  # not a secret
+
+    @property
+    def _what(self) -> str:
+        where = f" in {self._namespace}" if self._namespace else ""
+        return f"watching {resource_info(self._kind).plural}{where}"
+
+
+def _number(revision: str) -> int:
+    try:
+        return int(revision)
+    except ValueError:
+        raise ProtocolError(f'the server sent the resourceVersion "{revision}": expected an integer') from None

@@ -1,0 +1,234 @@
+"""Copies on a live control plane: shared, counted, confined, and changed while they run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+from kubewright.api.core.v1 import ConfigMap, Secret
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache, CachedClient, Copy
+from kubewright.cache.entry import Entry
+from kubewright.client import Client
+from kubewright.testing.namespaces import unique_name
+
+
+@pytest.fixture
+async def cache(admin: Client) -> AsyncIterator[Cache]:
+    cache = Cache(admin)
+    task = asyncio.create_task(cache.run())
+    yield cache
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert not [each for each in asyncio.all_tasks() if each.get_name().startswith("watch ")]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def settings(name: str, namespace: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": name}), data=data)
+
+
+async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, own_namespace: str, cache: Cache) -> None:
+    created = await admin.create(settings("a", own_namespace, x="1"))
+    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
+        await copy.synced()
+        found = copy.find(created.key)
+        assert found is not None
+        assert found.data == {"x": "1"}
+        created.data["x"] = "2"
+        await admin.update(created)
+        await until(lambda: (now := copy.find(created.key)) is not None and now.data == {"x": "2"})
+        await admin.delete(created)
+        await until(lambda: copy.find(created.key) is None)
+
+
+async def test_a_read_is_a_private_copy(admin: Client, own_namespace: str, cache: Cache) -> None:
+    created = await admin.create(settings("a", own_namespace, x="1"))
+    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
+        await copy.synced()
+        first = copy.find(created.key)
+        assert first is not None
+        first.data["x"] = "changed"
+        second = copy.find(created.key)
+        assert second is not None
+        assert second.data == {"x": "1"}
+
+
+async def test_one_watch_serves_typed_dynamic_and_metadata_readers(
+    admin: Client, own_namespace: str, cache: Cache
+) -> None:
+    key = (await admin.create(settings("a", own_namespace, x="1"))).key
+    loose = Dynamic.of("v1", "ConfigMap", plural="configmaps", namespaced=True)
+    with (
+        cache.watch(ConfigMap, namespace=own_namespace) as typed,
+        cache.watch(loose, namespace=own_namespace) as dynamic,
+        cache.watch(metadata_only(ConfigMap), namespace=own_namespace) as metadata,
+    ):
+        await typed.synced()
+        assert len(cache.informers()) == 1
+        assert cache.informers()[0].references == 3
+        found = dynamic.find(key)
+        assert found is not None
+        assert found["data"] == {"x": "1"}
+        seen = metadata.find(key)
+        assert seen is not None
+        assert seen.metadata.labels == {"app": "a"}
+    assert cache.informers() == []
+
+
+async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, own_namespace: str, cache: Cache) -> None:
+    await admin.create(
+        Secret(metadata=ObjectMeta(name="large", namespace=own_namespace), string_data={"key": "x" * 100_000})
+    )
+    with cache.watch(metadata_only(Secret), namespace=own_namespace) as copy:
+        await copy.synced()
+        await until(lambda: copy.find(ObjectKey(own_namespace, "large")) is not None)
+        assert cache.informers()[0].statistics.bytes < 10_000
+
+
+async def test_the_last_release_ends_the_watch_and_frees_the_copy(own_namespace: str, cache: Cache) -> None:
+    first, second = (cache.watch(ConfigMap, namespace=own_namespace) for _ in range(2))
+    await first.synced()
+    first.release()
+    first.release()
+    assert len(cache.informers()) == 1
+    second.release()
+    assert cache.informers() == []
+    await until(lambda: not [each for each in asyncio.all_tasks() if each.get_name().startswith("watch ")])
+
+
+async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_there(
+    admin: Client, own_namespace: str, cache: Cache
+) -> None:
+    await admin.create(settings("a", own_namespace))
+    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
+        await copy.synced()
+        told: list[tuple[str, bool]] = []
+
+        def tell(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+            if new is not None:
+                told.append((new.key.name, initial))
+
+        copy.subscribe(tell)
+        assert ("a", True) in told
+        await admin.create(settings("b", own_namespace))
+        await until(lambda: ("b", False) in told)
+
+
+async def test_selectors_confine_what_is_copied(admin: Client, own_namespace: str, cache: Cache) -> None:
+    await admin.create(settings("a", own_namespace))
+    moving = await admin.create(settings("b", own_namespace))
+    with cache.watch(ConfigMap, namespace=own_namespace, labels={"app": "b"}) as copy:
+        await copy.synced()
+        assert [each.metadata.name for each in copy.list()] == ["b"]
+        moving.metadata.labels["app"] = "c"
+        await admin.update(moving)
+        await until(lambda: copy.list() == [])
+
+
+async def test_an_index_by_field_and_one_by_function_find_what_they_should(
+    admin: Client, own_namespace: str, cache: Cache
+) -> None:
+    cache.index(ConfigMap, "data.x")
+    cache.index(ConfigMap, "values", lambda each: each.data.values())
+    client = CachedClient(admin, cache)
+    await admin.create(settings("a", own_namespace, x="1"))
+    await admin.create(settings("b", own_namespace, x="2", y="1"))
+    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
+        await copy.synced()
+
+        def names(objects: list[ConfigMap]) -> list[str]:
+            return [each.metadata.name for each in objects]
+
+        assert names(copy.list(index=("data.x", "2"))) == ["b"]
+        assert names(await client.list(ConfigMap, namespace=own_namespace, fields={"data.x": "1"})) == ["a"]
+        assert names(await client.list(ConfigMap, namespace=own_namespace, index=("values", "1"))) == ["a", "b"]
+        with pytest.raises(KeyError, match='no index "nothing"'):
+            await client.list(ConfigMap, namespace=own_namespace, index=("nothing", "1"))
+    with pytest.raises(LookupError, match="is not watched"):
+        await client.list(ConfigMap, namespace=own_namespace, index=("values", "1"))
+
+
+async def test_namespaces_are_added_and_removed_while_others_stay_undisturbed(
+    admin: Client, own_namespace: str, cache: Cache, request: pytest.FixtureRequest
+) -> None:
+    from kubewright.api.core.v1 import Namespace
+
+    other = unique_name(f"{request.node.name}-other")
+    second = await admin.create(Namespace(metadata=ObjectMeta(name=other)))
+    try:
+        await admin.create(settings("here", own_namespace))
+        await admin.create(settings("there", other))
+        cache.set_namespaces([own_namespace])
+        client = CachedClient(admin, cache)
+        with cache.watch(ConfigMap) as copy:
+            await copy.synced()
+            first = copy.informers[0]
+            assert _names(copy) == {"here"}
+            cache.set_namespaces([own_namespace, other])
+            await copy.synced()
+            assert copy.informers[0] is first
+            assert _names(copy) == {"here", "there"}
+            listed = await client.list(ConfigMap, labels="app in (here,there)")
+            assert [each.metadata.name for each in listed] == (
+                ["here", "there"] if own_namespace < other else ["there", "here"]
+            )
+            cache.set_namespaces([other])
+            assert _names(copy) == {"there"}
+    finally:
+        await admin.delete(second)
+
+
+async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, own_namespace: str, cache: Cache) -> None:
+    def without_data(raw: bytes) -> bytes:
+        decoded = msgspec.json.decode(raw)
+        decoded.pop("data", None)
+        return msgspec.json.encode(decoded)
+
+    created = await admin.create(settings("a", own_namespace, x="y" * 10_000))
+    with cache.watch(ConfigMap, namespace=own_namespace, transform=without_data) as copy:
+        await copy.synced()
+        found = copy.find(created.key)
+        assert found is not None
+        assert found.data == {}
+        assert cache.informers()[0].statistics.bytes < 10_000
+        # The client reads whole objects only: an update of half of one would erase the other half.
+        whole = await CachedClient(admin, cache).get(ConfigMap, "a", namespace=own_namespace)
+        assert whole.data == {"x": "y" * 10_000}
+
+
+async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
+    admin: Client, own_namespace: str, cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[str] = []
+
+    def fails(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        raise LookupError("mine")
+
+    def works(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        if new is not None:
+            told.append(new.key.name)
+
+    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
+        copy.subscribe(fails)
+        copy.subscribe(works)
+        await copy.synced()
+        await admin.create(settings("a", own_namespace))
+        await until(lambda: "a" in told)
+    assert "an event handler failed" in caplog.text
+
+
+def _names(copy: Copy[ConfigMap]) -> set[str]:
+    return {each.metadata.name for each in copy.list(labels="app in (here,there)")}

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from kubewright.api.core.v1 import Pod
+from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.index import Index, field_reader, object_values
+
+
+def _entry(**fields: object) -> Entry:
+    return parse_entry(
+        msgspec.json.encode({"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "1"}, **fields})
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "text"),
+    [
+        ("spec.nodeName", {"spec": {"nodeName": "n1"}}, "n1"),
+        (".spec.nodeName", {"spec": {"nodeName": "n1"}}, "n1"),
+        ("spec.nodeName", {"spec": {}}, ""),
+        ("spec.nodeName", {"spec": None}, ""),
+        ("spec.nodeName", {"spec": ["not", "an", "object"]}, ""),
+        ("spec.nodeName", {}, ""),
+        ("spec.unschedulable", {"spec": {"unschedulable": True}}, "true"),
+        ("spec.replicas", {"spec": {"replicas": 3}}, "3"),
+        ("a.b.c.d", {"a": {"b": {"c": {"d": "deep"}}}}, "deep"),
+        ("metadata.name", {}, "a"),
+        ("metadata.namespace", {}, "ns"),
+        ("metadata.resourceVersion", {}, "1"),
+    ],
+)
+def test_a_field_is_read_as_field_selectors_write_it(path: str, fields: dict[str, object], text: str) -> None:
+    assert field_reader(path)(_entry(**fields)) == text
+
+
+@pytest.mark.parametrize("path", ["", "spec..nodeName", "."])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="is not the path of a field"):
+        field_reader(path)
+
+
+def test_an_entry_is_found_under_each_of_its_values() -> None:
+    index = Index(object_values(Pod, lambda pod: [container.image or "" for container in pod.spec.containers]))
+    entry = _entry(kind="Pod", spec={"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]})
+    index.put(entry)
+    assert list(index.find("x").values()) == list(index.find("y").values()) == [entry]
+    index.put(later := _entry(kind="Pod", spec={"containers": [{"name": "a", "image": "y"}]}))
+    assert not index.find("x")
+    assert list(index.find("y").values()) == [later]
+    index.remove(entry.key)
+    assert not index.find("y")
+
+
+def test_an_object_that_the_function_fails_for_is_found_nowhere_and_stops_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(entry: Entry) -> list[str]:
+        raise KeyError(entry.key.name)
+
+    index = Index(fails)
+    with caplog.at_level(logging.ERROR):
+        index.put(_entry())
+    assert "an index function failed for ns/a" in caplog.text

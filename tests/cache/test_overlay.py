@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import msgspec
+
+from kubewright.api.kinds import ObjectKey
+from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.overlay import Overlay
+
+KEY = ObjectKey("ns", "a")
+
+
+def _entry(revision: int, uid: str = "u") -> Entry:
+    metadata = {"namespace": "ns", "name": "a", "uid": uid, "resourceVersion": str(revision)}
+    return parse_entry(msgspec.json.encode({"metadata": metadata}))
+
+
+def test_a_write_is_shown_until_the_watch_reaches_its_revision() -> None:
+    overlay, stored, written = Overlay(), _entry(1), _entry(5)
+    overlay.written(KEY, 5, written)
+    assert overlay.over(KEY, stored) is written
+    overlay.reached(4)
+    assert overlay.over(KEY, stored) is written
+    overlay.reached(5)
+    assert overlay.over(KEY, stored) is stored
+    assert len(overlay) == 0
+
+
+def test_the_newer_of_two_writes_is_shown_whatever_their_answers_order() -> None:
+    overlay, first, second = Overlay(), _entry(5), _entry(6)
+    overlay.written(KEY, 6, second)
+    overlay.written(KEY, 5, first)
+    assert overlay.over(KEY, None) is second
+
+
+def test_a_removed_object_is_hidden_and_its_successor_is_not() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u")
+    assert overlay.over(KEY, _entry(3)) is None
+    assert overlay.over(KEY, _entry(9, uid="another")) is not None
+
+
+def test_a_removed_object_stays_hidden_through_changes_that_came_before_the_removal() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u")
+    overlay.seen(KEY, _entry(4), 4)
+    overlay.reached(100)
+    assert overlay.over(KEY, _entry(4)) is None
+    overlay.seen(KEY, None, 101)
+    assert len(overlay) == 0
+
+
+def test_a_list_made_anew_settles_removals() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u")
+    overlay.replaced(7, lambda key: "u")
+    assert overlay.over(KEY, _entry(4)) is None
+    overlay.replaced(8, lambda key: "")
+    assert len(overlay) == 0
+
+
+def test_the_echo_of_a_write_is_known_as_such() -> None:
+    overlay = Overlay()
+    overlay.written(KEY, 5, _entry(5))
+    assert overlay.is_echo(KEY, 5)
+    assert not overlay.is_echo(KEY, 6)
+    assert not overlay.is_echo(ObjectKey("ns", "b"), 5)
+
+
+def test_the_lag_of_the_watch_is_measured_by_own_writes() -> None:
+    now = 10.0
+    overlay = Overlay(lambda: now)
+    overlay.written(KEY, 5, _entry(5))
+    now = 12.5
+    overlay.reached(5)
+    assert overlay.lag == 2.5

@@ -1,0 +1,273 @@
+"""The state machine under every disturbance, in virtual time, on an embedded control plane without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object
+from kubewright.cache.entry import Entry
+from kubewright.cache.reflector import Reflector, State
+from kubewright.client import Client
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.request import Target
+from kubewright.testing.virtual_time import run_virtual
+
+
+class Told:
+    """A sink that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.known: dict[str, int] = {}
+        self._listed: dict[str, int] = {}
+        self._news = asyncio.Event()
+
+    def init(self) -> None:
+        self._listed = {}
+        self._tell("init")
+
+    def init_apply(self, entry: Entry) -> None:
+        self._listed[entry.key.name] = entry.revision
+
+    def init_done(self, revision: int) -> None:
+        self.known = self._listed
+        self._tell(f"init_done {len(self.known)}")
+
+    def apply(self, entry: Entry) -> None:
+        self.known[entry.key.name] = entry.revision
+        self._tell(f"apply {entry.key.name}")
+
+    def delete(self, entry: Entry) -> None:
+        del self.known[entry.key.name]
+        self._tell(f"delete {entry.key.name}")
+
+    def progress(self, revision: int) -> None:
+        self._news.set()
+
+    def gone(self) -> None:
+        self.known = {}
+        self._tell("gone")
+
+    def _tell(self, words: str) -> None:
+        self.events.append(words)
+        self._news.set()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(3600):
+            while not holds():
+                self._news.clear()
+                await self._news.wait()
+
+
+class World:
+    """A control plane, a reflector of its ConfigMaps in one namespace, and what it tells."""
+
+    def __init__(self, plane: EmbeddedControlPlane, client: Client, reflector: Reflector, told: Told) -> None:
+        self.plane = plane
+        self.client = client
+        self.reflector = reflector
+        self.told = told
+
+    async def create(self, name: str) -> ConfigMap:
+        return await self.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+
+    @property
+    def problem(self) -> str | None:
+        trouble = self.reflector.trouble
+        return trouble.problem if trouble is not None else None
+
+    async def until_problem(self, problem: str) -> None:
+        async with asyncio.timeout(3600):
+            while self.problem != problem:
+                await self.reflector.changed()
+
+    async def in_step(self) -> None:
+        """Wait until exactly what exists has been told."""
+        existing = await self.client.list(ConfigMap, namespace="default")
+        wanted = {each.metadata.name: int(each.metadata.resource_version) for each in existing}
+        await self.told.until(lambda: self.told.known == wanted)
+
+
+@asynccontextmanager
+async def world(kind: type[Object] = ConfigMap, *, stream: bool = True, start: bool = True) -> AsyncIterator[World]:
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
+        assert isinstance(plane, EmbeddedControlPlane)
+        told = Told()
+        reflector = Reflector(client, kind, told, namespace="default", stream=stream)
+        task = asyncio.create_task(reflector.run()) if start else None
+        try:
+            yield World(plane, client, reflector, told)
+        finally:
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await scenario()
+
+    run_virtual(main)
+
+
+def is_watch(target: Target) -> bool:
+    return target.verb == "watch" and target.resource == "configmaps"
+
+
+def is_read(target: Target) -> bool:
+    return target.verb in ("list", "watch") and target.resource == "configmaps"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_what_exists_is_told_first_then_what_happens(stream: bool) -> None:
+    async def scenario() -> None:
+        async with world(stream=stream, start=False) as here:
+            created = await here.create("a")
+            task = asyncio.create_task(here.reflector.run())
+            await here.told.until(lambda: "init_done 1" in here.told.events)
+            await here.create("b")
+            await here.client.delete(created)
+            await here.in_step()
+            assert here.told.events == ["init", "init_done 1", "apply b", "delete a"]
+            assert here.reflector.state is State.WATCHING
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+def test_a_cut_watch_is_resumed_where_it_was() -> None:
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            here.plane.faults.cut_watches(is_watch, after_events=3, times=1)
+            await here.create("a")
+            task = asyncio.create_task(here.reflector.run())
+            await here.told.until(lambda: "init_done 1" in here.told.events)
+            for name in ("b", "c", "d"):
+                await here.create(name)
+            await here.in_step()
+            assert here.told.events == ["init", "init_done 1", "apply b", "apply c", "apply d"]
+            assert here.reflector.restarts >= 1
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_expired_watch_is_listed_anew_and_what_was_deleted_meanwhile_is_not_in_it(stream: bool) -> None:
+    async def scenario() -> None:
+        async with world(stream=stream) as here:
+            doomed = await here.create("doomed")
+            await here.create("kept")
+            await here.in_step()
+            here.plane.faults.fail(is_read, code=503, times=None)
+            here.plane.faults.cut_open_watches(is_watch)
+            await here.until_problem("unreachable")
+            await here.client.delete(doomed)
+            here.plane.compact()
+            here.plane.faults.clear()
+            await here.in_step()
+            assert here.told.events.count("init") == 2
+            assert set(here.told.known) == {"kept"}
+
+    run(scenario)
+
+
+def test_a_server_that_does_not_stream_lists_is_read_in_pages() -> None:
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            here.plane.faults.fail(is_watch, code=400, times=1)
+            await here.create("a")
+            task = asyncio.create_task(here.reflector.run())
+            await here.in_step()
+            await here.create("b")
+            await here.in_step()
+            assert here.told.events == ["init", "init_done 1", "apply b"]
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("code", [429, 500, 503, 504])
+def test_a_server_in_trouble_is_asked_again_ever_more_slowly_until_it_answers(code: int) -> None:
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            here.plane.faults.fail(is_read, code=code, times=None)
+            task = asyncio.create_task(here.reflector.run())
+            await asyncio.sleep(300)
+            asked = here.reflector.restarts
+            assert here.problem == "unreachable"
+            assert 5 < asked < 60
+            here.plane.faults.clear()
+            await here.create("a")
+            await here.in_step()
+            assert not here.problem
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+def test_a_permission_that_is_taken_away_and_given_back_is_waited_for() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("a")
+            await here.in_step()
+            here.plane.faults.fail(is_read, code=403, message="no", times=None)
+            here.plane.faults.cut_open_watches(is_watch)
+            await here.until_problem("forbidden")
+            await here.create("b")
+            here.plane.faults.clear()
+            await here.in_step()
+            assert here.problem is None
+
+    run(scenario)
+
+
+def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            here.plane.faults.fail(is_watch, code=404, times=3)
+            task = asyncio.create_task(here.reflector.run())
+            await here.until_problem("missing")
+            await here.create("a")
+            await here.in_step()
+            here.plane.faults.fail(is_watch, code=404, times=1)
+            here.plane.faults.cut_open_watches(is_watch)
+            await here.told.until(lambda: here.told.events[-1] == "gone")
+            await here.in_step()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+def test_a_watch_that_went_silent_is_begun_again() -> None:
+    """A load balancer that drops a connection without FIN: nothing comes any more, not even an end."""
+
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("a")
+            await here.in_step()
+            here.plane.faults.silence_open_watches(is_watch)
+            await here.create("b")
+            await here.in_step()
+            assert asyncio.get_running_loop().time() < 400
+            assert here.reflector.restarts >= 1
+
+    run(scenario)
