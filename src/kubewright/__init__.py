@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kubewright.api import Time as Time
     from kubewright.api import metadata_only as metadata_only
     from kubewright.api import resource as resource
+    from kubewright.cache import CachedClient as CachedClient
     from kubewright.client import Client as Client
     from kubewright.client import Config as Config
     from kubewright.client import patch_from as patch_from
@@ -39,7 +40,14 @@ if TYPE_CHECKING:
     from kubewright.client.errors import Forbidden as Forbidden
     from kubewright.client.errors import Invalid as Invalid
     from kubewright.client.errors import NotFound as NotFound
+    from kubewright.controller import Request as Request
+    from kubewright.controller import Result as Result
+    from kubewright.controller import TerminalError as TerminalError
     from kubewright.controlplane import ControlPlane as ControlPlane
+    from kubewright.manager import Manager as Manager
+    from kubewright.manager import Permission as Permission
+    from kubewright.manager import Recorder as Recorder
+    from kubewright.manager import run as run
 
 _HOMES = {
     "msgspec": ("Meta", "field"),
@@ -61,9 +69,12 @@ _HOMES = {
         "metadata_only",
         "resource",
     ),
+    "kubewright.cache": ("CachedClient",),
     "kubewright.client": ("Client", "Config", "patch_from"),
     "kubewright.client.errors": ("AlreadyExists", "Conflict", "Forbidden", "Invalid", "NotFound"),
+    "kubewright.controller": ("Request", "Result", "TerminalError"),
     "kubewright.controlplane": ("ControlPlane",),
+    "kubewright.manager": ("Manager", "Permission", "Recorder", "run"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

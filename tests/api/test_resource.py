@@ -5,6 +5,8 @@ import pytest
 from msgspec import Meta
 
 from kubewright.api.codec import decode, encode, origin
+from kubewright.api.core.v1 import ConfigMap, Secret
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.model import Model
@@ -132,3 +134,29 @@ def test_kinds_without_spec_derive_from_object() -> None:
         color: str = "brown"
 
     assert encode(Seed()) == (b'{"apiVersion":"green.example.com/v1","kind":"Seed","metadata":{},"color":"brown"}')
+
+
+def test_an_object_names_itself_as_the_controlling_owner_of_another() -> None:
+    owner = ConfigMap(metadata=ObjectMeta(name="a", namespace="ns", uid="u1"))
+    reference = owner.as_owner()
+    assert (reference.api_version, reference.kind, reference.name, reference.uid) == ("v1", "ConfigMap", "a", "u1")
+    assert (reference.controller, reference.block_owner_deletion) == (True, True)
+    plain = owner.as_owner(controller=False)
+    assert (plain.controller, plain.block_owner_deletion) == (None, None)
+
+
+def test_an_object_that_the_server_does_not_have_yet_owns_nothing() -> None:
+    with pytest.raises(ValueError, match="ConfigMap ns/a has no uid yet"):
+        ConfigMap(metadata=ObjectMeta(name="a", namespace="ns")).as_owner()
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        Secret(metadata=ObjectMeta(name="a", namespace="ns"), string_data={"password": "hunter2"}),
+        Dynamic.of("v1", "Secret")(metadata=ObjectMeta(name="a", namespace="ns"), content={"data": {"p": "hunter2"}}),
+    ],
+)
+def test_the_repr_of_a_secret_does_not_tell_it(secret: Object) -> None:
+    assert repr(secret) == str(secret) == "<Secret ns/a>"
+    assert "hunter2" in repr(ConfigMap(data={"a": "hunter2"}))

@@ -19,7 +19,7 @@ from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
 from msgspec import field
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.meta import ObjectMeta
+from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.model import Model, ModelMeta
 from kubewright.api.naming import default_plural
 
@@ -143,6 +143,25 @@ class Object(Model, metaclass=ObjectType):
     def key(self) -> ObjectKey:
         """Namespace and name."""
         return ObjectKey(self.metadata.namespace, self.metadata.name)
+
+    def as_owner(self, *, controller: bool = True) -> OwnerReference:
+        """A reference for the objects that are to go with this one; an object has at most one controlling owner."""
+        if not self.metadata.uid:
+            raise ValueError(
+                f"{self.kind} {self.key} has no uid yet: only an object that the server has can be an owner"
+            )
+        return OwnerReference(
+            api_version=self.api_version,
+            kind=self.kind,
+            name=self.metadata.name,
+            uid=self.metadata.uid,
+            controller=True if controller else None,
+            block_owner_deletion=True if controller else None,
+        )
+
+    def __repr__(self) -> str:
+        # In a log line, a traceback or a failed assertion, what is in a Secret must not be seen.
+        return f"<Secret {self.key}>" if self.kind == "Secret" else super().__repr__()
 
     def __copy__(self) -> Self:
         return self._rebuilt(lambda value: value)

@@ -11,7 +11,7 @@ first `watch` starts it, the last release stops it and frees the copy. Nothing i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
@@ -38,6 +38,7 @@ class Cache:
         self._stream = stream
         self._namespaces = tuple(namespaces)
         self._informers: dict[Scope, Informer] = {}
+        self._of_kind: dict[GroupVersionKind, list[Informer]] = {}
         self._tasks: dict[Scope, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._copies: set[Copy[Object]] = set()
@@ -107,9 +108,9 @@ class Cache:
         for informer in self.informers(gvk):
             informer.add_index(name, values)
 
-    def informers(self, gvk: GroupVersionKind | None = None) -> list[Informer]:
+    def informers(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
         """The watches, all or those of a kind."""
-        return [informer for scope, informer in self._informers.items() if gvk is None or scope.gvk == gvk]
+        return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
     # For Copy
 
@@ -120,6 +121,7 @@ class Cache:
         informer = self._informers.get(scope)
         if informer is None:
             informer = self._informers[scope] = Informer(self._client, kind, scope, stream=self._stream)
+            self._of_kind.setdefault(scope.gvk, []).append(informer)
             for name, values in self._indexes.get(scope.gvk, {}).items():
                 informer.add_index(name, values)
             if self._group is not None:
@@ -132,6 +134,7 @@ class Cache:
         informer.references -= 1
         if informer.references == 0:
             del self._informers[informer.scope]
+            self._of_kind[informer.scope.gvk].remove(informer)
             if (task := self._tasks.pop(informer.scope, None)) is not None:
                 task.cancel()
 

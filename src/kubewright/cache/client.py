@@ -270,7 +270,7 @@ class _Recording(Operations):
 
 
 def _recorded(
-    cache: Cache, place: Place, response: Response, note: Callable[[list[Informer], Place, _Answer, bytes], None]
+    cache: Cache, place: Place, response: Response, note: Callable[[Sequence[Informer], Place, _Answer, bytes], None]
 ) -> None:
     informers = cache.informers(place.info.gvk)
     if not informers:
@@ -282,7 +282,7 @@ def _recorded(
     note(informers, place, answer, response.body)
 
 
-def _note_write(informers: list[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
     # Scales, tokens, evictions and partial objects are answered as other kinds.
     if answer.kind == place.info.gvk.kind:
         entry = entry_of(answer.metadata, body)
@@ -290,7 +290,7 @@ def _note_write(informers: list[Informer], place: Place, answer: _Answer, body: 
             informer.written(entry)
 
 
-def _note_deletion(informers: list[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
     header = answer.metadata
     if answer.kind == place.info.gvk.kind and (header.finalizers or header.deletion_grace_period_seconds):
         _note_write(informers, place, answer, body)

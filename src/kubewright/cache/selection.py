@@ -18,7 +18,6 @@ _REQUIREMENT = re.compile(
     r"(?:(?P<operator>==|=|!=|>|<)\s*(?P<value>[-A-Za-z0-9_.]*)|(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?\s*(?:,|$)"
 )
 _FIELD = re.compile(r"(?P<path>[^=!,\\]+)(?P<operator>==|=|!=)(?P<value>(?:\\.|[^,\\])*)(?:,|$)")
-_NO_LABELS: Mapping[str, str] = {}
 
 
 def matcher(labels: Labels | None = None, fields: Fields | None = None) -> Matches | None:
@@ -29,8 +28,11 @@ def matcher(labels: Labels | None = None, fields: Fields | None = None) -> Match
         return None
 
     def matches(entry: Entry) -> bool:
-        own = entry.labels or _NO_LABELS
-        return all(test(own) for test in tests) and all(read(entry) for read in reads)
+        if tests:
+            own = entry.labels
+            if not all(test(own) for test in tests):
+                return False
+        return all(read(entry) for read in reads)
 
     return matches
 

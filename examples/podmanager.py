@@ -1,0 +1,206 @@
+"""PodManager: keeps a number of identical pods running. A complete operator in one file.
+
+    python examples/podmanager.py --kubeconfig FILE
+
+It shows a custom resource, a finalizer, owned objects, events, status with a condition, and a metric of its own.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from kubewright import (
+    AlreadyExists,
+    CachedClient,
+    Column,
+    Condition,
+    Manager,
+    Meta,
+    Model,
+    ObjectMeta,
+    Recorder,
+    Request,
+    Resource,
+    Result,
+    Scale,
+    field,
+    resource,
+    run,
+)
+from kubewright.api.core.v1 import Container, Pod, PodSpec
+from kubewright.api.errors import KubernetesError
+from kubewright.controller import controller
+
+FINALIZER = "apps.mycompany.com/podmanager-finalizer"
+RESYNC = 30.0
+
+
+class PodManagerSpec(Model):
+    image: Annotated[str, Meta(min_length=1)]
+    replicas: Annotated[int, Meta(ge=1)] = 3
+
+
+class PodManagerStatus(Model):
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    observed_generation: int = 0
+    selector: str = ""
+    conditions: list[Condition] = field(default_factory=list)
+
+
+@resource(
+    "apps.mycompany.com/v1",
+    columns=[
+        Column("Desired", ".spec.replicas"),
+        Column("Current", ".status.currentReplicas"),
+        Column("Ready", ".status.readyReplicas"),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+    scale=Scale(".spec.replicas", ".status.currentReplicas", ".status.selector"),
+)
+class PodManager(Resource[PodManagerSpec, PodManagerStatus]):
+    """Keeps a number of identical pods running."""
+
+
+class PodManagerReconciler:
+    def __init__(self, client: CachedClient, events: Recorder) -> None:
+        self.client = client
+        self.events = events
+
+    async def reconcile(self, request: Request) -> Result:
+        manager = await self.client.find(PodManager, request)
+        if manager is None:
+            return Result()
+        if manager.metadata.deletion_timestamp is not None:
+            return await self.clean_up(manager)
+        if FINALIZER not in manager.metadata.finalizers:
+            manager.metadata.finalizers.append(FINALIZER)
+            await self.client.update(manager)
+            return Result(requeue=True)
+        await self.update_status(manager, await self.scale(manager))
+        return Result(requeue_after=RESYNC)
+
+    async def scale(self, manager: PodManager) -> list[Pod]:
+        """Create what is missing, delete what is too much. Returns the pods that are left."""
+        pods = await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
+        for finished in [pod for pod in pods if is_finished(pod)]:
+            await self.remove(manager, finished)
+        live = sorted((pod for pod in pods if is_live(pod)), key=lambda pod: (not is_ready(pod), index_of(pod)))
+        kept, surplus = live[: manager.spec.replicas], live[manager.spec.replicas :]
+        for pod in surplus:
+            await self.remove(manager, pod)
+        # Terminating and finished pods still hold their names.
+        taken = {pod.metadata.name for pod in pods}
+        wanted = (f"{manager.metadata.name}-{index}" for index in range(manager.spec.replicas))
+        free = [name for name in wanted if name not in taken]
+        for name in free[: manager.spec.replicas - len(kept)]:
+            kept.append(await self.create(manager, name))
+        return kept
+
+    async def create(self, manager: PodManager, name: str) -> Pod:
+        pod = Pod(
+            metadata=ObjectMeta(
+                name=name,
+                namespace=manager.metadata.namespace,
+                labels=labels_of(manager),
+                owner_references=[manager.as_owner()],
+            ),
+            spec=PodSpec(containers=[Container(name="app", image=manager.spec.image)]),
+        )
+        try:
+            created = await self.client.create(pod)
+        except AlreadyExists as error:
+            created = await self.client.get(Pod, name, namespace=manager.metadata.namespace, consistency="live")
+            if not any(owner.uid == manager.metadata.uid for owner in created.metadata.owner_references):
+                self.events.warning(manager, "Failed", f"Failed to create pod {name}: {error}")
+                raise
+            return created
+        except KubernetesError as error:
+            self.events.warning(manager, "Failed", f"Failed to create pod {name}: {error}")
+            raise
+        self.events.normal(manager, "Created", f"Created pod {name}")
+        return created
+
+    async def remove(self, manager: PodManager, pod: Pod) -> None:
+        await self.client.delete(pod, uid=pod.metadata.uid, missing_ok=True)
+        self.events.normal(manager, "Deleted", f"Deleted pod {pod.metadata.name}")
+
+    async def update_status(self, manager: PodManager, pods: list[Pod]) -> None:
+        status = manager.status
+        status.current_replicas = len(pods)
+        status.ready_replicas = sum(is_ready(pod) for pod in pods)
+        status.observed_generation = manager.metadata.generation
+        status.selector = ",".join(f"{name}={value}" for name, value in labels_of(manager).items())
+        is_done = status.ready_replicas == manager.spec.replicas
+        set_condition(
+            status.conditions,
+            Condition(
+                type="Ready",
+                status="True" if is_done else "False",
+                reason="AllPodsReady" if is_done else "PodsNotReady",
+                message=f"{status.ready_replicas} of {manager.spec.replicas} pods are ready",
+                observed_generation=manager.metadata.generation,
+                last_transition_time=datetime.now(UTC).replace(microsecond=0),
+            ),
+        )
+        await self.client.status.patch(manager)  # sends what changed, and nothing when nothing did
+
+    async def clean_up(self, manager: PodManager) -> Result:
+        """Let the object go when its pods are gone."""
+        if FINALIZER not in manager.metadata.finalizers:
+            return Result()
+        pods = await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
+        for pod in pods:
+            if pod.metadata.deletion_timestamp is None:
+                await self.remove(manager, pod)
+        if pods:
+            return Result(requeue_after=1.0)
+        manager.metadata.finalizers.remove(FINALIZER)
+        await self.client.patch(manager)
+        return Result()
+
+
+def labels_of(manager: PodManager) -> dict[str, str]:
+    """With the uid, so that a manager created anew never adopts the pods of its predecessor."""
+    return {"app": "my-app", "podmanager": manager.metadata.name, "podmanager-uid": manager.metadata.uid}
+
+
+def set_condition(conditions: list[Condition], condition: Condition) -> None:
+    """One entry per type; its time is that of the last change of status."""
+    for index, present in enumerate(conditions):
+        if present.type == condition.type:
+            if present.status == condition.status:
+                condition.last_transition_time = present.last_transition_time
+            conditions[index] = condition
+            return
+    conditions.append(condition)
+
+
+def is_finished(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and pod.status.phase in ("Failed", "Succeeded")
+
+
+def is_live(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and not is_finished(pod)
+
+
+def is_ready(pod: Pod) -> bool:
+    if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
+        return False
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
+def index_of(pod: Pod) -> int:
+    suffix = pod.metadata.name.rpartition("-")[2]
+    return int(suffix) if suffix.isdecimal() else 0
+
+
+def setup(manager: Manager) -> None:
+    controller(manager, PodManager).owns(Pod).workers(4).complete(
+        PodManagerReconciler(manager.client, manager.recorder("podmanager"))
+    )
+
+
+if __name__ == "__main__":
+    run(setup, name="podmanager")

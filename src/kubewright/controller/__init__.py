@@ -1,0 +1,35 @@
+"""Deciding what to do next: sources, predicates, handlers and a queue, and the reconciler they lead to."""
+
+from kubewright.controller.builder import controller as controller
+from kubewright.controller.controller import Controller as Controller
+from kubewright.controller.event import Event as Event
+from kubewright.controller.handler import for_object as for_object
+from kubewright.controller.handler import for_owner as for_owner
+from kubewright.controller.handler import mapped as mapped
+from kubewright.controller.predicate import Predicate as Predicate
+from kubewright.controller.predicate import annotations_changed as annotations_changed
+from kubewright.controller.predicate import changed as changed
+from kubewright.controller.predicate import finalizers_changed as finalizers_changed
+from kubewright.controller.predicate import foreign_write as foreign_write
+from kubewright.controller.predicate import generation_changed as generation_changed
+from kubewright.controller.predicate import has_labels as has_labels
+from kubewright.controller.predicate import in_namespaces as in_namespaces
+from kubewright.controller.predicate import labels_changed as labels_changed
+from kubewright.controller.predicate import predicate as predicate
+from kubewright.controller.predicate import resource_version_changed as resource_version_changed
+from kubewright.controller.queue import Queue as Queue
+from kubewright.controller.ratelimit import Bucket as Bucket
+from kubewright.controller.ratelimit import ExponentialBackoff as ExponentialBackoff
+from kubewright.controller.ratelimit import MaxOf as MaxOf
+from kubewright.controller.ratelimit import RateLimiter as RateLimiter
+from kubewright.controller.reconcile import Attempt as Attempt
+from kubewright.controller.reconcile import Reconciler as Reconciler
+from kubewright.controller.reconcile import Request as Request
+from kubewright.controller.reconcile import Result as Result
+from kubewright.controller.reconcile import TerminalError as TerminalError
+from kubewright.controller.source import Channel as Channel
+from kubewright.controller.source import Function as Function
+from kubewright.controller.source import Polled as Polled
+from kubewright.controller.source import Source as Source
+from kubewright.controller.source import Watched as Watched
+from kubewright.controller.thread import wait_for as wait_for

@@ -1,0 +1,208 @@
+"""`controller(manager, Kind)`: a controller in a few words.
+
+    controller(manager, PodManager, workers=4).owns(Pod).complete(PodManagerReconciler(manager.client))
+
+Everything it does can be done by hand: `Controller`, `Watched` and the handlers are public, and `manager.add` takes any
+controller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from kubewright.api.dynamic import metadata_only
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache import Cache
+from kubewright.cache.informer import Transform
+from kubewright.client.selectors import Fields, Labels
+from kubewright.controller.controller import SYNC_TIMEOUT, Controller
+from kubewright.controller.handler import AsyncHandler, Handler, for_object, for_owner
+from kubewright.controller.predicate import Predicate
+from kubewright.controller.ratelimit import RateLimiter
+from kubewright.controller.reconcile import ErrorHook, Reconciler, Request
+from kubewright.controller.source import Source, Watched
+
+T = TypeVar("T", bound=Object)
+
+RESYNC = 36_000.0
+"""Ten hours, as in controller-runtime."""
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+class Home(Protocol):
+    """What a controller needs around it; `Manager` is one."""
+
+    @property
+    def cache(self) -> Cache:
+        """Where objects are watched."""
+
+    def add(self, runnable: Controller[Request], /) -> object:
+        """Run the controller with everything else."""
+
+
+def controller(
+    manager: Home,
+    kind: type[T],
+    *,
+    name: str | None = None,
+    where: Predicate | None = None,
+    workers: int = 1,
+    timeout: float | None = None,
+    max_attempts: int | None = None,
+    limiter: RateLimiter | None = None,
+    debounce: float = 0.0,
+    sync_timeout: float = SYNC_TIMEOUT,
+    needs_leader: bool = True,
+    on_error: ErrorHook[Request] | None = None,
+    namespace: str | None = None,
+    labels: Labels | None = None,
+    fields: Fields | None = None,
+    resync: float | None = RESYNC,
+) -> Builder[T]:
+    """A controller that reconciles the objects of a kind. `where` filters their events; see `Controller` for the rest.
+
+    `namespace`, `labels` and `fields` confine what is watched, and so what is in the cache. Every `resync` seconds all
+    objects are looked at again; None for never.
+    """
+    own = name or kind.__name__.lower()
+    if not _NAME.fullmatch(own):
+        raise ValueError(f'"{own}" is not a name for a controller: expected lower-case letters, digits and -')
+
+    def build(reconciler: Reconciler[Request], workers: int) -> Controller[Request]:
+        return Controller(
+            own,
+            reconciler,
+            kind=resource_info(kind).gvk,
+            workers=workers,
+            timeout=timeout,
+            max_attempts=max_attempts,
+            limiter=limiter,
+            debounce=debounce,
+            sync_timeout=sync_timeout,
+            needs_leader=needs_leader,
+            on_error=on_error,
+        )
+
+    builder = Builder(manager, kind, build, workers)
+    return builder.source(
+        Watched(
+            manager.cache,
+            kind,
+            for_object,
+            where=where,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            resync=resync,
+        )
+    )
+
+
+class Builder(Generic[T]):
+    """A controller that is being put together. Nothing runs before `complete` and the manager's start."""
+
+    def __init__(
+        self,
+        manager: Home,
+        kind: type[T],
+        build: Callable[[Reconciler[Request], int], Controller[Request]],
+        workers: int,
+    ) -> None:
+        self._manager = manager
+        self._kind = kind
+        self._build = build
+        self._workers = workers
+        self._sources: list[Source[Request]] = []
+
+    def owns(
+        self,
+        kind: type[Object],
+        *,
+        where: Predicate | None = None,
+        every_owner: bool = False,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        optional: bool = False,
+    ) -> Builder[T]:
+        """Look at an object when something happens to one that it controls; with `every_owner` also at mere owners.
+
+        The same as `watches(kind, for_owner(...))`.
+        """
+        handler = for_owner(self._kind, controller_only=not every_owner)
+        return self.watches(
+            kind, handler, where=where, namespace=namespace, labels=labels, fields=fields, optional=optional
+        )
+
+    def watches(
+        self,
+        kind: type[Object],
+        handler: Handler[Request] | AsyncHandler[Request],
+        *,
+        where: Predicate | None = None,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+        optional: bool = False,
+    ) -> Builder[T]:
+        """Look at the objects that `handler` names when something happens to one of `kind`.
+
+        With `optional` the controller does not wait for a kind that is not installed (yet).
+        """
+        return self.source(
+            Watched(
+                self._manager.cache,
+                kind,
+                handler,
+                where=where,
+                namespace=namespace,
+                labels=labels,
+                fields=fields,
+                transform=transform,
+                optional=optional,
+            )
+        )
+
+    def watches_metadata(
+        self,
+        kind: type[Object],
+        handler: Handler[Request] | AsyncHandler[Request],
+        *,
+        where: Predicate | None = None,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        optional: bool = False,
+    ) -> Builder[T]:
+        """The same, copying metadata alone: for large objects whose content does not matter."""
+        return self.watches(
+            metadata_only(kind),
+            handler,
+            where=where,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            optional=optional,
+        )
+
+    def source(self, source: Source[Request]) -> Builder[T]:
+        """Take keys from any source."""
+        self._sources.append(source)
+        return self
+
+    def workers(self, number: int) -> Builder[T]:
+        """So many passes at a time; never two of one object."""
+        self._workers = number
+        return self
+
+    def complete(self, reconciler: Reconciler[Request]) -> Controller[Request]:
+        """Give the controller to the manager, and back."""
+        built = self._build(reconciler, self._workers)
+        for source in self._sources:
+            built.watch(source)
+        self._manager.add(built)
+        return built

@@ -1,0 +1,38 @@
+"""Which reconcile the running code belongs to, for log lines and traces.
+
+It is not for reconcilers: what they do must not depend on why they run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kubewright.controller.queue import Reason
+
+
+class ReconcileContext(NamedTuple):
+    """One run of a reconciler: which controller, for which object, and why."""
+
+    controller: str
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    reconcile_id: str
+    reasons: tuple[Reason, ...]
+
+
+current: ContextVar[ReconcileContext | None] = ContextVar("kubewright.reconcile", default=None)
+"""The reconcile that the running code is part of; None outside of any."""
+
+_process = secrets.token_hex(4)
+_numbers = itertools.count(1)
+
+
+def new_reconcile_id() -> str:
+    """An id that no other reconcile of this process has, and hardly one of another: a counter, as it is made often."""
+    return f"{_process}-{next(_numbers):06x}"

@@ -1,0 +1,417 @@
+"""`Controller`: from sources to a queue to a reconciler, and back into the queue.
+
+Guarantees: a key is never reconciled twice at once; every change is followed by a pass that began after it; a pass that
+fails is tried again, ever more slowly; no exception of a reconciler ends anything but its pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import copy_context
+from time import monotonic
+from typing import Generic, NamedTuple, TypeVar, cast
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.cache.client import own_writes
+from kubewright.client.errors import Conflict
+from kubewright.controller import thread
+from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
+from kubewright.controller.hot_loop import HotLoops
+from kubewright.controller.queue import Queue, QueueClosed, Reason, Work
+from kubewright.controller.ratelimit import RateLimiter
+from kubewright.controller.reconcile import Attempt, ErrorHook, Reconciler, Result, TerminalError, checked
+from kubewright.controller.source import Source
+from kubewright.controller.statistics import RECONCILE_BOUNDS, Histogram
+
+Key = TypeVar("Key", bound=Hashable)
+
+SYNC_TIMEOUT = 120.0
+"""Seconds a source may take to be complete before it is said that it is not."""
+
+_REMEMBERED = 256  # keys whose last pass the debug endpoint can tell
+_SLICE = 0.005  # seconds that one worker may go on before others get their turn
+
+_log = logging.getLogger(__name__)
+
+
+class Pass(NamedTuple, Generic[Key]):
+    """One finished pass: what came of it, how long it took, and why it ran."""
+
+    key: Key
+    outcome: Result | Exception
+    seconds: float
+    reasons: tuple[Reason, ...]
+
+
+class Statistics:
+    """Counters of one controller; plain numbers, read when somebody asks for metrics."""
+
+    def __init__(self, workers: int) -> None:
+        self.results = {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
+        self.errors = 0
+        self.terminal_errors = 0
+        self.panics = 0
+        self.timeouts = 0
+        self.conflicts = 0
+        self.hot_loops = 0
+        self.reasons: dict[str, int] = {}
+        self.reconcile_time = Histogram(RECONCILE_BOUNDS)
+        self.workers = workers
+        self.active = 0
+
+
+class Controller(Generic[Key]):
+    """Runs a reconciler for the keys its sources name. `run_sources` and `run_workers` are run by the manager."""
+
+    def __init__(
+        self,
+        name: str,
+        reconciler: Reconciler[Key],
+        *,
+        kind: GroupVersionKind | None = None,
+        workers: int = 1,
+        timeout: float | None = None,
+        max_attempts: int | None = None,
+        limiter: RateLimiter | None = None,
+        debounce: float = 0.0,
+        sync_timeout: float = SYNC_TIMEOUT,
+        needs_leader: bool = True,
+        on_error: ErrorHook[Key] | None = None,
+    ) -> None:
+        """`timeout` ends a pass that takes longer, as a failure. After `max_attempts` failures in a row a key waits
+        for its next change; without it there is no last attempt.
+        """
+        if workers < 1:
+            raise ValueError(f'controller "{name}": workers={workers}, expected at least 1')
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f'controller "{name}": timeout={timeout:g}, expected a number of seconds above 0')
+        if max_attempts is not None and max_attempts < 1:
+            raise ValueError(f'controller "{name}": max_attempts={max_attempts}, expected at least 1')
+        self.name = name
+        self.needs_leader = needs_leader
+        self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
+        self.statistics = Statistics(workers)
+        self.recent: OrderedDict[Key, Pass[Key]] = OrderedDict()
+        self._kind = kind
+        self._workers = workers
+        self._timeout = timeout
+        self._max_attempts = max_attempts
+        self._sync_timeout = sync_timeout
+        self._on_error = on_error
+        self._sources: dict[Source[Key], asyncio.Task[None] | None] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._listeners: set[asyncio.Queue[Pass[Key]]] = set()
+        self._hot_loops: HotLoops[Key] = HotLoops()
+        # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
+        self._failures: dict[Key, int] = {}
+        self._syncing: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._threads: ThreadPoolExecutor | None = None
+        if inspect.iscoroutinefunction(reconciler.reconcile):
+            self._reconcile = cast("Callable[[Key], Awaitable[Result | None]]", reconciler.reconcile)
+        else:
+            self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
+            self._blocking = reconciler.reconcile
+            self._reconcile = self._in_thread
+
+    # Sources
+
+    def watch(self, source: Source[Key]) -> Callable[[], None]:
+        """Take keys from one more source, from now on if the controller is running. Returns the way to stop that."""
+        self._sources[source] = None
+        if self._group is not None:
+            self._start(source, self._group)
+        return lambda: self._unwatch(source)
+
+    @property
+    def sources(self) -> list[Source[Key]]:
+        """Where the keys come from."""
+        return list(self._sources)
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps the controller from working, in words; None when nothing does."""
+        return next((f"{self.name}: {source.missing}" for source in self._sources if source.missing is not None), None)
+
+    async def run_sources(self) -> None:
+        """Fill the queue until cancelled. Needs no leadership, so that a standby is warm."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for source in list(self._sources):
+                    self._start(source, self._group)
+                await asyncio.Event().wait()
+        finally:
+            self._group = None
+
+    def _start(self, source: Source[Key], group: asyncio.TaskGroup) -> None:
+        self._sources[source] = group.create_task(source.run(self.queue), name=f"{self.name}: {source}")
+
+    def _unwatch(self, source: Source[Key]) -> None:
+        task = self._sources.pop(source, None)
+        if task is not None:
+            task.cancel()
+        if self._syncing is not None:
+            self._syncing.cancel()  # it may wait for the source that is gone; it begins again with the others
+
+    # Workers
+
+    async def run_workers(self) -> None:
+        """Once the sources are complete, reconcile until stopped or cancelled. Returns when `stop` was called and
+        the passes under way are over.
+        """
+        await self._sources_synced()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._workers):
+                    group.create_task(self._work(), name=f"{self.name}: worker {number}")
+        finally:
+            self.queue.close()
+            if self._threads is not None:
+                self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def stop(self) -> None:
+        """Begin no further pass. What is in the queue is looked at after the next start: it is all listed again."""
+        self._stopping = True
+        self.queue.close()
+        if self._syncing is not None:
+            self._syncing.cancel()
+
+    @asynccontextmanager
+    async def passes(self) -> AsyncIterator[AsyncIterator[Pass[Key]]]:
+        """The passes that end while the block runs, as they do: `async with controller.passes() as passes`."""
+        queue: asyncio.Queue[Pass[Key]] = asyncio.Queue()
+        self._listeners.add(queue)
+
+        async def each() -> AsyncIterator[Pass[Key]]:
+            while True:
+                yield await queue.get()
+
+        try:
+            yield each()
+        finally:
+            self._listeners.discard(queue)
+
+    async def _sources_synced(self) -> None:
+        """Wait until all sources are complete, or the controller is stopped."""
+        while not self._stopping:
+            self._syncing = syncing = asyncio.create_task(self._each_synced(), name=f"{self.name}: syncing")
+            try:
+                while not (await asyncio.wait((syncing,), timeout=self._sync_timeout))[0]:
+                    _log.warning("%s; waiting for it", self.missing or f"{self.name}: a source is not complete")
+            finally:
+                self._syncing = None
+                syncing.cancel()
+            if not syncing.cancelled():
+                syncing.result()
+                return
+
+    async def _each_synced(self) -> None:
+        for source in list(self._sources):
+            await source.synced()
+
+    async def _work(self) -> None:
+        queue, statistics = self.queue, self.statistics
+        time = asyncio.get_running_loop().time
+        slice_began = monotonic()
+        while True:
+            # Passes that wait for nothing never give way by themselves, and a queue may hold thousands of them.
+            if monotonic() - slice_began > _SLICE:
+                await asyncio.sleep(0)
+                slice_began = monotonic()
+            try:
+                work = await queue.get()
+            except QueueClosed:
+                return
+            if self._stopping:
+                queue.done(work.key)
+                continue
+            statistics.active += 1
+            began = time()
+            writes = own_writes.set([0])
+            delay = 0.0
+            try:
+                outcome = await self._pass(work)
+                delay = self._slowed(work.key, own_writes.get()[0])
+            finally:
+                own_writes.reset(writes)
+                seconds = time() - began
+                statistics.active -= 1
+                statistics.reconcile_time.observe(seconds)
+                if delay:
+                    # While it is not done, the queue gives it to nobody; and no worker waits for it.
+                    asyncio.get_running_loop().call_later(delay, queue.done, work.key)
+                else:
+                    queue.done(work.key)
+            self._remember(Pass(work.key, outcome, seconds, work.reasons))
+
+    async def _pass(self, work: Work[Key]) -> Result | Exception:
+        """One pass, and what follows from it for the queue."""
+        key, statistics = work.key, self.statistics
+        for reason in work.reasons:
+            words = f"{reason.kind} {reason.what}"
+            statistics.reasons[words] = statistics.reasons.get(words, 0) + 1
+        token = current.set(self._context(work))
+        try:
+            result = checked(await self._timed(key))
+        except asyncio.CancelledError as error:
+            if _is_ending():
+                raise
+            cancelled = Cancelled("something that the pass waited for was cancelled")
+            return await self._failed(work, cancelled.with_traceback(error.__traceback__))
+        except TerminalError as error:
+            statistics.terminal_errors += 1
+            statistics.errors += 1
+            statistics.results["error"] += 1
+            _log.error("giving up until the next change: %s", error)
+            self.queue.forget(key)
+            await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
+            return error
+        except Conflict as error:
+            # Somebody else was faster. The next pass sees what they wrote; nobody needs to hear of it.
+            statistics.conflicts += 1
+            statistics.results["requeue"] += 1
+            _log.debug("conflict: %s", error)
+            self.queue.add_failed(key, reason=_CONFLICT)
+            return error
+        except Exception as error:
+            return await self._failed(work, error)
+        finally:
+            current.reset(token)
+        self._failures.pop(key, None)
+        if result.requeue_after is not None:
+            statistics.results["requeue_after"] += 1
+            self.queue.forget(key)
+            self.queue.add(key, after=result.delay, priority=result.priority or 0, reason=_REQUEUE_AFTER)
+        elif result.requeue:
+            statistics.results["requeue"] += 1
+            self.queue.add_failed(key, priority=result.priority, reason=_REQUEUE)
+        else:
+            statistics.results["success"] += 1
+            self.queue.forget(key)
+        return result
+
+    async def _timed(self, key: Key) -> Result | None:
+        if self._timeout is None:
+            return await self._reconcile(key)
+        deadline = asyncio.timeout(self._timeout)
+        try:
+            async with deadline:
+                return await self._reconcile(key)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            self.statistics.timeouts += 1
+            raise ReconcileTimeout(f"the pass took longer than {self._timeout:g} s") from None
+
+    async def _failed(self, work: Work[Key], error: Exception) -> Exception:
+        statistics = self.statistics
+        statistics.errors += 1
+        statistics.results["error"] += 1
+        attempt = self._failures[work.key] = self._failures.get(work.key, 0) + 1
+        is_last = self._max_attempts is not None and attempt >= self._max_attempts
+        expected = isinstance(error, KubernetesError | ReconcileTimeout)
+        if not expected:
+            statistics.panics += 1
+        _log.error(
+            "reconciling failed, attempt %d%s: %s",
+            attempt,
+            ", the last" if is_last else "",
+            error if str(error) else type(error).__name__,
+            exc_info=None if expected else error,
+        )
+        if is_last:
+            del self._failures[work.key]
+            self.queue.forget(work.key)
+        else:
+            self.queue.add_failed(work.key, reason=_RETRY)
+        await self._tell(work.key, error, Attempt(attempt, is_last))
+        return error
+
+    async def _tell(self, key: Key, error: Exception, attempt: Attempt) -> None:
+        if self._on_error is None:
+            return
+        try:
+            told = self._on_error(key, error, attempt)
+            if told is not None:
+                await told
+        except asyncio.CancelledError:
+            if _is_ending():
+                raise
+            _log.exception("the error hook failed: something that it waited for was cancelled")
+        except Exception:
+            _log.exception("the error hook failed")
+
+    async def _in_thread(self, key: Key) -> Result | None:
+        loop = asyncio.get_running_loop()
+        context = copy_context()
+        context.run(thread.loop_of_thread.set, loop)
+        running = loop.run_in_executor(self._threads, context.run, self._blocking_pass, key)
+        try:
+            result = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # A thread cannot be interrupted, and until it ends nobody else may reconcile its key.
+            await asyncio.wait((running,))
+            raise
+        # Behind a decorator an `async def` looks like a plain function that returns an awaitable.
+        return await result if inspect.isawaitable(result) else result
+
+    def _blocking_pass(self, key: Key) -> Awaitable[Result | None] | Result | None:
+        try:
+            return self._blocking(key)
+        except StopIteration as error:
+            # A future cannot hold this one: it would never be done, and neither would the pass.
+            raise RuntimeError("reconcile raised StopIteration") from error
+
+    def _slowed(self, key: Key, writes: int) -> float:
+        delay = self._hot_loops.note(key, writes, asyncio.get_running_loop().time())
+        if delay:
+            self.statistics.hot_loops += 1
+            _log.warning(
+                "%s: hot loop: %s was written in each of its last passes, many times a second; pausing it for %g s. "
+                "Does every pass write something that the server or another controller changes back?",
+                self.name,
+                key,
+                delay,
+            )
+        return delay
+
+    def _context(self, work: Work[Key]) -> ReconcileContext:
+        key: object = work.key
+        namespace, name = key if isinstance(key, tuple) and len(key) == 2 else ("", str(key))
+        group, kind = (self._kind.group, self._kind.kind) if self._kind is not None else ("", "")
+        return ReconcileContext(self.name, group, kind, namespace, name, new_reconcile_id(), work.reasons)
+
+    def _remember(self, finished: Pass[Key]) -> None:
+        self.recent[finished.key] = finished
+        self.recent.move_to_end(finished.key)
+        if len(self.recent) > _REMEMBERED:
+            self.recent.popitem(last=False)
+        for listener in self._listeners:
+            listener.put_nowait(finished)
+
+
+def _is_ending() -> bool:
+    """Whether it is the running task itself that was cancelled, and not something it waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+class ReconcileTimeout(Exception):
+    """A pass took longer than the controller allows."""
+
+
+class Cancelled(Exception):
+    """Something a reconciler waited for was cancelled."""
+
+
+_RETRY = Reason("retry", "after an error", None)
+_REQUEUE = Reason("requeue", "asked for", None)
+_REQUEUE_AFTER = Reason("requeue_after", "asked for", None)
+_CONFLICT = Reason("retry", "after a conflict", None)

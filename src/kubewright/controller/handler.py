@@ -1,0 +1,77 @@
+"""Handlers: whom an event concerns. From an event to the keys that are put into the queue.
+
+An update concerns whoever the object belonged to before as well as whoever it belongs to now.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias, TypeVar, cast
+
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache.entry import Entry
+from kubewright.controller.event import Event
+from kubewright.controller.reconcile import Request
+
+T = TypeVar("T", bound=Object)
+Key = TypeVar("Key")
+
+Handler: TypeAlias = Callable[[Event[Object]], Iterable[Key]]
+AsyncHandler: TypeAlias = Callable[[Event[Object]], Awaitable[Iterable[Key]]]
+
+
+def for_object(event: Event[Object]) -> Iterable[Request]:
+    """The object itself."""
+    return (Request(*event.key),)
+
+
+def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Request]:
+    """The owners of that kind, in whatever version they are referred to; by default only the controlling one."""
+    info = resource_info(kind)
+    group, name = info.gvk.group, info.gvk.kind
+    if info.namespaced is None:
+        raise ValueError(f"{name}: whether an owner of this kind has a namespace is not known; give namespaced=")
+    is_namespaced = info.namespaced
+
+    def owners(entry: Entry | None) -> Iterable[Request]:
+        for owner in entry.owners if entry is not None else ():
+            if owner.kind == name and (owner.controller or not controller_only) and _group(owner.api_version) == group:
+                yield Request(cast(Entry, entry).key.namespace if is_namespaced else "", owner.name)
+
+    def handle(event: Event[Object]) -> Iterable[Request]:
+        return dict.fromkeys((*owners(event.old), *owners(event.new)))
+
+    return handle
+
+
+def mapped(
+    function: Callable[[T], Iterable[ObjectKey | Request]] | Callable[[T], Awaitable[Iterable[ObjectKey | Request]]],
+) -> Handler[Request] | AsyncHandler[Request]:
+    """The keys that a function gives for the object. It may be async, to read from the cache for instance."""
+    if inspect.iscoroutinefunction(function):
+        asynchronous = cast("Callable[[T], Awaitable[Iterable[ObjectKey | Request]]]", function)
+
+        async def handle_later(event: Event[Object]) -> Iterable[Request]:
+            found: dict[Request, None] = {}
+            for each in (event.old_object, event.new_object):
+                if each is not None:
+                    found.update((Request(*key), None) for key in await asynchronous(cast(T, each)))
+            return found
+
+        return handle_later
+    direct = cast("Callable[[T], Iterable[ObjectKey | Request]]", function)
+
+    def handle(event: Event[Object]) -> Iterable[Request]:
+        found: dict[Request, None] = {}
+        for each in (event.old_object, event.new_object):
+            if each is not None:
+                found.update((Request(*key), None) for key in direct(cast(T, each)))
+        return found
+
+    return handle
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

@@ -1,0 +1,57 @@
+"""Hot loops: an object that its own controller writes over and over, each write causing the next pass.
+
+A pass over a real API server takes milliseconds, so a loop shows as many writing passes of one key a second, for
+seconds. Objects that are merely busy are not harmed by the pause either: the pass after it sees everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import msgspec
+
+Key = TypeVar("Key", bound=Hashable)
+
+PASSES, SECONDS = 100, 10.0
+"""So many writing passes of one key within so many seconds are a hot loop."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+
+class _Window(msgspec.Struct, gc=False):
+    began: float
+    passes: int
+    pause: float
+
+
+class HotLoops(Generic[Key]):
+    """Tells when to pause a key. Holds something only of keys written within the last seconds, or paused."""
+
+    def __init__(self) -> None:
+        self._windows: dict[Key, _Window] = {}
+        self._next_sweep = 0.0
+
+    def note(self, key: Key, writes: int, now: float) -> float:
+        """A pass of `key` ended and has written so often. Returns the seconds to pause it; 0 for not at all."""
+        if now >= self._next_sweep:
+            self._sweep(now)
+        if not writes:
+            return 0.0
+        window = self._windows.get(key)
+        if window is None or now - window.began > max(SECONDS, 2 * window.pause):
+            self._windows[key] = _Window(now, 1, 0.0)
+            return 0.0
+        window.passes += 1
+        if window.passes < PASSES:
+            return 0.0
+        # From now on each further writing pass is paused, longer every time, until the key keeps still.
+        window.pause = min(window.pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        window.began = now
+        return window.pause
+
+    def _sweep(self, now: float) -> None:
+        self._next_sweep = now + SECONDS
+        self._windows = {
+            key: window for key, window in self._windows.items() if now - window.began <= max(SECONDS, 2 * window.pause)
+        }

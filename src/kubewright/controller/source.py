@@ -1,0 +1,302 @@
+"""Sources: where the keys in a queue come from.
+
+    Watched      what happens to the objects of a kind, by the cache's watch
+    Channel      what other code of the program says
+    Polled       what changes in a system that has no watch
+    Function     anything else that can be written as `async def feed(add)`
+
+A source feeds the queue while it runs; it is synced once everything that existed at its start is in there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import random
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Generic, Protocol, TypeAlias, TypeVar, cast
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.resource import Object
+from kubewright.cache import Cache, Copy, Entry
+from kubewright.cache.informer import Transform
+from kubewright.client.selectors import Fields, Labels
+from kubewright.controller.event import Event
+from kubewright.controller.handler import AsyncHandler, Handler
+from kubewright.controller.predicate import Predicate
+from kubewright.controller.queue import Queue, Reason
+
+Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T", bound=Object)
+
+INITIAL_PRIORITY = -100
+"""Of objects that existed at the start: what happens now goes first."""
+
+_log = logging.getLogger(__name__)
+
+
+class Source(Protocol[Key]):
+    """Something that feeds a queue."""
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """Feed the queue until cancelled."""
+
+    async def synced(self) -> None:
+        """Wait until everything that existed at the start is in the queue."""
+
+    @property
+    def missing(self) -> str | None:
+        """What keeps it from being synced, in words; None when it is."""
+
+
+class Watched(Generic[Key]):
+    """The objects of a kind, as the cache watches them."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        kind: type[Object],
+        handler: Handler[Key] | AsyncHandler[Key],
+        *,
+        where: Predicate | None = None,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+        optional: bool = False,
+        resync: float | None = None,
+    ) -> None:
+        """With `optional` a kind that does not exist (yet) counts as one without objects.
+
+        With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
+        in case something was missed that no event tells of.
+        """
+        self._cache = cache
+        self._kind = kind
+        self._handler = handler
+        self._where = where
+        self._watch: Callable[[], Copy[Object]] = lambda: cache.watch(
+            kind, namespace=namespace, labels=labels, fields=fields, transform=transform
+        )
+        self._optional = optional
+        self._resync = resync
+        self._copy: Copy[Object] | None = None
+        self._started = asyncio.Event()
+        self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
+
+    @property
+    def kind(self) -> type[Object]:
+        """What is watched."""
+        return self._kind
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """See `Source`."""
+        with self._watch() as copy:
+            self._copy = copy
+            try:
+                if inspect.iscoroutinefunction(self._handler):
+                    self._unmapped = asyncio.Queue()
+                    self._subscribe(copy, self._unmapped.put_nowait)
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(self._map_later(queue, cast("AsyncHandler[Key]", self._handler)))
+                        group.create_task(self._replay(copy, self._unmapped.put_nowait))
+                else:
+                    handler = cast("Handler[Key]", self._handler)
+                    self._subscribe(copy, lambda event: self._add(queue, event, handler(event)))
+                    await self._replay(copy, lambda event: self._add_again(queue, event, handler))
+            finally:
+                self._copy = None
+                self._started.clear()
+
+    async def synced(self) -> None:
+        """See `Source`."""
+        await self._started.wait()
+        if self._copy is not None:
+            await (self._copy.settled() if self._optional else self._copy.synced())
+            await self._unmapped.join()
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        if self._copy is None:
+            return f"{self._kind.__name__} is not watched yet"
+        for informer in self._copy.informers:
+            trouble = informer.trouble
+            if trouble is not None and not (self._optional and trouble.problem == "missing"):
+                return str(trouble)
+            if not informer.synced.is_set() and trouble is None:
+                return f"the objects of {informer.kind_name} are being listed"
+        return None
+
+    def _subscribe(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
+        kind, where = self._kind, self._where
+
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+            event = Event(kind, old, new, initial, own)
+            if where is None or where(event):
+                take(event)
+
+        copy.subscribe(changed)
+        self._started.set()
+
+    def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
+        is_resync = event.old is event.new
+        what = "resync" if is_resync else "own write" if event.own else event.verb
+        reason = Reason(self._kind.__name__, what, event.key)
+        priority = INITIAL_PRIORITY if event.initial or is_resync else 0
+        for key in keys:
+            queue.add(key, priority=priority, reason=reason)
+
+    def _add_again(self, queue: Queue[Key], event: Event[Object], handler: Handler[Key]) -> None:
+        try:
+            self._add(queue, event, handler(event))
+        except Exception:
+            self._log_failure(event)
+
+    async def _replay(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
+        """Have each object looked at once more, again and again."""
+        if self._resync is None:
+            await asyncio.Event().wait()
+            return
+        while True:
+            await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  # not a secret
+            for informer in copy.informers:
+                for entry in list(informer.select()):
+                    take(Event(self._kind, entry, entry, False, False))
+
+    async def _map_later(self, queue: Queue[Key], handler: AsyncHandler[Key]) -> None:
+        """Map events one after the other, in their order, beside the watch."""
+        while True:
+            event = await self._unmapped.get()
+            try:
+                self._add(queue, event, await handler(event))
+            except Exception:
+                self._log_failure(event)
+            self._unmapped.task_done()
+
+    def _log_failure(self, event: Event[Object]) -> None:
+        # One event that cannot be mapped must not end the others.
+        _log.exception("the map function of %s failed for %s", self._kind.__name__, event.key)
+
+    def __repr__(self) -> str:
+        return f"Watched({self._kind.__name__})"
+
+
+class Channel(Generic[Key]):
+    """Keys that other code of the program sends. What is sent before the controller runs is kept for it."""
+
+    def __init__(self, name: str = "channel") -> None:
+        self._name = name
+        self._queue: Queue[Key] | None = None
+        self._early: list[tuple[Key, int]] = []
+
+    def send(self, key: Key, *, priority: int = 0) -> None:
+        """Have the key looked at."""
+        if self._queue is None:
+            self._early.append((key, priority))
+        else:
+            self._queue.add(key, priority=priority, reason=Reason(self._name, "sent", None))
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """See `Source`."""
+        self._queue = queue
+        try:
+            for key, priority in self._early:
+                self.send(key, priority=priority)
+            self._early.clear()
+            await asyncio.Event().wait()
+        finally:
+            self._queue = None
+
+    async def synced(self) -> None:
+        """See `Source`."""
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        return None
+
+
+class Polled(Generic[Key]):
+    """A system that has no watch, asked again and again: keys whose value appears, changes or goes are looked at.
+
+    Guarantee: a poll that fails changes nothing, is logged, and the next one is made as if it had not been.
+    """
+
+    def __init__(
+        self, fetch: Callable[[], Awaitable[Mapping[Key, Hashable]]], *, every: float, name: str = "poll"
+    ) -> None:
+        if every <= 0:
+            raise ValueError(f"every={every:g}: expected a number of seconds above 0")
+        self._fetch = fetch
+        self._every = every
+        self._name = name
+        self._fetched = asyncio.Event()
+        self._problem: str | None = f"{name} has not been asked yet"
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """See `Source`."""
+        known: dict[Key, Hashable] = {}
+        self._fetched.clear()
+        while True:
+            try:
+                # A copy: the next answer may be the same mapping, changed in place.
+                found = dict(await self._fetch())
+            except Exception as error:
+                words = str(error) or type(error).__name__
+                self._problem = f"{self._name}: {words}"
+                _log.warning("polling %s failed: %s", self._name, words)
+            else:
+                initial = not self._fetched.is_set()
+                for key in {**known, **found}:
+                    if key not in known or key not in found or known[key] != found[key]:
+                        verb = "updated" if key in known and key in found else "added" if key in found else "deleted"
+                        priority = INITIAL_PRIORITY if initial else 0
+                        queue.add(key, priority=priority, reason=Reason(self._name, verb, None))
+                known, self._problem = found, None
+                self._fetched.set()
+            await asyncio.sleep(self._every)
+
+    async def synced(self) -> None:
+        """See `Source`."""
+        await self._fetched.wait()
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        return self._problem
+
+
+Feed: TypeAlias = Callable[[Callable[[Key], None]], Awaitable[None]]
+
+
+class Function(Generic[Key]):
+    """`async def feed(add)`: runs as long as the controller does, and adds keys. Begun again when it fails."""
+
+    def __init__(self, feed: Feed[Key], *, name: str | None = None) -> None:
+        self._feed = feed
+        self._name: str = name or getattr(feed, "__name__", None) or "function"
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """See `Source`."""
+        reason = Reason(self._name, "sent", None)
+        pause = 1.0
+        while True:
+            try:
+                await self._feed(lambda key: queue.add(key, reason=reason))
+            except Exception as error:
+                known = isinstance(error, KubernetesError)
+                _log.warning("the source %s failed: %s; beginning again", self._name, error, exc_info=not known)
+            else:
+                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, 60.0)
+
+    async def synced(self) -> None:
+        """See `Source`."""
+
+    @property
+    def missing(self) -> str | None:
+        """See `Source`."""
+        return None

@@ -1,0 +1,81 @@
+"""Debug endpoints: what the queues hold, what the caches know, why passes ran, which tasks there are. As JSON.
+
+They name objects, so the server they are on should not be open to everybody; it is off by default.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from kubewright.cache.informer import Informer
+from kubewright.controller.controller import Controller, Pass
+from kubewright.manager.serving import Answer, Query, Server
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def add_debug_routes(
+    server: Server,
+    controllers: Callable[[], Sequence[Controller[Key]]],
+    informers: Callable[[], Sequence[Informer]],
+) -> None:
+    """Answer at /debug/queues, /debug/caches, /debug/passes and /debug/tasks."""
+
+    async def queues(query: Query) -> Answer:
+        return _json({controller.name: controller.queue.snapshot() for controller in controllers()})
+
+    async def caches(query: Query) -> Answer:
+        return _json([_cache(informer) for informer in informers()])
+
+    async def passes(query: Query) -> Answer:
+        return _json(
+            {
+                controller.name: [_pass(finished) for finished in reversed(controller.recent.values())]
+                for controller in controllers()
+            }
+        )
+
+    async def tasks(query: Query) -> Answer:
+        return _json(sorted(_task(task) for task in asyncio.all_tasks()))
+
+    server.route("/debug/queues", queues)
+    server.route("/debug/caches", caches)
+    server.route("/debug/passes", passes)
+    server.route("/debug/tasks", tasks)
+
+
+def _cache(informer: Informer) -> dict[str, object]:
+    trouble = informer.trouble
+    return {
+        "kind": informer.kind_name,
+        "scope": str(informer.scope),
+        "state": informer.state,
+        "trouble": str(trouble) if trouble is not None else "",
+        "revision": informer.revision,
+        "users": informer.references,
+        **informer.statistics._asdict(),
+    }
+
+
+def _pass(finished: Pass[Key]) -> dict[str, object]:
+    outcome = finished.outcome
+    return {
+        "key": str(finished.key),
+        "outcome": f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) else repr(outcome),
+        "seconds": round(finished.seconds, 6),
+        "reasons": [" ".join(str(part) for part in reason if part) for reason in finished.reasons],
+    }
+
+
+def _task(task: asyncio.Task[object]) -> str:
+    frames = task.get_stack(limit=1)
+    place = f" at {frames[0].f_code.co_qualname}:{frames[0].f_lineno}" if frames else ""
+    return f"{task.get_name()}{place}"
+
+
+def _json(value: object) -> Answer:
+    return Answer(200, "application/json", msgspec.json.format(msgspec.json.encode(value)) + b"\n")

@@ -1,0 +1,120 @@
+"""The text in which Prometheus reads metrics (format 0.0.4): families of samples, and how they are written.
+
+Nothing here remembers anything: a `Family` is made when somebody asks, from figures that are kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Type: TypeAlias = Literal["counter", "gauge", "histogram", "untyped"]
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+class HistogramLike(Protocol):
+    """Observations in buckets. `counts` has one more entry than `bounds`, for what is above all of them."""
+
+    @property
+    def bounds(self) -> Sequence[float]:
+        """The upper ends of the buckets, rising."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """How many observations fell into each bucket alone."""
+
+    @property
+    def sum(self) -> float:
+        """Of all observations."""
+
+
+class Sample(NamedTuple):
+    """One line: what is added to the family's name, the labels, and the value."""
+
+    suffix: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class Family(NamedTuple):
+    """All samples of one name."""
+
+    name: str
+    type: Type
+    help: str
+    samples: Sequence[Sample]
+
+
+def single(name: str, type_: Type, help_: str, value: float) -> Family:
+    """A family of one sample without labels."""
+    return Family(name, type_, help_, (Sample("", {}, value),))
+
+
+def histogram_samples(labels: Mapping[str, str], histogram: HistogramLike) -> Iterable[Sample]:
+    """The samples of one histogram: cumulated buckets, sum and count."""
+    total = 0
+    for bound, count in zip((*histogram.bounds, math.inf), histogram.counts, strict=True):
+        total += count
+        yield Sample("_bucket", {**labels, "le": number(bound)}, total)
+    yield Sample("_sum", labels, histogram.sum)
+    yield Sample("_count", labels, total)
+
+
+def render(families: Iterable[Family]) -> bytes:
+    """The text of families. Those that share a name are put together under the first one's description."""
+    merged: dict[str, list[Sample]] = {}
+    described: dict[str, Family] = {}
+    for family in families:
+        first = described.setdefault(family.name, family)
+        if first.type != family.type:
+            raise ValueError(f"the metric {family.name} is a {first.type} and a {family.type} at once")
+        merged.setdefault(family.name, []).extend(family.samples)
+    lines: list[str] = []
+    for name, samples in merged.items():
+        family = described[name]
+        lines.append(f"# HELP {name} {_escaped_help(family.help)}\n# TYPE {name} {family.type}\n")
+        for suffix, labels, value in samples:
+            text = ",".join(f'{label}="{_escaped(content)}"' for label, content in labels.items())
+            lines.append(f"{name}{suffix}{{{text}}} {number(value)}\n" if text else f"{name}{suffix} {number(value)}\n")
+    return "".join(lines).encode()
+
+
+def number(value: float) -> str:
+    """A value as Go writes it as far as it matters: `1`, not `1.0`, because bounds are labels and compared as text."""
+    if isinstance(value, int):
+        return str(int(value))
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value).removesuffix(".0")
+
+
+def check_names(name: str, labels: Sequence[str], *, reserved: Sequence[str] = ()) -> None:
+    """Raise ValueError for what Prometheus would not take."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f'"{name}" cannot be the name of a metric: expected letters, digits, "_" and ":"')
+    for label in labels:
+        if not _LABEL.fullmatch(label) or label.startswith("__"):
+            raise ValueError(
+                f'"{label}" cannot be a label of the metric {name}: expected letters, digits and "_", '
+                'not beginning with a digit or "__"'
+            )
+        if label in reserved:
+            raise ValueError(f'"{label}" cannot be a label of the metric {name}: it is used by the format itself')
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"the metric {name} has the same label twice: {', '.join(labels)}")
+
+
+def _escaped_help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _escaped(text: str) -> str:
+    return _escaped_help(text).replace('"', r"\"")

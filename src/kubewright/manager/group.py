@@ -1,0 +1,53 @@
+"""Tasks that begin and end together: a step of a program's life."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+_log = logging.getLogger(__name__)
+
+
+class Group:
+    """A set of tasks. The first one that fails is told; nothing outlives `stop`."""
+
+    def __init__(self, name: str, failed: Callable[[BaseException], None]) -> None:
+        self.name = name
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, coroutine: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
+        """Run something in this group."""
+        task = asyncio.create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """Those that have not ended."""
+        return list(self._tasks)
+
+    async def drain(self, timeout: float | None) -> bool:
+        """Wait until all have ended by themselves. False when they have not within the time."""
+        while self._tasks:
+            done, _ = await asyncio.wait(self._tasks, timeout=timeout)
+            if not done:
+                return False
+        return True
+
+    async def stop(self, timeout: float | None) -> bool:
+        """Cancel all and wait for their end. False when some have not ended within the time."""
+        for task in self._tasks:
+            task.cancel()
+        ended = await self.drain(timeout)
+        if not ended:
+            names = ", ".join(sorted(task.get_name() for task in self._tasks))
+            _log.warning("%s did not end within %g s: %s", self.name, timeout, names)
+        return ended
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(error)

@@ -1,0 +1,347 @@
+"""`Manager`: runs controllers and whatever else a program consists of, and ends them in the right order.
+
+    async with Client() as client:
+        manager = Manager(client)
+        setup(manager)
+        await manager.run()
+
+Start: HTTP servers, caches, what needs no leader, sources (so that a standby is warm), then, as leader, all the rest.
+Stop, in reverse: no further passes begin and those under way may finish within the grace time; then the lease is given
+back; then caches and servers end. Nothing that was started outlives `run`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.resource import Object
+from kubewright.cache import Cache, CachedClient
+from kubewright.cache.informer import Informer
+from kubewright.client import Client
+from kubewright.controller.controller import Controller
+from kubewright.manager.cluster import Cluster
+from kubewright.manager.debug import add_debug_routes
+from kubewright.manager.exposition import Family
+from kubewright.manager.fence import fenced
+from kubewright.manager.group import Group
+from kubewright.manager.health import Checks
+from kubewright.manager.leader_election import LeaderElection, LeadershipLost
+from kubewright.manager.metrics import Metrics
+from kubewright.manager.permissions import Permission, explain, missing
+from kubewright.manager.recorder import EventBroadcaster, Recorder
+from kubewright.manager.runtime_metrics import runtime_families
+from kubewright.manager.serving import Server
+
+GRACE = 30.0
+"""Seconds that passes under way have to finish after a stop."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+_FLUSH = 2.0  # seconds for the last events to be written
+
+_log = logging.getLogger(__name__)
+
+
+class PermissionsMissing(KubernetesError):
+    """The program may not do what it needs to. The message lists what is missing, and what to do."""
+
+
+class Runnable(Protocol):
+    """Anything with `async def run`. It runs until it ends or is cancelled.
+
+    Unless it has `needs_leader = False`, it runs only in the leader.
+    """
+
+    def run(self) -> Coroutine[object, object, None]:
+        """Run until done or cancelled."""
+
+
+Function: TypeAlias = Callable[[], Coroutine[object, object, None]]
+
+
+class Manager:
+    """A program: its connection to a cluster, its controllers, its servers."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespaces: Collection[str] = (),
+        election: LeaderElection | None = None,
+        warm_standby: bool = True,
+        health_address: str = "0",
+        metrics_address: str = "0",
+        debug_address: str = "0",
+        grace: float | None = GRACE,
+        permissions: Iterable[Permission] = (),
+        preflight: bool = True,
+        instance: str | None = None,
+        stream: bool = True,
+    ) -> None:
+        """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off. With `grace` None passes end when they end.
+
+        `preflight` asks at the start for every permission that watches and `permissions` need, and fails with the list
+        of those missing. `stream` as in `Cache`.
+        """
+        self.cluster = Cluster(client, namespaces=namespaces, stream=stream)
+        self.election = election
+        self.metrics = Metrics()
+        self.health = Checks("healthz")
+        self.ready = Checks("readyz")
+        self._warm_standby = warm_standby
+        self._grace = grace
+        self._permissions = list(permissions)
+        self._preflight = preflight
+        self._clusters = [self.cluster]
+        self._controllers: list[Controller[Any]] = []
+        self._others: list[tuple[Function, str]] = []
+        self._leaders: list[tuple[Function, str]] = []
+        self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
+        self._failure: BaseException | None = None
+        self._stop = asyncio.Event()
+        self._elected = asyncio.Event()
+        self._is_running = False
+        self._caches_group = Group("caches", self._fail)
+        self._sources_group = Group("sources", self._fail)
+        self._others_group = Group("runnables", self._fail)
+        self._leader_group = Group("leader-only runnables", self._fail)
+        self._health_server = Server(health_address, option="health_address")
+        self._metrics_server = Server(metrics_address, option="metrics_address")
+        self._debug_server = Server(debug_address, option="debug_address")
+        self.health.serve(self._health_server)
+        self.ready.serve(self._health_server)
+        self.ready.add("controllers", self._missing)
+        self._metrics_server.route("/metrics", self.metrics.answer)
+        self.metrics.collect(self._families)
+        add_debug_routes(self._debug_server, lambda: self._controllers, self._informers)
+
+    # What controllers use
+
+    @property
+    def client(self) -> CachedClient:
+        """Reads what is watched from the cache, and everything else from the server."""
+        return self.cluster.client
+
+    @property
+    def live(self) -> Client:
+        """Always asks the server."""
+        return self.cluster.live
+
+    @property
+    def cache(self) -> Cache:
+        """What is watched."""
+        return self.cluster.cache
+
+    def recorder(self, component: str) -> Recorder:
+        """Records Kubernetes Events in the name of `component`."""
+        return self._events.recorder(component)
+
+    @property
+    def elected(self) -> asyncio.Event:
+        """Set once this program leads, or needs no election."""
+        return self._elected
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Where the servers listen, by name; 0 for those that are off."""
+        return {
+            "health": self._health_server.port,
+            "metrics": self._metrics_server.port,
+            "debug": self._debug_server.port,
+        }
+
+    # What it consists of
+
+    def add(self, runnable: Controller[Key] | Runnable | Function) -> None:
+        """Run a controller, an object with `run`, or an async function; at once when the manager is running."""
+        if isinstance(runnable, Controller):
+            self._add_controller(runnable)
+            return
+        function = cast(Function, getattr(runnable, "run", runnable))
+        name = getattr(runnable, "__name__", type(runnable).__name__)
+        needs_leader = bool(getattr(runnable, "needs_leader", True))
+        (self._leaders if needs_leader else self._others).append((function, name))
+        if self._is_running and not needs_leader:
+            self._others_group.start(function(), name)
+        elif self._elected.is_set() and self._is_running:
+            self._leader_group.start(function(), name)
+
+    def add_cluster(self, cluster: Cluster) -> None:
+        """Keep the cache of one more cluster, for sources that watch it."""
+        self._clusters.append(cluster)
+        if self._is_running:
+            self._caches_group.start(cluster.cache.run(), "cache")
+
+    def _add_controller(self, controller: Controller[Any]) -> None:
+        if any(other.name == controller.name for other in self._controllers):
+            raise ValueError(f'there is a controller "{controller.name}" already; give this one another name=')
+        self._controllers.append(controller)
+        if not self._is_running:
+            return
+        self._sources_group.start(controller.run_sources(), f"sources of {controller.name}")
+        if not controller.needs_leader:
+            self._others_group.start(controller.run_workers(), controller.name)
+        elif self._elected.is_set():
+            self._leader_group.start(controller.run_workers(), controller.name)
+
+    # Its life
+
+    def stop(self) -> None:
+        """Begin to end: `run` returns when everything has."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that."""
+        if self._is_running:
+            raise RuntimeError("this manager is running already")
+        async with AsyncExitStack() as servers:
+            for server in (self._health_server, self._metrics_server, self._debug_server):
+                await servers.enter_async_context(server)
+            if self._preflight:
+                await self._check_permissions()
+            self._is_running = True
+            try:
+                await self._live()
+            finally:
+                self._is_running = False
+        if self._failure is not None:
+            raise self._failure
+
+    async def _live(self) -> None:
+        for cluster in self._clusters:
+            self._caches_group.start(cluster.cache.run(), "cache")
+        recording = asyncio.create_task(self._events.run(), name="events")
+        leading: asyncio.Task[None] | None = None
+        try:
+            for function, name in self._others:
+                self._others_group.start(function(), name)
+            if self._warm_standby or self.election is None:
+                self._start_sources()
+            for controller in self._controllers:
+                if not controller.needs_leader:
+                    self._others_group.start(controller.run_workers(), controller.name)
+            leading = asyncio.create_task(self._campaign(), name="leader")
+            stopped = asyncio.create_task(self._stop.wait(), name="stop")
+            try:
+                await asyncio.wait((leading, stopped), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopped.cancel()
+        finally:
+            await self._end(leading)
+            with suppress(asyncio.CancelledError):
+                await self._events.flush(_FLUSH)
+            recording.cancel()
+            await asyncio.wait((recording,))
+
+    async def _campaign(self) -> None:
+        if self.election is None:
+            await self._lead()
+            return
+        election = self.election
+        with fenced(lambda: election.hard_deadline):
+            await election.run(self._lead)
+
+    async def _lead(self) -> None:
+        """Everything that only the leader does, until it is cancelled; then what is under way has the grace time."""
+        self._elected.set()
+        if not self._warm_standby and self.election is not None:
+            self._start_sources()
+        for function, name in self._leaders:
+            self._leader_group.start(function(), name)
+        for controller in self._controllers:
+            if controller.needs_leader:
+                self._leader_group.start(controller.run_workers(), controller.name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._elected.clear()
+            led = [each for each in self._controllers if each.needs_leader]
+            await _all_ended([self._end_work(self._leader_group, led)])
+
+    async def _end_work(self, group: Group, controllers: list[Controller[Any]]) -> None:
+        for controller in controllers:
+            controller.stop()
+        lost = self.election is not None and not self.election.is_leader
+        grace = 0.0 if lost and group is self._leader_group else self._grace
+        if not await self._drained(group, controllers, grace):
+            _log.warning("passes are still under way after %g s; cancelling them", grace)
+        await group.stop(None)
+
+    async def _drained(self, group: Group, controllers: list[Controller[Any]], grace: float | None) -> bool:
+        """Runnables are told by being cancelled, controllers by `stop`: their passes may finish."""
+        names = {controller.name for controller in controllers}
+        for task in group.tasks:
+            if task.get_name() not in names:
+                task.cancel()
+        return await group.drain(grace)
+
+    async def _end(self, leading: asyncio.Task[None] | None) -> None:
+        others = [controller for controller in self._controllers if not controller.needs_leader]
+        ending = [asyncio.create_task(self._end_work(self._others_group, others), name="ending")]
+        if leading is not None:
+            leading.cancel()
+            ending.append(leading)
+        await _all_ended(ending)
+        if leading is not None and not leading.cancelled() and (error := leading.exception()) is not None:
+            self._fail(error)
+        await self._sources_group.stop(None)
+        await self._caches_group.stop(None)
+
+    def _start_sources(self) -> None:
+        for controller in self._controllers:
+            self._sources_group.start(controller.run_sources(), f"sources of {controller.name}")
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = error
+            if not isinstance(error, LeadershipLost):
+                _log.error("stopping, because something failed: %s", error)
+        self._stop.set()
+
+    # What others ask
+
+    async def _check_permissions(self) -> None:
+        wanted = [*self._permissions, *self._watch_permissions()]
+        absent = await missing(self.live, wanted)
+        if absent:
+            raise PermissionsMissing(explain(absent))
+
+    def _watch_permissions(self) -> Iterable[Permission]:
+        kinds: dict[type[Object], None] = {}
+        for controller in self._controllers:
+            for source in controller.sources:
+                kind = getattr(source, "kind", None)
+                if isinstance(kind, type):
+                    kinds[cast("type[Object]", kind)] = None
+        for kind in kinds:
+            for namespace in self.cache.namespaces or ("",):
+                yield Permission(kind, "list", "watch", namespace=namespace)
+
+    def _missing(self) -> str | None:
+        problems = [problem for controller in self._controllers if (problem := controller.missing) is not None]
+        return "; ".join(problems) or None
+
+    def _informers(self) -> list[Informer]:
+        return [informer for cluster in self._clusters for informer in cluster.cache.informers()]
+
+    def _families(self) -> Iterable[Family]:
+        return runtime_families(
+            controllers=self._controllers,
+            informers=self._informers(),
+            requests=self.live.answers,
+            elections=[self.election] if self.election is not None else [],
+        )
+
+
+async def _all_ended(tasks: Iterable[Coroutine[object, object, None] | asyncio.Task[None]]) -> None:
+    """Wait for the end of all, also when this is cancelled meanwhile: what was begun has to end."""
+    waiting = asyncio.ensure_future(asyncio.wait([asyncio.ensure_future(task) for task in tasks]))
+    while not waiting.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(waiting)

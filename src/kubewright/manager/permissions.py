@@ -1,0 +1,210 @@
+"""Permissions: asking at the start for what would otherwise fail in the middle.
+
+    lacking = await missing(client, [Permission(Pod, "list", "watch"), Permission("apps/deployments/scale", "patch")])
+    if lacking:
+        print(explain(lacking))
+
+The server is asked about each verb (SelfSubjectAccessReview), which every authenticated user may do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubewright.api.authentication.v1 import SelfSubjectReview
+from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from kubewright.api.errors import KubernetesError
+from kubewright.api.resource import Object, resource_info
+from kubewright.client import Client
+from kubewright.client.errors import NotFound
+
+MOST_AT_ONCE = 16
+
+_VERB = re.compile(r"[a-z]+|\*")
+# Groups without a dot are Kubernetes' own: a CustomResourceDefinition needs one.
+_PLAIN_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy"})
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Permission:
+    """What an operator has to be allowed to do with a kind, in one namespace or in all.
+
+    The kind is a Python type, or a text: "pods", "apps/deployments", "apps/deployments/scale", and "/pods/log" with a
+    leading slash for what belongs to the group without a name.
+    """
+
+    kind: type[Object] | str
+    verbs: tuple[str, ...]
+    namespace: str
+    name: str
+
+    def __init__(self, kind: type[Object] | str, *verbs: str, namespace: str = "", name: str = "") -> None:
+        wrong = [verb for verb in verbs if not _VERB.fullmatch(verb)]
+        if not verbs or wrong:
+            found = f"found {', '.join(map(repr, wrong))}" if wrong else "found none"
+            raise ValueError(f'{_called(kind)} needs verbs such as "get", "list", "watch" or "create", or "*": {found}')
+        if isinstance(kind, str):
+            _parse(kind)
+        elif namespace and resource_info(kind).namespaced is False:
+            raise ValueError(f'{_called(kind)} is not in any namespace: leave out namespace="{namespace}"')
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "verbs", tuple(dict.fromkeys(verbs)))
+        object.__setattr__(self, "namespace", namespace)
+        object.__setattr__(self, "name", name)
+
+    def __str__(self) -> str:
+        kind = f'"{self.kind}"' if isinstance(self.kind, str) else self.kind.__name__
+        parts = [kind, *(f'"{verb}"' for verb in self.verbs)]
+        parts += [f'{key}="{value}"' for key, value in (("namespace", self.namespace), ("name", self.name)) if value]
+        return f"Permission({', '.join(parts)})"
+
+
+class Resource(NamedTuple):
+    """What the server calls a kind."""
+
+    group: str
+    resource: str
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        path = "/".join(part for part in (self.resource, self.subresource) if part)
+        return f"{path}.{self.group}" if self.group else path
+
+
+class Missing(NamedTuple):
+    """Verbs of a permission that we do not have; `permission` has only those."""
+
+    permission: Permission
+    resource: Resource
+    user: str
+    """Who we are to the server; empty when it does not tell."""
+    reason: str
+    """What the server says about it, which is often nothing."""
+
+
+async def missing(client: Client, permissions: Iterable[Permission]) -> list[Missing]:
+    """What of `permissions` we lack, in their order; empty when we have all of them."""
+    wanted = list(dict.fromkeys(permissions))
+    resources = [await _resource(client, permission) for permission in wanted]
+    questions = [(index, verb) for index, permission in enumerate(wanted) for verb in permission.verbs]
+    limit = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def ask(index: int, verb: str) -> str | None:
+        async with limit:
+            return await _denied(client, wanted[index], resources[index], verb)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask(index, verb)) for index, verb in questions]
+    except ExceptionGroup as errors:
+        # One is enough to tell what is wrong: they all asked the same server the same thing.
+        raise errors.exceptions[0] from None
+    denied: dict[int, dict[str, str]] = {}
+    for (index, verb), task in zip(questions, tasks, strict=True):
+        if (reason := task.result()) is not None:
+            denied.setdefault(index, {})[verb] = reason
+    if not denied:
+        return []
+    user = await _user(client)
+    return [
+        Missing(
+            Permission(wanted[index].kind, *verbs, namespace=wanted[index].namespace, name=wanted[index].name),
+            resources[index],
+            user,
+            "; ".join(dict.fromkeys(reason for reason in verbs.values() if reason)),
+        )
+        for index, verbs in denied.items()
+    ]
+
+
+def explain(missing: Sequence[Missing]) -> str:
+    """What is not permitted, line by line, and what to do about it. Empty when nothing is missing."""
+    if not missing:
+        return ""
+    lines = []
+    for permission, resource, user, reason in missing:
+        doing = " and ".join(_GERUNDS.get(verb, f"the verb {verb} on") for verb in permission.verbs)
+        which = f'"{permission.name}" of ' if permission.name else ""
+        where = f'in the namespace "{permission.namespace}"' if permission.namespace else "at the cluster scope"
+        who = f'User "{user}"' if user else "this program's user"
+        full = "/".join(part for part in (resource.resource, resource.subresource) if part)
+        lines.append(
+            f"{doing} {which}{resource} is not permitted: {who} cannot {', '.join(permission.verbs)} resource "
+            f'"{full}" in API group "{resource.group}" {where}{f" ({reason})" if reason else ""}'
+        )
+    wanted = ", ".join(str(each.permission) for each in missing)
+    lines.append(f"  add to your operator:  permissions=[{wanted}]   or run: kubewright generate rbac")
+    return "\n".join(lines)
+
+
+_GERUNDS = {
+    "get": "reading",
+    "list": "listing",
+    "watch": "watching",
+    "create": "creating",
+    "update": "updating",
+    "patch": "patching",
+    "delete": "deleting",
+    "deletecollection": "deleting collections of",
+    "*": "doing everything with",
+}
+
+
+async def _denied(client: Client, permission: Permission, resource: Resource, verb: str) -> str | None:
+    """None when it is allowed, else the server's reason, empty if it has none."""
+    attributes = ResourceAttributes(
+        group=resource.group,
+        resource=resource.resource,
+        subresource=resource.subresource or None,
+        namespace=permission.namespace or None,
+        name=permission.name or None,
+        verb=verb,
+    )
+    review = SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes))
+    status = (await client.create(review)).status
+    return None if status.allowed else status.reason or status.evaluation_error or ""
+
+
+async def _resource(client: Client, permission: Permission) -> Resource:
+    if isinstance(permission.kind, str):
+        return _parse(permission.kind)
+    info = resource_info(permission.kind)
+    if info.namespaced is None:
+        # Known by its kind only. Without its definition the usual plural is the best guess.
+        try:
+            served = await client.discover(info.gvk.api_version)
+        except NotFound:
+            served = []
+        for each in served:
+            if each.kind == info.gvk.kind and "/" not in each.name:
+                return Resource(info.gvk.group, each.name)
+    return Resource(info.gvk.group, info.plural)
+
+
+async def _user(client: Client) -> str:
+    try:
+        review = await client.create(SelfSubjectReview())
+    except KubernetesError:
+        return ""
+    return review.status.user_info.username or ""
+
+
+def _parse(kind: str) -> Resource:
+    parts = kind.split("/")
+    if len(parts) == 1:
+        parts = ["", *parts]
+    group = parts[0]
+    if len(parts) > 3 or not all(parts[1:]) or ("." not in group and group not in _PLAIN_GROUPS):
+        hint = f'; for a subresource of the group without a name write "/{kind}"' if len(parts) == 2 else ""
+        raise ValueError(
+            f'"{kind}" does not name a resource: expected "pods", "apps/deployments" or "apps/deployments/scale"{hint}'
+        )
+    return Resource(*parts)
+
+
+def _called(kind: type[Object] | str) -> str:
+    return f'Permission("{kind}")' if isinstance(kind, str) else f"Permission({kind.__name__})"

@@ -1,0 +1,105 @@
+"""`run(setup)`: the main function of an operator.
+
+    def setup(manager: Manager) -> None: ...
+
+    if __name__ == "__main__":
+        run(setup, name="podmanager")
+
+It reads the flags every operator has, connects, runs the manager until SIGINT or SIGTERM, and exits: 0 after a clean
+stop, 1 with one line on standard error otherwise. By hand it is `Client`, `Manager` and `manager.run()`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from kubewright.api.errors import KubernetesError
+from kubewright.client import Client, Config
+from kubewright.manager.leader_election import LeaderElection, LeadershipLost
+from kubewright.manager.log import configure
+from kubewright.manager.manager import Manager
+from kubewright.manager.signals import stop_on_signals
+
+_log = logging.getLogger(__name__)
+
+
+def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | None = None) -> NoReturn:
+    """Run an operator until it is told to stop. `name` is that of its lease, its events and its field manager."""
+    options = _parser(name).parse_args(argv)
+    configure(options.log_format, options.verbosity)
+    try:
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            runner.run(_run(setup, name, options))
+    except LeadershipLost as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        if not error.is_work_over:
+            sys.stderr.flush()
+            os._exit(1)
+        sys.exit(1)
+    except KubernetesError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        sys.exit(1)
+    sys.exit(0)
+
+
+async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Namespace) -> None:
+    config = Config.load(kubeconfig=options.kubeconfig, context=options.context)
+    async with Client(config, field_manager=name) as client:
+        election = None
+        if options.leader_elect:
+            election = LeaderElection(client, options.lease_name, namespace=options.lease_namespace)
+        manager = Manager(
+            client,
+            namespaces=options.namespace,
+            election=election,
+            health_address=options.health_address,
+            metrics_address=options.metrics_address,
+            debug_address=options.debug_address,
+        )
+        setup(manager)
+        # What exists by now lives as long as the program: the garbage collector need not look at it ever again.
+        gc.collect()
+        gc.freeze()
+        async with stop_on_signals(manager.stop):
+            await manager.run()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+def _parser(name: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=name,
+        description=f"Runs the {name} operator until it is told to stop (Ctrl-C or SIGTERM; a second time forces it).",
+        epilog=f"example:  {name} --kubeconfig ~/.kube/config --leader-elect -v 1",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl does)")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    parser.add_argument(
+        "--namespace", action="append", default=[], metavar="NAME", help="watch only this namespace; may be repeated"
+    )
+    parser.add_argument("--leader-elect", action="store_true", help="work only while holding a lease, one of several")
+    parser.add_argument("--lease-name", default=name, metavar="NAME", help="the lease (default: %(default)s)")
+    parser.add_argument("--lease-namespace", metavar="NAME", help="where the lease is (default: the pod's namespace)")
+    for kind, address in (("health", ":8081"), ("metrics", ":8080"), ("debug", "0")):
+        parser.add_argument(
+            f"--{kind}-address",
+            default=address,
+            metavar="ADDRESS",
+            help=f'where to serve {kind}, such as :8080 or 127.0.0.1:8080; "0" for nowhere (default: %(default)s)',
+        )
+    parser.add_argument("--log-format", choices=["console", "json"], help="default: console on a terminal, else json")
+    parser.add_argument("-v", "--verbosity", type=int, default=0, metavar="N", help="0 is info, 1 debug, 4 everything")
+    return parser

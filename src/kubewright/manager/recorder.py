@@ -1,0 +1,417 @@
+"""Events that tell people what an operator did to their object: `kubectl events`, `kubectl describe`.
+
+    broadcaster = EventBroadcaster(client, instance="operator-7d9f")
+    recorder = broadcaster.recorder("podmanager")
+    recorder.normal(manager, "Scaled", "2 pods became 3")
+
+Recording is best effort and never in the way: it does not wait, does not raise and may be done from any thread. One
+task, `broadcaster.run()`, writes what was recorded. The role of the operator needs `create` and `patch` on `events` of
+the group `events.k8s.io`, and nothing else for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, Protocol
+
+from kubewright.api.core.v1 import ObjectReference
+from kubewright.api.errors import KubernetesError
+from kubewright.api.events.v1 import Event, EventSeries
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object, resource_info
+from kubewright.api.time import MicroTime, micro_now
+from kubewright.client import Client, MergePatch
+from kubewright.client.errors import AlreadyExists, APIError, NotFound
+
+SERIES_WINDOW = timedelta(minutes=6)
+"""How long after its last occurrence an event still counts as the same, as client-go has it."""
+BURST = 25
+"""Writes about one object that may follow each other at once."""
+REFILL = timedelta(minutes=5)
+"""After that, one write each."""
+LONGEST_QUEUE = 1000
+"""Events that wait to be written; what comes on top is dropped."""
+
+_MOST_REMEMBERED = 4096
+_MOST_ATTEMPTS = 12
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
+
+# The server's limits, in bytes.
+_LONGEST_NOTE, _LONGEST_WORD, _LONGEST_NAME = 1024, 128, 253
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_COMPONENT = re.compile(rf"({_SUBDOMAIN.pattern}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
+
+_log = logging.getLogger(__name__)
+
+
+class Recorder(Protocol):
+    """Tells of what happens to objects. Neither method ever waits, raises or fails."""
+
+    def normal(
+        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
+    ) -> None:
+        """What went as it should. `reason` is a CamelCase word for programs, `note` a sentence for people.
+
+        `action` is what was done, and the reason again by default; `related` another object that had a part in it.
+        """
+
+    def warning(
+        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
+    ) -> None:
+        """The same of what somebody should look into."""
+
+
+class _Identity(NamedTuple):
+    """Which object: the same as long as it lives, whatever its revision."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class _Likeness(NamedTuple):
+    """Events that have this in common are one event that happened several times."""
+
+    component: str
+    regarding: _Identity
+    related: _Identity | None
+    type: str
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(eq=False, slots=True)
+class _Occurrences:
+    """An event, how often it has happened, and how much of that the server knows."""
+
+    event: Event
+    last: MicroTime
+    count: int = 1
+    told: int = 0
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """What may still be written about one object."""
+
+    filled_at: datetime
+    tokens: float = BURST
+
+    def take(self, now: datetime) -> bool:
+        self.tokens = min(BURST, self.tokens + max(0.0, (now - self.filled_at) / REFILL))
+        self.filled_at = now
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+
+class EventBroadcaster:
+    """Writes what its recorders are told, in order, from the one task that `run` is.
+
+    The same event again within six minutes raises the count of the one that is there. About one object there are at
+    most 25 writes in a row, of each type, and one every five minutes after that: what is new is then dropped, what is a
+    repetition is counted and told with the next write. When the server is away, up to 1000 events wait for a minute or
+    two until it is back.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        instance: str,
+        now: Callable[[], datetime] = micro_now,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`instance` tells which of several replicas speaks: the name of the pod, or of the host."""
+        if not 0 < len(instance.encode()) <= _LONGEST_WORD:
+            raise ValueError(f'"{instance}" cannot be the instance of events: expected 1 to {_LONGEST_WORD} bytes')
+        self._client = client
+        self._instance = instance
+        self._now = now
+        self._sleep = sleep
+        # Reconcilers may run in threads. Held for moments only, never while anything is awaited; reentrant, because
+        # what is logged meanwhile may in turn become an event.
+        self._lock = threading.RLock()
+        self._known: OrderedDict[_Likeness, _Occurrences] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, _Identity, str], _Bucket] = OrderedDict()
+        self._queue: OrderedDict[_Occurrences, _Likeness] = OrderedDict()
+        self._last_name = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._filled = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._complained_of: type[KubernetesError] | None = None
+        self._has_dropped = False
+
+    def recorder(self, component: str) -> Recorder:
+        """A recorder for one part of the program, such as a controller; `component` becomes `reportingController`."""
+        if len(component) > _LONGEST_NAME or not _COMPONENT.fullmatch(component):
+            raise ValueError(
+                f'"{component}" cannot be the component of a recorder: expected a name of at most 63 letters, digits, '
+                '"-", "_" and ".", such as "podmanager" or "example.com/podmanager"'
+            )
+        return _BroadcastingRecorder(self, component)
+
+    async def run(self) -> None:
+        """Write events until cancelled. No error ends it."""
+        self._loop = asyncio.get_running_loop()
+        if self._queue:
+            self._filled.set()
+        try:
+            while True:
+                await self._filled.wait()
+                self._filled.clear()
+                async with self._writing:
+                    await self._write_queued()
+        finally:
+            self._loop = None
+
+    async def flush(self, timeout: float) -> None:
+        """Return when all that was recorded has been written or given up, or after `timeout` seconds.
+
+        For shutdown: before or after `run` is cancelled.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout), self._writing:
+                await self._write_queued()
+
+    # Taking in: any thread, at any time
+
+    def record(
+        self,
+        component: str,
+        kind: Literal["Normal", "Warning"],
+        regarding: Object,
+        reason: str,
+        note: str,
+        action: str,
+        related: Object | None,
+    ) -> None:
+        """What the recorders call: take in one occurrence of an event."""
+        try:
+            now = MicroTime.from_datetime(self._now())
+            reason, note = _cut(reason, _LONGEST_WORD), _cut(note, _LONGEST_NOTE)
+            event = Event(
+                regarding=_reference(regarding),
+                related=_reference(related) if related is not None else None,
+                type=kind,
+                reason=reason,
+                action=_cut(action, _LONGEST_WORD) or reason,
+                note=note,
+                event_time=now,
+                reporting_controller=component,
+                reporting_instance=self._instance,
+            )
+            with self._lock:
+                self._take(_likeness(event), event, now)
+        except Exception:
+            # Whatever is wrong with an event, the reconcile that tells of it must not suffer.
+            _log.exception("an event was not recorded: reason %r", reason)
+
+    def _take(self, likeness: _Likeness, event: Event, now: MicroTime) -> None:
+        known = self._known.get(likeness)
+        if known is not None and not _is_over(known, now):
+            known.count += 1
+            known.last = now
+            self._known.move_to_end(likeness)
+            # One that waits to be written anyway costs no further write.
+            if known not in self._queue and self._may_write(likeness, now):
+                self._enqueue(likeness, known)
+        elif self._may_write(likeness, now):
+            about = event.regarding
+            event.metadata = ObjectMeta(name=self._name(about.name or "", now), namespace=about.namespace or "default")
+            self._enqueue(likeness, _Occurrences(event, now))
+
+    def _enqueue(self, likeness: _Likeness, occurrences: _Occurrences) -> None:
+        if len(self._queue) >= LONGEST_QUEUE:
+            is_first, self._has_dropped = not self._has_dropped, True
+            if is_first:
+                _log.warning("events are dropped: %d wait to be written already", LONGEST_QUEUE)
+            return
+        self._queue[occurrences] = likeness
+        self._known[likeness] = occurrences
+        self._known.move_to_end(likeness)
+        # In the order of their last occurrence, so that what is over is in front.
+        while len(self._known) > _MOST_REMEMBERED or _is_over(next(iter(self._known.values())), occurrences.last):
+            self._known.popitem(last=False)
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # a loop that has been closed since
+                loop.call_soon_threadsafe(self._filled.set)
+
+    def _may_write(self, likeness: _Likeness, now: datetime) -> bool:
+        # Each type has its own, so that no number of good news keeps a warning from being told.
+        source = likeness.component, likeness.regarding, likeness.type
+        bucket = self._buckets.setdefault(source, _Bucket(now))
+        self._buckets.move_to_end(source)
+        if len(self._buckets) > _MOST_REMEMBERED:
+            self._buckets.popitem(last=False)
+        return bucket.take(now)
+
+    def _name(self, regarding: str, now: datetime) -> str:
+        """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
+        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1_000_000) * 1000)
+        name = f"{regarding}.{self._last_name:x}"
+        is_valid = len(name) <= _LONGEST_NAME and _SUBDOMAIN.fullmatch(name)
+        # RBAC objects may be called "system:node"; events may not.
+        return name if is_valid else str(uuid.uuid4())
+
+    # Writing: the one task
+
+    async def _write_queued(self) -> None:
+        while self._queue:
+            with self._lock:
+                # Taken out before it is written: what happens meanwhile is a write of its own, with its own permission.
+                occurrences, likeness = self._queue.popitem(last=False)
+                self._has_dropped = False
+            try:
+                is_told = await self._write_patiently(occurrences)
+            except BaseException:
+                with self._lock:
+                    self._queue[occurrences] = likeness
+                    self._queue.move_to_end(occurrences, last=False)
+                raise
+            with self._lock:
+                if not is_told and self._known.get(likeness) is occurrences:
+                    # The next time it happens is a new event, which may fare better.
+                    del self._known[likeness]
+
+    async def _write_patiently(self, occurrences: _Occurrences) -> bool:
+        """False when the server does not take the event."""
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            try:
+                await self._write(occurrences)
+            except KubernetesError as error:
+                self._complain(occurrences.event, error)
+                if not error.is_temporary or attempt == _MOST_ATTEMPTS:
+                    return False
+            except Exception:
+                _log.exception("an event was not written: %s", _words(occurrences.event))
+                return False
+            else:
+                self._complained_of = None
+                return True
+            await self._sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
+        raise AssertionError("the last attempt returns")
+
+    async def _write(self, occurrences: _Occurrences) -> None:
+        count = occurrences.count
+        if count == occurrences.told:
+            return
+        is_stored = occurrences.told > 0
+        if is_stored:
+            try:
+                await self._raise_count(occurrences, count)
+            except NotFound:  # the server forgets events after an hour, and anybody may delete them
+                is_stored = False
+        if not is_stored:
+            series = EventSeries(count=count, last_observed_time=occurrences.last)
+            occurrences.event.series = series if count > 1 else None
+            try:
+                await self._client.create(occurrences.event)
+            except AlreadyExists:
+                # By an earlier attempt, whose answer was lost.
+                if count > 1:
+                    await self._raise_count(occurrences, count)
+        occurrences.told = count
+
+    async def _raise_count(self, occurrences: _Occurrences, count: int) -> None:
+        series: JSONValue = {"count": count, "lastObservedTime": occurrences.last.to_json()}
+        await self._client.patch(occurrences.event, MergePatch({"series": series}))
+
+    def _complain(self, event: Event, error: KubernetesError) -> None:
+        """Once, until it is something else: a missing permission would otherwise fill the log."""
+        is_usual = _says_namespace_is_going(error) or isinstance(error, NotFound)
+        level = logging.DEBUG if is_usual or type(error) is self._complained_of else logging.WARNING
+        _log.log(level, "an event could not be written: %s: %s", _words(event), error)
+        if not is_usual:
+            self._complained_of = type(error)
+
+
+class _BroadcastingRecorder:
+    """The recorder of one component."""
+
+    __slots__ = ("_broadcaster", "_component")
+
+    def __init__(self, broadcaster: EventBroadcaster, component: str) -> None:
+        self._broadcaster = broadcaster
+        self._component = component
+
+    def normal(
+        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
+    ) -> None:
+        self._broadcaster.record(self._component, "Normal", regarding, reason, note, action, related)
+
+    def warning(
+        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
+    ) -> None:
+        self._broadcaster.record(self._component, "Warning", regarding, reason, note, action, related)
+
+
+def _reference(obj: Object) -> ObjectReference:
+    # The class knows the kind better than the object: one seen without its body calls itself PartialObjectMetadata.
+    gvk = resource_info(type(obj)).gvk
+    return ObjectReference(
+        api_version=gvk.api_version,
+        kind=gvk.kind,
+        namespace=obj.metadata.namespace or None,
+        name=obj.metadata.name,
+        uid=obj.metadata.uid or None,
+        resource_version=obj.metadata.resource_version or None,
+    )
+
+
+def _identity(reference: ObjectReference) -> _Identity:
+    return _Identity(
+        reference.api_version or "",
+        reference.kind or "",
+        reference.namespace or "",
+        reference.name or "",
+        reference.uid or "",
+    )
+
+
+def _likeness(event: Event) -> _Likeness:
+    return _Likeness(
+        component=event.reporting_controller or "",
+        regarding=_identity(event.regarding),
+        related=_identity(event.related) if event.related is not None else None,
+        type=event.type or "",
+        reason=event.reason or "",
+        action=event.action or "",
+        note=event.note or "",
+    )
+
+
+def _cut(text: str, longest: int) -> str:
+    """At most that many bytes of valid UTF-8, with an ellipsis where something is missing."""
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= longest:
+        return encoded.decode()
+    return encoded[: longest - 3].decode(errors="ignore") + "..."
+
+
+def _is_over(occurrences: _Occurrences, now: datetime) -> bool:
+    return now - occurrences.last >= SERIES_WINDOW
+
+
+def _says_namespace_is_going(error: KubernetesError) -> bool:
+    return isinstance(error, APIError) and any(cause.reason == "NamespaceTerminating" for cause in error.status.causes)
+
+
+def _words(event: Event) -> str:
+    about = event.regarding
+    name = f"{about.namespace}/{about.name}" if about.namespace else about.name
+    return f"{event.reason} of {about.kind} {name}"

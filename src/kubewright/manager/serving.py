@@ -1,0 +1,348 @@
+"""A small HTTP/1.1 server for what a manager tells of itself: health, metrics, debugging.
+
+    server = Server(":8080", option="metrics_address")
+    server.route("/metrics", metrics.answer)
+    async with server:
+        ...
+
+It answers GET and HEAD, over TLS if given a context, and takes no bodies: it is not for webhooks or for the public.
+Whatever arrives is answered or cut off; nothing a client sends makes it fail or hold on to anything for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from types import TracebackType
+from typing import NamedTuple, Self, TypeAlias
+from urllib.parse import parse_qs, unquote
+
+import httptools
+
+from kubewright.api.errors import KubernetesError
+
+MAX_HEAD = 16 * 1024
+"""Bytes of request line and header fields."""
+HEAD_TIMEOUT = 10.0
+"""Seconds in which a request has to arrive, once it has begun."""
+IDLE_TIMEOUT = 90.0
+"""Seconds for which a connection may say nothing between requests."""
+WRITE_TIMEOUT = 30.0
+"""Seconds in which an answer has to be taken."""
+MAX_CONNECTIONS = 200
+CLOSE_GRACE = 5.0
+"""Seconds that requests under way have left when the server closes."""
+
+_LINGER = 1.0
+_REASONS = {
+    errno.EADDRINUSE: "another program listens there",
+    errno.EACCES: "ports below 1024 need more rights than this program has",
+}
+
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+_log = logging.getLogger(__name__)
+
+
+class AddressError(KubernetesError):
+    """The server cannot listen where it should; the message names the option."""
+
+
+class Query(NamedTuple):
+    """What is asked for. Header names are in lower case; of one that came twice, the last counts."""
+
+    path: str
+    parameters: Mapping[str, list[str]] = {}
+    headers: Mapping[str, str] = {}
+
+
+class Answer(NamedTuple):
+    """What is answered."""
+
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+    body: bytes = b""
+
+
+Handler: TypeAlias = Callable[[Query], Awaitable[Answer]]
+
+
+class Server:
+    """Listens at `address` while it is used in `async with`.
+
+    An address is ":8080" for all interfaces, "127.0.0.1:0", "[::1]:8080", or "0" for not at all. `option` is how the
+    user calls it, for errors. Leaving closes idle connections at once and gives requests under way five seconds.
+    """
+
+    def __init__(self, address: str, *, option: str = "address", tls: ssl.SSLContext | None = None) -> None:
+        self._address = address
+        self._option = option
+        self._tls = tls
+        self._place = None if address == "0" else _parse(address, option)
+        self._routes: dict[str, Handler] = {}
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self.is_closing = False
+        """True once no further requests are wanted on the connections that are open."""
+
+    def route(self, path: str, handler: Handler) -> None:
+        """Let `handler` answer for a path; one that ends in "/" stands for everything below it."""
+        if path in self._routes:
+            raise ValueError(f'the path "{path}" is answered already by another handler of {self._option}')
+        self._routes[path] = handler
+
+    @property
+    def port(self) -> int:
+        """Where it listens; 0 when it does not."""
+        return self._port
+
+    async def __aenter__(self) -> Self:
+        if self._place is not None:
+            listener = await self._listen(*self._place)
+            self._port = listener.getsockname()[1]
+            self.is_closing = False
+            self._server = await asyncio.start_server(
+                self._connected,
+                sock=listener,
+                ssl=self._tls,
+                ssl_handshake_timeout=HEAD_TIMEOUT if self._tls is not None else None,
+                ssl_shutdown_timeout=_LINGER if self._tls is not None else None,
+                limit=MAX_HEAD,
+            )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        self._port = 0
+        self.is_closing = True
+        server.close()
+        for task, connection in self._connections.items():
+            if not connection.is_answering:
+                task.cancel()
+        try:
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=CLOSE_GRACE)
+        finally:
+            tasks = list(self._connections)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks)
+        await server.wait_closed()
+
+    async def answer(self, query: Query) -> Answer:
+        """What the handler of a path says; 404 when there is none, 500 when it fails."""
+        handler = self._routes.get(query.path)
+        if handler is None:
+            fitting = [path for path in self._routes if path.endswith("/") and query.path.startswith(path)]
+            if not fitting:
+                return Answer(404, body=b"404 page not found\n")
+            handler = self._routes[max(fitting, key=len)]
+        try:
+            return await handler(query)
+        except Exception:
+            _log.exception("answering %s failed", query.path)
+            return Answer(500, body=b"internal server error\n")
+
+    async def _listen(self, host: str, port: int) -> socket.socket:
+        try:
+            if not host:
+                return _listen_everywhere(port)
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            # One socket, as in Go: two would get two ports when any will do.
+            family, _, _, _, place = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+            return socket.create_server(place[:2], family=family, backlog=128)
+        except (OSError, UnicodeError) as error:
+            reason = str(error)
+            if isinstance(error, OSError):
+                reason = _REASONS.get(error.errno or 0) or error.strerror or reason
+            raise AddressError(
+                f'cannot listen on "{self._address}" ({self._option}): {reason}; '
+                'choose another address, or "0" to do without'
+            ) from None
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_closing or len(self._connections) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        connection = _Connection(self, reader, writer)
+        task = asyncio.get_running_loop().create_task(connection.run())
+        self._connections[task] = connection
+        task.add_done_callback(self._connections.__delitem__)
+
+
+class _Request(NamedTuple):
+    method: bytes
+    url: bytes
+    headers: dict[str, str]
+    is_last: bool
+
+
+class _Connection:
+    """One client: takes its requests one after the other and answers them in that order."""
+
+    def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._server = server
+        self._reader = reader
+        self._writer = writer
+        self._parser = httptools.HttpRequestParser(self)
+        # What is to be answered next: a request, or at last what is wrong with one.
+        self._waiting: deque[_Request | Answer] = deque()
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._size = 0
+        self._unfinished = 0
+        self.is_answering = False
+
+    async def run(self) -> None:
+        """Serve until the client leaves, misbehaves or was told that this is the last answer."""
+        # Sending is done only when all of an answer is on its way, so that closing has nothing to wait for.
+        self._writer.transport.set_write_buffer_limits(high=0)
+        try:
+            while await self._exchange():
+                pass
+        except OSError:
+            # Gone, or too slow: there is nobody to tell.
+            self._writer.transport.abort()
+        except asyncio.CancelledError:
+            # The server ends, and does not wait for anybody's good-bye.
+            self._writer.transport.abort()
+            raise
+        finally:
+            self._writer.close()
+
+    async def _exchange(self) -> bool:
+        """Answer the next request. False when it was the last one."""
+        if not self._waiting and not await self._read():
+            return False
+        self.is_answering = True
+        next_one = self._waiting.popleft()
+        if isinstance(next_one, Answer):
+            await self._write(next_one, with_body=True, is_last=True)
+            await self._linger()
+            return False
+        answer = await self._answer(next_one)
+        is_last = next_one.is_last or self._server.is_closing
+        await self._write(answer, with_body=next_one.method == b"GET", is_last=is_last)
+        self.is_answering = False
+        return not is_last
+
+    async def _read(self) -> bool:
+        """Wait for a request, complete or refused. False when the client left."""
+        has_begun = self._unfinished > 0
+        async with asyncio.timeout(HEAD_TIMEOUT if has_begun else IDLE_TIMEOUT) as limit:
+            while not self._waiting:
+                data = await self._reader.read(MAX_HEAD)
+                if not data:
+                    return False
+                if not has_begun:
+                    has_begun = True
+                    limit.reschedule(asyncio.get_running_loop().time() + HEAD_TIMEOUT)
+                self._unfinished += len(data)
+                try:
+                    self._parser.feed_data(data)
+                except httptools.HttpParserUpgrade:
+                    pass  # asked for something better than HTTP/1.1; the request itself is complete
+                except httptools.HttpParserError:
+                    self._refuse(400, "this is not a request that HTTP/1.1 knows")
+                if self._unfinished > MAX_HEAD and not self._waiting:
+                    self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
+        return True
+
+    async def _answer(self, request: _Request) -> Answer:
+        try:
+            url = httptools.parse_url(request.url)
+            path = unquote(url.path.decode("ascii"), errors="strict")
+            parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
+        except (httptools.HttpParserError, ValueError, AttributeError):
+            return Answer(400, body=b"this is not a path\n")
+        return await self._server.answer(Query(path, parameters, request.headers))
+
+    async def _write(self, answer: Answer, *, with_body: bool, is_last: bool) -> None:
+        head = (
+            f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n"
+            f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
+            f"X-Content-Type-Options: nosniff\r\nAllow: GET, HEAD\r\n"
+            f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + (answer.body if with_body else b""))
+        async with asyncio.timeout(WRITE_TIMEOUT):
+            await self._writer.drain()
+
+    async def _linger(self) -> None:
+        """Let a client finish what it sends: closing in the middle of it would take the answer away again."""
+        if self._writer.can_write_eof():
+            self._writer.write_eof()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                while await self._reader.read(MAX_HEAD):
+                    pass
+
+    def _refuse(self, status: int, reason: str) -> None:
+        if not self._waiting or not isinstance(self._waiting[-1], Answer):
+            self._waiting.append(Answer(status, body=f"{reason}\n".encode()))
+
+    # What the parser calls
+
+    def on_message_begin(self) -> None:
+        self._url, self._headers, self._size = b"", {}, 0
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+        self._size += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._size += len(name) + len(value) + 4
+
+    def on_headers_complete(self) -> None:
+        length = self._headers.get("content-length", "0").strip("0")
+        if self._size > MAX_HEAD:
+            self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
+        elif self._parser.get_method() not in (b"GET", b"HEAD"):
+            self._refuse(405, "only GET and HEAD are answered here")
+        elif length or "transfer-encoding" in self._headers:
+            self._refuse(413, "no body is taken here")
+
+    def on_message_complete(self) -> None:
+        self._unfinished = 0
+        if not self._waiting or not isinstance(self._waiting[-1], Answer):
+            is_last = not self._parser.should_keep_alive() or self._parser.should_upgrade()
+            self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, is_last))
+
+
+def _parse(address: str, option: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise AddressError(
+            f'"{address}" ({option}) is not an address to listen on: expected ":8080" for all interfaces, '
+            '"127.0.0.1:8080", "[::1]:8080", or "0" to do without'
+        )
+    return host, int(port)
+
+
+def _listen_everywhere(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=128, dualstack_ipv6=True)
+        except OSError as error:
+            # IPv6 is compiled in, but switched off.
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+    return socket.create_server(("", port), backlog=128)

@@ -1,0 +1,116 @@
+"""An event loop that does not wait: its clock jumps to the next timer as soon as nothing else is left to do.
+
+    async def main() -> None:
+        async with ControlPlane.embedded() as plane, plane.client() as client:
+            await asyncio.sleep(3600)  # over at once, and `loop.time()` is an hour later
+
+    def test_something() -> None:
+        run_virtual(main)
+
+Only what goes by the loop's own clock is virtual: `asyncio.sleep`, `asyncio.timeout`, `loop.call_later`. Data of
+sockets and calls from other threads arrive when they arrive. To end a program that waits in vain, use `asyncio.timeout`
+as anywhere else: however long it is, it costs next to no real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from typing import TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+_RESOLUTION = time.get_clock_info("monotonic").resolution
+
+
+class NeverEnds(RuntimeError):
+    """The program waits for something that cannot happen any more."""
+
+
+def run_virtual(main: Callable[[], Coroutine[None, None, T]]) -> T:
+    """Run `main()` to its end in virtual time that begins at 0, and return its result.
+
+    As with `asyncio.run`, tasks that are left over are cancelled and everything is closed. Raises `NeverEnds` when it
+    is certain that nothing will ever happen again: no timer, no socket, no other thread.
+    """
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main())
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An asyncio event loop on virtual time.
+
+    While a thread of `asyncio.to_thread` works, time stands still, except that a timer that has really run out fires.
+    """
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._jumping.now
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,
+        func: Callable[[*Arguments], T],
+        *args: *Arguments,
+    ) -> asyncio.Future[T]:
+        """As any loop does, and time stands still meanwhile."""
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.threads_at_work += 1
+        future.add_done_callback(self._thread_is_done)
+        return future
+
+    def _thread_is_done(self, _: asyncio.Future[T]) -> None:
+        self._jumping.threads_at_work -= 1
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Where an event loop would wait for its next timer, this moves the clock instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.threads_at_work = 0
+        self._waited = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            # The loop's own wake-up socket is always registered.
+            if len(self.get_map()) <= 1 and threading.active_count() == 1:
+                raise NeverEnds(_stuck())
+            return super().select(None)
+        ready = super().select(0)
+        if ready or timeout <= 0:
+            return ready
+        if self.threads_at_work:
+            began = time.monotonic()
+            ready = super().select(max(timeout - self._waited, 0.0))
+            self._waited += time.monotonic() - began
+            if self._waited < timeout:
+                return ready
+        self._waited = 0.0
+        self.now += timeout
+        # asyncio runs what is due before now + resolution. After some months that sum is rounded to now, and a timer
+        # for exactly now would never be due.
+        if self.now + _RESOLUTION == self.now:
+            self.now = math.nextafter(self.now, math.inf)
+        return ready
+
+
+def _stuck() -> str:
+    lines = ["nothing will ever happen again (no timer, no socket, no other thread), and these tasks still wait:"]
+    # Called by the loop itself, between two callbacks: it is the running loop.
+    for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
+        frames = task.get_stack(limit=1)
+        where = f"{frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else "not started"
+        lines.append(f"  {task.get_name()} ({getattr(task.get_coro(), '__qualname__', task.get_coro())}) at {where}")
+    return "\n".join(lines)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from kubewright.manager.health import Checks
+from kubewright.manager.serving import Answer, Query, Server
+
+
+async def ask(checks: Checks, path: str = "/readyz", **parameters: list[str]) -> tuple[int, str]:
+    answer = await checks.answer(Query(path, parameters))
+    assert answer.content_type == "text/plain; charset=utf-8"
+    return answer.status, answer.body.decode()
+
+
+async def test_ok_is_all_that_is_said_when_all_is_fine() -> None:
+    checks = Checks("readyz")
+    assert await ask(checks) == (200, "ok")
+    checks.add("caches", lambda: None)
+    assert await ask(checks) == (200, "ok")
+
+
+async def test_a_failing_check_is_a_500_with_the_whole_list_and_the_reason() -> None:
+    checks = Checks("readyz")
+    checks.add("webhooks", lambda: None)
+    checks.add("caches", lambda: "pods are not listed yet")
+    assert await ask(checks) == (
+        500,
+        "[-]caches failed: pods are not listed yet\n[+]ping ok\n[+]webhooks ok\nreadyz check failed\n",
+    )
+    assert checks.failing() == {"caches": "pods are not listed yet"}
+
+
+async def test_verbose_shows_the_list_also_when_all_is_fine() -> None:
+    checks = Checks("healthz")
+    assert await ask(checks, "/healthz", verbose=[""]) == (200, "[+]ping ok\nhealthz check passed\n")
+
+
+async def test_excluded_checks_are_not_asked_and_unknown_ones_are_told() -> None:
+    def never() -> str | None:
+        raise AssertionError
+
+    checks = Checks("readyz")
+    checks.add("caches", never)
+    assert await ask(checks, exclude=["caches"]) == (200, "ok")
+    assert await ask(checks, exclude=["caches", "b", "a"], verbose=[""]) == (
+        200,
+        "[+]caches excluded: ok\n[+]ping ok\n"
+        'warn: some health checks cannot be excluded: no matches for "a","b"\nreadyz check passed\n',
+    )
+
+
+async def test_one_check_is_asked_alone() -> None:
+    checks = Checks("readyz")
+    checks.add("caches", lambda: "pods are not listed yet")
+    assert await ask(checks, "/readyz/ping") == (200, "ok")
+    assert await ask(checks, "/readyz/caches") == (500, "internal server error: pods are not listed yet\n")
+    assert (await ask(checks, "/readyz/nothing"))[0] == 404
+
+
+async def test_checks_come_and_change_while_they_are_asked() -> None:
+    checks = Checks("readyz")
+    trouble: str | None = "not yet"
+    assert (await ask(checks))[0] == 200
+    checks.add("late", lambda: trouble)
+    assert (await ask(checks))[0] == 500
+    trouble = None
+    assert (await ask(checks))[0] == 200
+
+
+async def test_a_check_that_raises_has_failed_and_its_message_is_for_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> str | None:
+        raise ValueError("with a secret")
+
+    checks = Checks("readyz")
+    checks.add("broken", broken)
+    with caplog.at_level(logging.ERROR):
+        status, text = await ask(checks)
+    assert status == 500
+    assert "[-]broken failed: the check raised ValueError; the log has more\n" in text
+    assert "the check broken of readyz failed itself" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_names_that_cannot_be_asked_for_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f'"{name}" cannot be the name of a check of readyz')):
+        Checks("readyz").add(name, lambda: None)
+
+
+@pytest.mark.parametrize("name", ["ping", "caches"])
+def test_a_name_is_taken_once(name: str) -> None:
+    checks = Checks("readyz")
+    checks.add("caches", lambda: None)
+    with pytest.raises(ValueError, match=f'readyz has a check "{name}" already'):
+        checks.add(name, lambda: None)
+
+
+async def test_a_server_answers_for_the_path_and_what_is_below() -> None:
+    server = Server("0")
+    Checks("healthz").serve(server)
+    Checks("readyz").serve(server)
+    for path in ("/healthz", "/healthz/", "/healthz/ping", "/readyz", "/readyz/ping"):
+        assert await server.answer(Query(path)) == Answer(body=b"ok"), path
+    assert (await server.answer(Query("/healthzz"))).status == 404

@@ -1,0 +1,394 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kubewright.controlplane.certificates import CertificateAuthority
+from kubewright.manager import serving
+from kubewright.manager.serving import MAX_HEAD, AddressError, Answer, Query, Server
+
+HERE = "127.0.0.1:0"
+
+
+async def echo(query: Query) -> Answer:
+    return Answer(body=f"{query.path} {dict(query.parameters)}".encode())
+
+
+@asynccontextmanager
+async def serving_echo() -> AsyncIterator[Server]:
+    server = Server(HERE)
+    server.route("/echo", echo)
+    server.route("/below/", echo)
+    async with asyncio.timeout(20), server:
+        yield server
+
+
+@asynccontextmanager
+async def connected(server: Server) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def answer(reader: asyncio.StreamReader, *, has_body: bool = True) -> tuple[int, dict[str, str], bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().splitlines()
+    headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+    body = await reader.readexactly(int(headers["content-length"])) if has_body else b""
+    return int(head[0].split()[1]), headers, body
+
+
+async def exchange(server: Server, request: bytes) -> bytes:
+    """Everything the server says to this."""
+    async with connected(server) as (reader, writer):
+        writer.write(request)
+        return await reader.read()
+
+
+async def test_requests_are_answered_one_after_the_other_on_one_connection() -> None:
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        for number in range(3):
+            writer.write(f"GET /echo?n={number}&verbose HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            status, headers, body = await answer(reader)
+            assert status == 200
+            assert headers["connection"] == "keep-alive"
+            assert headers["content-type"] == "text/plain; charset=utf-8"
+            assert body.decode() == f"/echo {{'n': ['{number}'], 'verbose': ['']}}"
+
+
+async def test_requests_sent_all_at_once_are_answered_in_their_order() -> None:
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        writer.write(b"".join(f"GET /echo?n={number} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for number in range(50)))
+        for number in range(50):
+            assert f"'{number}'" in (await answer(reader))[2].decode()
+
+
+async def test_a_request_may_come_byte_by_byte() -> None:
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        for byte in b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n":
+            writer.write(bytes([byte]))
+            await writer.drain()
+        assert (await answer(reader))[0] == 200
+
+
+async def test_head_is_answered_without_a_body() -> None:
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        writer.write(b"HEAD /echo HTTP/1.1\r\nHost: x\r\n\r\n")
+        status, headers, _ = await answer(reader, has_body=False)
+        assert status == 200
+        assert headers["content-length"] == str(len("/echo {}"))
+        writer.write(b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await answer(reader))[2] == b"/echo {}"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /echo HTTP/1.0\r\n\r\n", b"GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n"],
+)
+async def test_the_connection_is_closed_when_the_client_wants_that(request_: bytes) -> None:
+    async with serving_echo() as server:
+        answered = await exchange(server, request_)
+        assert answered.startswith(b"HTTP/1.1 200 ")
+        assert b"Connection: close\r\n" in answered
+
+
+async def test_paths_are_decoded_and_the_longest_prefix_answers() -> None:
+    async with serving_echo() as server:
+
+        async def special(query: Query) -> Answer:
+            return Answer(body=b"special")
+
+        server.route("/below/special/", special)
+        assert b"/below/a b" in await exchange(server, b"GET /below/a%20b HTTP/1.0\r\n\r\n")
+        assert b"special" in await exchange(server, b"GET /below/special/x HTTP/1.0\r\n\r\n")
+        assert b" 404 " in await exchange(server, b"GET /nowhere HTTP/1.0\r\n\r\n")
+        assert b" 404 " in await exchange(server, b"GET /echo/x HTTP/1.0\r\n\r\n")
+
+
+async def test_any_status_may_be_answered() -> None:
+    async def odd(query: Query) -> Answer:
+        return Answer(599)
+
+    async with serving_echo() as server:
+        server.route("/odd", odd)
+        assert (await exchange(server, b"GET /odd HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 599 Unknown\r\n")
+
+
+async def test_header_fields_reach_the_handler() -> None:
+    async with serving_echo() as server:
+
+        async def who(query: Query) -> Answer:
+            return Answer(body=query.headers["authorization"].encode())
+
+        server.route("/who", who)
+        assert (await exchange(server, b"GET /who HTTP/1.0\r\nAuthorization: Bearer x\r\n\r\n")).endswith(b"Bearer x")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET /echo HTTP/1.1\r\nbroken\r\n\r\n", 400),
+        (b"GET /%ff HTTP/1.0\r\n\r\n", 400),
+        (b"POST /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 405),
+        (b"DELETE /echo HTTP/1.1\r\n\r\n", 405),
+        (b"OPTIONS * HTTP/1.1\r\n\r\n", 405),
+        (b"GET /echo HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", 413),
+        (b"GET /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", 413),
+        (b"GET /echo HTTP/1.1\r\nX: " + b"x" * 2 * MAX_HEAD + b"\r\n\r\n", 431),
+        (b"GET /echo HTTP/1.1\r\nX: " + b"x" * 20 * MAX_HEAD, 431),
+        (b"GET /" + b"x" * 2 * MAX_HEAD + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET /echo HTTP/1.1\r\n" + b"X: y\r\n" * MAX_HEAD, 431),
+    ],
+)
+async def test_what_is_not_a_proper_request_is_answered_and_cut_off(
+    request_: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving_echo() as server:
+        answered = await exchange(server, request_)
+        assert answered.startswith(f"HTTP/1.1 {status} ".encode())
+        assert b"Connection: close\r\n" in answered
+        assert len(re.findall(rb"HTTP/1\.1 \d", answered)) == 1
+    assert caplog.records == []
+
+
+async def test_proper_requests_before_a_bad_one_are_still_answered() -> None:
+    async with serving_echo() as server:
+        answered = await exchange(
+            server, b"GET /echo HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\n\r\nGET /echo HTTP/1.1\r\n\r\n"
+        )
+        assert re.findall(rb"HTTP/1\.1 (\d+)", answered) == [b"200", b"405"]
+
+
+async def test_an_upgrade_is_not_done() -> None:
+    async with serving_echo() as server:
+        answered = await exchange(
+            server, b"GET /echo HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nwhatever"
+        )
+        assert answered.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(query: Query) -> Answer:
+        raise ValueError("with a secret")
+
+    async with serving_echo() as server:
+        server.route("/broken", broken)
+        with caplog.at_level(logging.ERROR):
+            answered = await exchange(server, b"GET /broken HTTP/1.0\r\n\r\n")
+        assert answered.startswith(b"HTTP/1.1 500 ")
+        assert b"secret" not in answered
+        assert "answering /broken failed" in caplog.text
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /echo HT", b"GET /echo HTTP/1.1\r\nX: y\r\n"])
+async def test_a_client_that_is_too_slow_is_cut_off(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "IDLE_TIMEOUT", 0.05)
+    monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.05)
+    async with serving_echo() as server:
+        assert await exchange(server, sent) == b""
+
+
+async def test_a_client_that_dribbles_does_not_get_more_time_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.1)
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /echo HTTP/1.1\r\n")
+
+        async def dribble() -> None:
+            while True:
+                writer.write(b"X: y\r\n")
+                await asyncio.sleep(0.01)
+
+        dribbling = asyncio.create_task(dribble())
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        dribbling.cancel()
+        await asyncio.wait([dribbling])
+
+
+async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "WRITE_TIMEOUT", 0.05)
+    answered = asyncio.Event()
+
+    async def large(query: Query) -> Answer:
+        answered.set()
+        return Answer(body=b"x" * 64 * 1024 * 1024)
+
+    async with serving_echo() as server:
+        server.route("/large", large)
+        before = asyncio.all_tasks()
+        async with connected(server) as (reader, writer):
+            writer.write(b"GET /large HTTP/1.1\r\n\r\n")
+            await answered.wait()
+            # The buffers on the way are much smaller than that.
+            await asyncio.wait(asyncio.all_tasks() - before)
+            with contextlib.suppress(ConnectionError):
+                assert len(await reader.read()) < 64 * 1024 * 1024
+
+
+async def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
+    async with serving_echo() as server, connected(server) as one, connected(server) as two:
+        for reader, writer in (one, two):
+            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+            assert (await answer(reader))[0] == 200
+        with contextlib.suppress(ConnectionError):
+            assert await exchange(server, b"GET /echo HTTP/1.1\r\n\r\n") == b""
+        one[1].close()
+        await one[1].wait_closed()
+        for reader, writer in (two,):
+            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+            assert (await answer(reader))[0] == 200
+
+
+async def test_closing_lets_a_request_under_way_finish_and_drops_the_idle_ones() -> None:
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(query: Query) -> Answer:
+        asked.set()
+        await may_answer.wait()
+        return Answer(body=b"done")
+
+    server = Server(HERE)
+    server.route("/slow", slow)
+    async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
+        await server.__aenter__()
+        port = server.port
+        busy_reader, busy_writer = await stack.enter_async_context(connected(server))
+        idle_reader, idle_writer = await stack.enter_async_context(connected(server))
+        idle_writer.write(b"GET /nowhere HTTP/1.1\r\n\r\n")
+        await answer(idle_reader)
+        busy_writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+        await asked.wait()
+        closing = asyncio.create_task(server.__aexit__(None, None, None))
+        assert await idle_reader.read() == b""
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        may_answer.set()
+        assert (await answer(busy_reader))[2] == b"done"
+        assert await busy_reader.read() == b""
+        await closing
+        assert server.port == 0
+
+
+async def test_a_handler_that_never_ends_does_not_keep_the_server_from_closing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "CLOSE_GRACE", 0.05)
+    asked = asyncio.Event()
+
+    async def forever(query: Query) -> Answer:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    before = asyncio.all_tasks()
+    async with serving_echo() as server:
+        server.route("/forever", forever)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /forever HTTP/1.1\r\n\r\n")
+        await asked.wait()
+    assert asyncio.all_tasks() == before
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_taken_port_is_an_error_that_names_the_option() -> None:
+    async with serving_echo() as server:
+        address = f"127.0.0.1:{server.port}"
+        expected = (
+            f'cannot listen on "{address}" (metrics_address): another program listens there; '
+            'choose another address, or "0" to do without'
+        )
+        with pytest.raises(AddressError, match=re.escape(expected)):
+            async with Server(address, option="metrics_address"):
+                raise AssertionError
+
+
+async def test_a_host_that_does_not_exist_is_an_error_that_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
+    expected = 'cannot listen on "nowhere:0" (health_address): Name or service not known; choose another address'
+    with pytest.raises(AddressError, match=re.escape(expected)):
+        async with Server("nowhere:0", option="health_address"):
+            raise AssertionError
+
+
+async def test_a_host_that_cannot_exist_is_an_error_that_names_the_option() -> None:
+    with pytest.raises(AddressError, match=re.escape('cannot listen on "a..b:0" (health_address): ')):
+        async with Server("a..b:0", option="health_address"):
+            raise AssertionError
+
+
+@pytest.mark.parametrize("address", ["", "8080", ":http", "localhost", "::1:8080", ":70000", "a:-1", "[::1]"])
+def test_an_address_that_makes_no_sense_is_refused(address: str) -> None:
+    with pytest.raises(AddressError, match=re.escape(f'"{address}" (health_address) is not an address to listen on')):
+        Server(address, option="health_address")
+
+
+async def test_zero_listens_nowhere() -> None:
+    async with Server("0") as server:
+        assert server.port == 0
+
+
+@pytest.mark.parametrize(
+    ("address", "hosts"), [(":0", ["127.0.0.1", "::1"]), ("[::1]:0", ["::1"]), ("localhost:0", [])]
+)
+async def test_all_forms_of_addresses_listen(address: str, hosts: list[str]) -> None:
+    if not socket.has_dualstack_ipv6():
+        hosts = [host for host in hosts if ":" not in host]
+    async with Server(address) as server:
+        assert server.port > 0
+        for host in hosts:
+            _, writer = await asyncio.open_connection(host, server.port)
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_a_path_has_one_handler() -> None:
+    server = Server("0", option="metrics_address")
+    server.route("/echo", echo)
+    with pytest.raises(ValueError, match='"/echo" is answered already by another handler of metrics_address'):
+        server.route("/echo", echo)
+
+
+async def test_tls_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    authority = CertificateAuthority()
+    pair = authority.server("kubewright", hosts={"127.0.0.1"})
+    (tmp_path / "tls.pem").write_text(pair.certificate + pair.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "tls.pem")
+    trusting = ssl.create_default_context(cadata=authority.certificate)
+    server = Server(HERE, tls=context)
+    server.route("/echo", echo)
+    async with asyncio.timeout(20), server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+        writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+        assert (await answer(reader))[2] == b"/echo {}"
+        writer.close()
+        await writer.wait_closed()
+        # Plain HTTP, and a client that hangs up in the middle of the handshake.
+        with contextlib.suppress(ConnectionError):
+            assert await exchange(server, b"GET /echo HTTP/1.1\r\n\r\n") == b""
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"\x16\x03\x01")
+        writer.close()
+        await writer.wait_closed()
+    assert caplog.records == []
