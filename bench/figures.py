@@ -13,22 +13,23 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """Microseconds of CPU per operation: ours and, where there is a peer, Go's, and what we promise."""
+    """What something costs, ours and, where there is a peer, its (Go's, unless the name says another); our promise."""
 
     name: str
     kubewright: float
     go: float | None
     target: str = ""
+    unit: str = "CPU us"
 
     def row(self) -> str:
         """A line of the table. A ratio below 1 means that we are cheaper."""
         peer = f"{self.go:>10.1f}{self.kubewright / self.go:>8.2f}" if self.go is not None else " " * 18
-        return f"{self.name:48}{self.kubewright:>12.1f}{peer}   {self.target}".rstrip()
+        return f"{self.name:52}{self.unit:8}{self.kubewright:>12.1f}{peer}   {self.target}".rstrip()
 
 
 def report(figures: Sequence[Figure]) -> str:
     """The figures as a table."""
-    head = f"{'CPU microseconds each':48}{'kubewright':>12}{'Go':>10}{'ratio':>8}   target"
+    head = f"{'':52}{'unit':8}{'kubewright':>12}{'Go':>10}{'ratio':>8}   target"
     return "\n".join([head, *(figure.row() for figure in figures)])
 
 

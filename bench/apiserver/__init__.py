@@ -27,7 +27,7 @@ def run() -> list[Figure]:
     start = _start_of_embedded()
     ours = asyncio.run(_embedded())
     theirs = asyncio.run(_real())
-    memory = Figure("memory when idle, KiB / kube-apiserver + etcd", ours.pop(_MEMORY), theirs.pop(_MEMORY))
+    memory = Figure("memory when idle / kube-apiserver + etcd", ours.pop(_MEMORY), theirs.pop(_MEMORY), unit="KiB")
     figures = [
         Figure(f"{name} / kube-apiserver + etcd", ours[name], theirs[name], "at most 1.0 x for get and create")
         for name in LOADS

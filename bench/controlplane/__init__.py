@@ -12,8 +12,8 @@ from kubewright.controlplane import ControlPlane
 def run() -> list[Figure]:
     """Measure; needs the binaries."""
     return [
-        Figure("ControlPlane.real() until ready, wall time", _start(False), None, "at most 10,000,000"),
-        Figure("… with kube-controller-manager, wall time", _start(True), None, "at most 10,000,000"),
+        Figure("ControlPlane.real() until ready, wall time", _start(False), None, "at most 10,000,000", "us"),
+        Figure("… with kube-controller-manager, wall time", _start(True), None, "at most 10,000,000", "us"),
     ]
 
 

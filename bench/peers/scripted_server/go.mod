@@ -1,0 +1,3 @@
+module example.com/kubewright/bench/scriptedserver
+
+go 1.26.0
