@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup test lint types bench control-plane requirements generate clean
+.PHONY: help setup demo test lint types bench control-plane requirements generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ setup: .venv/installed ## make .venv in the checkout, with pinned and hash-check
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
+
+demo: setup ## the PodManager example at work; REAL=1 on the real control plane, HEADLESS=1 to check it without waiting
+	@$(if $(REAL),$(BIN)/python -m kubewright.controlplane.binaries)
+	@$(BIN)/python -m examples.demo $(if $(REAL),--real) $(if $(HEADLESS),--headless)
 
 test: setup ## everything: unit, fault and conformance tests; builds the real control plane when Go is there
 	@$(BIN)/python -m kubewright.controlplane.binaries --if-possible

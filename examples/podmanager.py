@@ -2,11 +2,12 @@
 
     python examples/podmanager.py --kubeconfig FILE
 
-It shows a custom resource, a finalizer, owned objects, events, status with a condition, and a metric of its own.
+It shows a custom resource, a finalizer, owned objects, events, and status with a condition.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from kubewright import (
     Result,
     Scale,
     field,
+    patch_from,
     resource,
     run,
 )
@@ -156,8 +158,10 @@ class PodManagerReconciler:
                 await self.remove(manager, pod)
         if pods:
             return Result(requeue_after=1.0)
-        manager.metadata.finalizers.remove(FINALIZER)
-        await self.client.patch(manager)
+        released = deepcopy(manager)
+        released.metadata.finalizers.remove(FINALIZER)
+        # The lock keeps finalizers from coming back that others remove at this moment.
+        await self.client.patch(released, patch_from(manager, optimistic_lock=True))
         return Result()
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.figures import Figure, build_peer
 from bench.widgets import latency, objects
 from bench.widgets.converge import converge
-from bench.widgets.program import Peer, ProgramFailed
+from bench.widgets.program import Peer, ProgramFailed, warm_up
 from bench.widgets.scripted import scripted_server
 from bench.widgets.sync import Synced, sync
 from kubewright.client import Client, Config
@@ -92,6 +92,7 @@ def _build(directory: Path) -> _Programs:
         (directory / name).mkdir()
         return build_peer(_PEERS / name, directory / name)
 
+    warm_up(["bench.peers.kubewright_widgets", "bench.peers.kopf_widgets"])
     go = str(compiled("controller_runtime"))
     return _Programs(
         ours=python("kubewright", "kubewright_widgets"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +26,9 @@ REQUEUES = 20
 
 _PATIENCE = 280.0
 _QUIET_SECONDS, _QUIET_CPU = 0.7, 0.01
+
+
+_bytecode = tempfile.TemporaryDirectory(prefix="kubewright-bench-")
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Program:
 @asynccontextmanager
 async def running(peer: Peer, mode: str, kubeconfig: Path) -> AsyncIterator[Program]:
     """Start a program; it is killed at the end of the block unless it was stopped before."""
-    environment = {**os.environ, **peer.environment, "KUBECONFIG": str(kubeconfig), "REQUEUES": str(REQUEUES)}
+    environment = {**_environment(), **peer.environment, "KUBECONFIG": str(kubeconfig), "REQUEUES": str(REQUEUES)}
     with tempfile.TemporaryFile() as log:
         process = await asyncio.create_subprocess_exec(
             *peer.command, mode, env=environment, stdout=asyncio.subprocess.PIPE, stderr=log
@@ -151,6 +155,17 @@ async def running(peer: Peer, mode: str, kubeconfig: Path) -> AsyncIterator[Prog
             if process.returncode is None:
                 process.kill()
                 await process.communicate()
+
+
+def warm_up(modules: Sequence[str]) -> None:
+    """Have Python programs compiled, as those are that are installed."""
+    subprocess.run([sys.executable, "-c", f"import {', '.join(modules)}"], env=_environment(), check=True)
+
+
+def _environment() -> dict[str, str]:
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": _bytecode.name}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def progress(message: str) -> None:

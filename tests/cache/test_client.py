@@ -178,9 +178,28 @@ async def test_an_object_that_waits_for_its_finalizer_is_shown_as_being_deleted(
     assert found.metadata.deletion_timestamp is not None
     found.metadata.finalizers = []
     await client.patch(found)
+    assert await client.find(ConfigMap, "a") is None
     slow.gate.set()
     await client.wait_for(created, deleted, timeout=20)
     await _gone(client, "a")
+
+
+async def test_a_namespace_that_is_being_deleted_is_shown(slow: SlowWatches) -> None:
+    """What keeps it is in its spec, not in its metadata."""
+    cache = Cache(slow)
+    task = asyncio.create_task(cache.run())
+    client = CachedClient(slow, cache)
+    with cache.watch(Namespace) as copy:
+        await copy.synced()
+        created = await client.create(Namespace(metadata=ObjectMeta(generate_name="doomed-")))
+        slow.gate.clear()
+        await client.delete(created)
+        found = await client.get(Namespace, created.metadata.name)
+        assert found.metadata.deletion_timestamp is not None
+        slow.gate.set()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 async def test_foreign_writes_replace_own_ones_when_the_watch_brings_them(

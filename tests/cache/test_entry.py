@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import sys
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubewright.api.codec import split_list
+from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import parse_entry
+from kubewright.cache.entry import Entry, entry_of, parse_entry
 from kubewright.client.errors import ProtocolError
+from kubewright.client.watch import parse_event
 
 _FIELDS = [{"manager": "kubectl", "fieldsV1": {"f:data": {"f:managedFields": {}}}}]
 
@@ -91,3 +96,75 @@ def test_cutting_never_changes_anything_else(managed: object, rest: object, firs
 def test_what_cannot_be_an_object_of_a_server_is_an_error_that_says_so(raw: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"cannot be read|expected an integer"):
         parse_entry(raw)
+
+
+@pytest.mark.parametrize("managed", [[], _FIELDS])
+def test_an_entry_keeps_nothing_of_the_message_it_came_in_alive(managed: list[object]) -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
+    metadata = {
+        "name": "a",
+        "resourceVersion": "1",
+        "labels": {"app": "web"},
+        "ownerReferences": [owner],
+        "managedFields": managed,
+    }
+    line = b'{"type":"ADDED","object":' + _encoded({"kind": "ConfigMap", "metadata": metadata}) + b"}"
+    page = _encoded({"items": [{"metadata": metadata}] * 2})
+    before = sys.getrefcount(line), sys.getrefcount(page)
+    event = parse_event(ConfigMap, line)
+    entries = [entry_of(event.header, event.raw), *(parse_entry(bytes(item)) for item in split_list(page)[1])]
+    del event
+    assert (sys.getrefcount(line), sys.getrefcount(page)) == before
+    assert [type(entry.body) for entry in entries] == [bytes] * 3
+
+
+def test_entries_share_the_words_that_thousands_of_them_have_in_common() -> None:
+    def entry(name: str) -> Entry:
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
+        metadata = {"namespace": "shop", "name": name, "resourceVersion": "1", "labels": {"app": name, "tier": "x"}}
+        return parse_entry(_encoded({"metadata": {**metadata, "ownerReferences": [owner]}}))
+
+    one, other = entry("one"), entry("other")
+    assert one.key.namespace is other.key.namespace
+    assert one.label_names is other.label_names
+    assert one.owners[0].kind is other.owners[0].kind
+    assert one.owners[0].api_version is other.owners[0].api_version
+    assert (one.labels, other.labels) == ({"app": "one", "tier": "x"}, {"app": "other", "tier": "x"})
+
+
+def test_absent_and_null_metadata_are_the_same() -> None:
+    bare = {"name": "a", "resourceVersion": "1"}
+    nulls = {
+        **bare,
+        "labels": None,
+        "annotations": None,
+        "ownerReferences": None,
+        "finalizers": None,
+        "deletionTimestamp": None,
+    }
+    for entry in (parse_entry(_encoded({"metadata": metadata})) for metadata in (bare, nulls)):
+        assert (entry.generation, entry.labels, entry.owners) == (0, {}, ())
+        assert entry.key == ObjectKey("", "a")
+
+
+def test_null_managed_fields_are_cut_out_too() -> None:
+    entry = parse_entry(_encoded({"metadata": {"name": "a", "resourceVersion": "1", "managedFields": None}}))
+    assert msgspec.json.decode(entry.body) == {"metadata": {"name": "a", "resourceVersion": "1"}}
+
+
+def test_a_revision_beyond_64_bits_stays_exact() -> None:
+    entry = parse_entry(_encoded({"metadata": {"name": "a", "resourceVersion": "123456789012345678901234567890"}}))
+    assert entry.revision == 123456789012345678901234567890
+
+
+def test_names_and_labels_of_any_script_are_kept_as_they_are() -> None:
+    metadata = {"name": "café-日本", "namespace": "ñ", "resourceVersion": "1", "labels": {"größe": "ü", "𝄞": ""}}
+    for raw in (
+        _encoded({"metadata": metadata}),
+        b'{"metadata":{"name":"caf\\u00e9-\\u65e5\\u672c","namespace":"\\u00f1",'
+        b'"resourceVersion":"1","labels":{"gr\\u00f6\\u00dfe":"\\u00fc","\\ud834\\udd1e":""}}}',
+    ):
+        entry = parse_entry(raw)
+        assert entry.key == ObjectKey("ñ", "café-日本")
+        assert entry.labels == {"größe": "ü", "𝄞": ""}
+        assert entry.body == raw

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import msgspec
 import pytest
@@ -65,3 +66,30 @@ def test_an_object_that_the_function_fails_for_is_found_nowhere_and_stops_nothin
     with caplog.at_level(logging.ERROR):
         index.put(_entry())
     assert "an index function failed for ns/a" in caplog.text
+
+
+def test_a_function_may_name_a_value_twice() -> None:
+    """Two containers of the same image: the second removal of the pod from under it must not fail."""
+    index = Index(lambda entry: ["x", "y", "x"])
+    index.put(entry := _entry())
+    assert list(index.find("x")) == [entry.key]
+    index.remove(entry.key)
+    assert not index.find("x")
+    assert not index.find("y")
+
+
+def test_an_impure_function_leaves_nothing_behind() -> None:
+    answers = iter((["x"], ["y"], ["z"]))
+    index = Index(lambda entry: next(answers))
+    index.put(_entry())
+    index.put(entry := _entry())
+    assert not index.find("x")
+    index.remove(entry.key)
+    assert not index.find("y")
+
+
+def test_a_value_that_nothing_can_be_found_under_is_a_failure_of_the_function(caplog: pytest.LogCaptureFixture) -> None:
+    index = Index(lambda entry: cast("list[str]", [["not", "a", "string"]]))
+    index.put(entry := _entry())
+    assert "an index function failed for ns/a" in caplog.text
+    index.remove(entry.key)

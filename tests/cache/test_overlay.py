@@ -34,14 +34,14 @@ def test_the_newer_of_two_writes_is_shown_whatever_their_answers_order() -> None
 
 def test_a_removed_object_is_hidden_and_its_successor_is_not() -> None:
     overlay = Overlay()
-    overlay.removed(KEY, "u")
+    overlay.removed(KEY, "u", 3)
     assert overlay.over(KEY, _entry(3)) is None
     assert overlay.over(KEY, _entry(9, uid="another")) is not None
 
 
 def test_a_removed_object_stays_hidden_through_changes_that_came_before_the_removal() -> None:
     overlay = Overlay()
-    overlay.removed(KEY, "u")
+    overlay.removed(KEY, "u", 3)
     overlay.seen(KEY, _entry(4), 4)
     overlay.reached(100)
     assert overlay.over(KEY, _entry(4)) is None
@@ -51,7 +51,7 @@ def test_a_removed_object_stays_hidden_through_changes_that_came_before_the_remo
 
 def test_a_list_made_anew_settles_removals() -> None:
     overlay = Overlay()
-    overlay.removed(KEY, "u")
+    overlay.removed(KEY, "u", 3)
     overlay.replaced(7, lambda key: "u")
     assert overlay.over(KEY, _entry(4)) is None
     overlay.replaced(8, lambda key: "")
@@ -73,3 +73,37 @@ def test_the_lag_of_the_watch_is_measured_by_own_writes() -> None:
     now = 12.5
     overlay.reached(5)
     assert overlay.lag == 2.5
+
+
+def test_a_removed_object_hides_its_predecessors_too() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "second", 7)
+    assert overlay.over(KEY, _entry(3, uid="first")) is None
+    overlay.seen(KEY, None, 5)
+    assert overlay.over(KEY, _entry(7, uid="second")) is None
+    overlay.seen(KEY, None, 8)
+    assert len(overlay) == 0
+
+
+def test_a_list_from_before_a_removed_object_was_made_does_not_settle_its_removal() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u", 7)
+    overlay.replaced(6, lambda key: "")
+    assert overlay.over(KEY, _entry(7)) is None
+    overlay.replaced(7, lambda key: "")
+    assert len(overlay) == 0
+
+
+def test_states_of_a_removed_object_are_known_as_such() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u", 3)
+    assert overlay.is_removed(_entry(9))
+    assert not overlay.is_removed(_entry(9, uid="another"))
+    overlay.written(KEY, 9, _entry(9, uid="another"))
+    assert not overlay.is_removed(_entry(9, uid="another"))
+
+
+def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
+    overlay = Overlay()
+    overlay.removed(KEY, "u", 3)
+    assert not overlay.is_echo(KEY, 3)

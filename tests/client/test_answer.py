@@ -147,6 +147,15 @@ def test_each_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.messages == ["one", "two, with a comma", "three"]
 
 
+def test_a_warning_can_go_elsewhere_than_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+    warnings = Warnings(told.append)
+    warnings.read(headers(("Warning", '299 - "one"'), ("Warning", '299 - "one"')))
+
+    assert told == ["one"]
+    assert caplog.messages == []
+
+
 def test_a_server_that_never_warns_the_same_way_twice_does_not_fill_the_memory_or_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

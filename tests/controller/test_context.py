@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
 
@@ -24,3 +26,9 @@ async def test_each_task_has_its_own_context() -> None:
     assert current.get() is None
     assert await asyncio.gather(*(asyncio.create_task(name_in(name)) for name in "abc")) == ["a", "b", "c"]
     assert current.get() is None
+
+
+def test_ids_of_two_processes_hardly_ever_meet() -> None:
+    command = "from kubewright.controller.context import new_reconcile_id; print(new_reconcile_id())"
+    ids = {subprocess.run([sys.executable, "-c", command], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(ids) == 2

@@ -24,7 +24,7 @@ from kubewright.client.errors import ConnectionFailed, ConnectionLost
 from kubewright.client.http.response import Headers, Response, StreamedResponse
 from kubewright.client.wait import deleted
 from kubewright.controlplane import ControlPlane
-from kubewright.manager.recorder import BURST, LONGEST_QUEUE, REFILL, SERIES_WINDOW, EventBroadcaster
+from kubewright.manager.recorder import BURST, REFILL, SERIES_WINDOW, EventBroadcaster
 from kubewright.testing.namespaces import unique_name
 
 OBJECT = ConfigMap(metadata=ObjectMeta(name="settings", namespace="shop", uid="1", resource_version="5"))
@@ -462,25 +462,34 @@ async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_
     assert server.told() == [("done", 2)]
 
 
+@pytest.fixture
+def short_queue(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("kubewright.manager.recorder.LONGEST_QUEUE", 20)
+    return 20
+
+
+def config_map(number: int) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="shop"))
+
+
 async def test_a_full_queue_drops_what_comes_on_top_and_says_so_once(
-    broadcaster: EventBroadcaster, server: EventServer, caplog: pytest.LogCaptureFixture
+    broadcaster: EventBroadcaster, server: EventServer, short_queue: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    for number in range(LONGEST_QUEUE + 50):
-        recorder.normal(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="shop")), "Synced", "done")
-    await broadcaster.flush(30)
+    for number in range(short_queue + 5):
+        recorder.normal(config_map(number), "Synced", "done")
+    await broadcaster.flush(5)
 
-    assert len(server.events) == LONGEST_QUEUE
+    assert len(server.events) == short_queue
     assert [record.getMessage() for record in caplog.records] == [
-        f"events are dropped: {LONGEST_QUEUE} wait to be written already"
+        f"events are dropped: {short_queue} wait to be written already"
     ]
 
 
 async def test_a_log_that_becomes_events_does_not_block_the_recorder(
-    broadcaster: EventBroadcaster, server: EventServer
+    broadcaster: EventBroadcaster, server: EventServer, short_queue: int
 ) -> None:
     recorder = broadcaster.recorder("shops")
-
     logged: list[str] = []
 
     class Telling(logging.Handler):
@@ -492,27 +501,33 @@ async def test_a_log_that_becomes_events_does_not_block_the_recorder(
     logger = logging.getLogger("kubewright.manager.recorder")
     logger.addHandler(handler)
     try:
-        async with asyncio.timeout(30):
-            for number in range(LONGEST_QUEUE + 1):
-                about = ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="shop"))
-                await asyncio.to_thread(recorder.normal, about, "Synced", "done")
+        for number in range(short_queue + 1):
+            # In a thread, so that a recorder that waits for itself is a failure and not the end of the run.
+            recording = threading.Thread(
+                target=recorder.normal, args=(config_map(number), "Synced", "done"), daemon=True
+            )
+            recording.start()
+            recording.join(10)
+            assert not recording.is_alive()
     finally:
         logger.removeHandler(handler)
 
-    await broadcaster.flush(30)
-    assert len(server.events) == LONGEST_QUEUE
-    assert logged == [f"events are dropped: {LONGEST_QUEUE} wait to be written already"]
+    await broadcaster.flush(5)
+    assert len(server.events) == short_queue
+    assert logged == [f"events are dropped: {short_queue} wait to be written already"]
 
 
-async def test_what_is_remembered_is_bounded(broadcaster: EventBroadcaster, server: EventServer) -> None:
+async def test_what_is_remembered_is_bounded(
+    broadcaster: EventBroadcaster, server: EventServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubewright.manager.recorder._MOST_REMEMBERED", 50)
     recorder = broadcaster.recorder("shops")
-    for start in range(0, 5000, LONGEST_QUEUE):
-        for number in range(start, start + LONGEST_QUEUE):
-            recorder.normal(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="shop")), "Synced", "done")
-        await broadcaster.flush(30)
+    for number in range(80):
+        recorder.normal(config_map(number), "Synced", "done")
+    await broadcaster.flush(5)
 
-    assert len(server.events) == 5000
-    assert len(broadcaster._known) == len(broadcaster._buckets) == 4096
+    assert len(server.events) == 80
+    assert len(broadcaster._known) == len(broadcaster._buckets) == 50
 
 
 async def test_what_cannot_be_an_event_costs_a_line_in_the_log_and_nothing_else(
@@ -615,19 +630,6 @@ async def test_an_instance_that_the_server_would_refuse_is_refused_at_once(serve
 
 
 # What the servers make of it
-
-
-@pytest.fixture(params=["embedded", "real"])
-def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
-    plane = request.getfixturevalue(f"{request.param}_control_plane")
-    assert isinstance(plane, ControlPlane)
-    return plane
-
-
-@pytest.fixture
-async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with control_plane.client() as client:
-        yield client
 
 
 @pytest.fixture

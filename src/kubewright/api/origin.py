@@ -7,7 +7,7 @@ sent as it was read. `merge_patch` is the difference alone.
 
 from __future__ import annotations
 
-from kubewright.api.codec import decode, decode_json, origin, to_json
+from kubewright.api.codec import decode, decode_json, encode, origin, to_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.resource import Object
 from kubewright.api.shape import SCALAR, Shape
@@ -43,11 +43,18 @@ def same(one: JSONValue, other: JSONValue) -> bool:
     """Equality as JSON has it: true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
+    if one != other:
+        return False
+    if not isinstance(one, dict | list):
+        return True
+    # Equal to Python, which takes true for 1. Equal JSON is certain, and found without a walk through all values.
+    return encode(one) == encode(other) or _same_inside(one, other)
+
+
+def _same_inside(one: JSONValue, other: JSONValue) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
+        return all(same(value, other[name]) for name, value in one.items())
+    return isinstance(one, list) and isinstance(other, list) and all(map(same, one, other))
 
 
 def _merge(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:

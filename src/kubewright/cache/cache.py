@@ -11,7 +11,7 @@ first `watch` starts it, the last release stops it and frees the copy. Nothing i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
@@ -22,7 +22,7 @@ from kubewright.api.resource import Object, resource_info
 from kubewright.cache.entry import Entry
 from kubewright.cache.index import Values, field_values, object_values
 from kubewright.cache.informer import Informer, Scope, Subscriber, Transform
-from kubewright.cache.selection import matcher
+from kubewright.cache.selection import Matches, matcher
 from kubewright.client import Client
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 
@@ -36,7 +36,7 @@ class Cache:
         """`namespaces` confines watches that name none; empty for all. Without `stream` lists are read in pages."""
         self._client = client
         self._stream = stream
-        self._namespaces = tuple(namespaces)
+        self._namespaces = tuple(dict.fromkeys(namespaces))
         self._informers: dict[Scope, Informer] = {}
         self._of_kind: dict[GroupVersionKind, list[Informer]] = {}
         self._tasks: dict[Scope, asyncio.Task[None]] = {}
@@ -92,8 +92,8 @@ class Cache:
 
     def set_namespaces(self, namespaces: Collection[str]) -> None:
         """Watch other namespaces from now on. What stays watched is not disturbed."""
-        self._namespaces = tuple(namespaces)
-        for copy in self._copies:
+        self._namespaces = tuple(dict.fromkeys(namespaces))
+        for copy in list(self._copies):  # who is told of what is new there may begin or end a watch
             if copy.follows_cache:
                 copy.cover(self._namespaces)
 
@@ -159,6 +159,7 @@ class Copy(Generic[T]):
         self._informers: dict[str, Informer] = {}
         self._subscribers: list[Subscriber] = []
         self._unsubscribe: dict[str, list[Callable[[], None]]] = {}
+        self._recovered = asyncio.Event()  # when it covers other namespaces than now
 
     @property
     def informers(self) -> list[Informer]:
@@ -172,14 +173,13 @@ class Copy(Generic[T]):
 
     async def synced(self) -> None:
         """Wait until everything that exists is in the copy."""
-        while not self.is_synced:
-            for informer in self.informers:
-                await informer.synced.wait()
+        while unsynced := [each for each in self._informers.values() if not each.synced.is_set()]:
+            await self._while_covered(unsynced[0].synced.wait())
 
     async def settled(self) -> None:
         """Wait until the copy is complete or it is known that the kind does not exist (yet)."""
-        for informer in self.informers:
-            await informer.settled()
+        while unsettled := [each for each in self._informers.values() if not each.is_settled]:
+            await self._while_covered(unsettled[0].settled())
 
     def find(self, key: ObjectKey) -> T | None:
         """The object of a key."""
@@ -197,14 +197,7 @@ class Copy(Generic[T]):
         index: tuple[str, str] | None = None,
     ) -> list[T]:
         """The objects that match, ordered by namespace and name."""
-        matches = matcher(labels, fields)
-        found = [
-            entry
-            for informer in self._of(namespace)
-            for entry in informer.select(namespace, index)
-            if matches is None or matches(entry)
-        ]
-        found.sort(key=_key)
+        found = selected(self._of(namespace), namespace, matcher(labels, fields), index)
         return [decode(self.kind, entry.body) for entry in found]
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -215,6 +208,8 @@ class Copy(Generic[T]):
 
     def cover(self, namespaces: Collection[str]) -> None:
         """Watch just these namespaces; none means all. Those that stay are not disturbed."""
+        recovered, self._recovered = self._recovered, asyncio.Event()
+        recovered.set()
         wanted = tuple(namespaces) or ("",)
         for namespace in [covered for covered in self._informers if covered not in wanted]:
             self._drop(namespace)
@@ -239,6 +234,16 @@ class Copy(Generic[T]):
     ) -> None:
         self.release()
 
+    async def _while_covered(self, waiting: Coroutine[None, None, object]) -> None:
+        """Wait for that, but no longer than the same namespaces are covered: nobody need wait for one that is not."""
+        tasks = [asyncio.create_task(waiting), asyncio.create_task(self._recovered.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     def _drop(self, namespace: str) -> None:
         for unsubscribe in self._unsubscribe.pop(namespace):
             unsubscribe()
@@ -251,5 +256,20 @@ class Copy(Generic[T]):
         return iter(self._informers.values())
 
 
-def _key(entry: Entry) -> ObjectKey:
-    return entry.key
+def selected(
+    informers: Iterable[Informer],
+    namespace: str,
+    matches: Matches | None,
+    index: tuple[str, str] | None,
+    *,
+    own_writes: bool = True,
+) -> list[Entry]:
+    """The entries of several watches that match, ordered by namespace and name; each object once."""
+    # Two watches of different namespaces show the same objects when it turns out that the kind has no namespaces.
+    found = {
+        entry.key: entry
+        for informer in informers
+        for entry in informer.select(namespace, index, own_writes=own_writes)
+        if matches is None or matches(entry)
+    }
+    return [found[key] for key in sorted(found)]

@@ -17,10 +17,10 @@ import msgspec
 from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.header import Header
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import DeleteOptions, ListMeta
 from kubewright.api.resource import Object, ResourceInfo, resource_info
-from kubewright.cache.cache import Cache
+from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, entry_of
 from kubewright.cache.informer import Informer
 from kubewright.cache.selection import matcher, simple_fields
@@ -41,11 +41,16 @@ Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 own_writes: ContextVar[list[int]] = ContextVar("kubewright.own_writes")
 """Where writes are counted, if anybody counts them: a list of one number."""
 
+_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _AT_A_TIME = 256  # objects decoded before others get their turn
 
 
 class CachedClient(Client):
-    """A client on top of a cache. Everything else is as with `Client`."""
+    """A client on top of a cache. Everything else is as with `Client`.
+
+    Writes that are answered as something else than the object (scale, eviction, binding, `delete_all`) are seen when
+    the watch brings them.
+    """
 
     def __init__(self, client: Client, cache: Cache) -> None:
         """A view of `client`: it shares the connections, and does not close them."""
@@ -127,7 +132,9 @@ class CachedClient(Client):
             return live
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
-            scope = self._operations.scope_for(namespace)
+            if continue_:
+                return await live.fetch(continue_, limit)  # of a list that the server began
+            scope = (await self._operations.collection(kind, namespace)).namespace
             informers = self._copies(kind, scope, labels, fields)
             if not informers:
                 if index is not None:
@@ -145,13 +152,14 @@ class CachedClient(Client):
         metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(place.info.gvk):
             scope = informer.scope
-            if scope.namespace not in ("", key.namespace) or scope.transform is not None:
+            # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
+            if (scope.namespace and key.namespace not in ("", scope.namespace)) or scope.transform is not None:
                 continue
             if (scope.metadata_only and not metadata_only) or not informer.synced.is_set():
                 continue
             entry = informer.find(key, own_writes=consistency == "own-writes")
-            # What a selector keeps out of a copy may still exist.
-            if entry is not None or not (scope.labels or scope.fields):
+            # What a selector keeps out of a copy may still exist, unless it selects just this name.
+            if entry is not None or not (scope.labels or scope.fields not in ("", f"metadata.name={key.name}")):
                 return True, entry
         return False, None
 
@@ -187,18 +195,10 @@ def _selected(
     index: tuple[str, str] | None,
     own_writes: bool,
 ) -> list[Entry]:
-    matches = matcher(labels, fields)
     if index is None and fields is not None:
         named = simple_fields(fields).items()
         index = next((each for each in named if all(informer.has_index(each[0]) for informer in informers)), None)
-    found = [
-        entry
-        for informer in informers
-        for entry in informer.select(namespace, index, own_writes=own_writes)
-        if matches is None or matches(entry)
-    ]
-    found.sort(key=lambda entry: entry.key)
-    return found
+    return selected(informers, namespace, matcher(labels, fields), index, own_writes=own_writes)
 
 
 async def _decoded(kind: type[T], entries: list[Entry]) -> list[T]:
@@ -254,6 +254,8 @@ class _Recording(Operations):
         *,
         force: bool | None = None,
     ) -> Response:
+        if any(not informer.scope.metadata_only for informer in self.cache.informers(place.info.gvk)):
+            kind = Object  # the answer to a patch of metadata is whole, where it is to be laid over whole objects
         response = await Operations._write(self, method, place, kind, body, request, options, content_type, force=force)
         if (count := own_writes.get(None)) is not None:
             count[0] += 1
@@ -283,18 +285,30 @@ def _recorded(
 
 
 def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
-    # Scales, tokens, evictions and partial objects are answered as other kinds.
-    if answer.kind == place.info.gvk.kind:
-        entry = entry_of(answer.metadata, body)
-        for informer in informers:
+    if answer.kind == "PartialObjectMetadata":
+        informers = [informer for informer in informers if informer.scope.metadata_only]
+    elif answer.kind != place.info.gvk.kind:
+        return  # scales, tokens, evictions
+    entry = entry_of(answer.metadata, body)
+    # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
+    is_gone = answer.metadata.deletion_timestamp is not None and _holds_nothing(place, answer.metadata)
+    for informer in informers:
+        if is_gone:
+            informer.removed(entry.key, entry.header.uid)
+        else:
             informer.written(entry)
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
     header = answer.metadata
-    if answer.kind == place.info.gvk.kind and (header.finalizers or header.deletion_grace_period_seconds):
+    if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
         _note_write(informers, place, answer, body)
         return
     uid = header.uid or (answer.details.uid if answer.details is not None else "")
     for informer in informers:
         informer.removed(ObjectKey(place.namespace, place.name), uid)
+
+
+def _holds_nothing(place: Place, header: _AnsweredHeader) -> bool:
+    """Whether nothing keeps an object that is being deleted. Namespaces have finalizers in their spec, too."""
+    return not (header.finalizers or header.deletion_grace_period_seconds or place.info.gvk == _NAMESPACE)

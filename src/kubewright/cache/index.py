@@ -36,7 +36,7 @@ class Index:
     def values(self, entry: Entry) -> tuple[str, ...]:
         """What an entry is found under; nothing when the function fails for it."""
         try:
-            return tuple(self._values(entry))
+            return tuple(dict.fromkeys(self._values(entry)))
         except Exception:
             # One object that the function cannot deal with must not stop the watch.
             _log.exception("an index function failed for %s", entry.key)

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache.entry import Entry, parse_entry
@@ -27,6 +29,8 @@ Transform: TypeAlias = Callable[[bytes], bytes]
 Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, bool], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, whether it is the
 echo of a write of this program."""
+
+_Change: TypeAlias = tuple[Entry | None, Entry | None]
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +76,7 @@ class Informer:
         self._in_scope = matcher(scope.labels, scope.fields)
         self._store = Store()
         self._overlay = Overlay()
-        self._subscribers: list[Subscriber] = []
+        self._subscriptions: tuple[_Subscription, ...] = ()
         self._revision = 0
         self._listed: dict[ObjectKey, Entry] | None = None  # while the copy is listed anew
         self._reflector = Reflector(
@@ -118,9 +122,14 @@ class Informer:
             self._overlay.lag,
         )
 
+    @property
+    def is_settled(self) -> bool:
+        """True when the copy is complete, or it is known that there is nothing to copy: the kind is missing."""
+        return self.synced.is_set() or (self.trouble is not None and self.trouble.problem == "missing")
+
     async def settled(self) -> None:
-        """Wait until the copy is complete, or it is known that there is nothing to copy: the kind is missing."""
-        while not self.synced.is_set() and not (self.trouble is not None and self.trouble.problem == "missing"):
+        """Wait until `is_settled`."""
+        while not self.is_settled:
             await self._reflector.changed()
 
     # Reading
@@ -174,7 +183,11 @@ class Informer:
 
     def written(self, entry: Entry) -> None:
         """A write of this program made the object so."""
-        if (self.scope.namespace and entry.key.namespace != self.scope.namespace) or entry.revision <= self._revision:
+        # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
+        if self.scope.namespace and entry.key.namespace not in ("", self.scope.namespace):
+            return
+        # Answers may overtake each other: what the watch has brought, or a later deletion, is newer than this one.
+        if entry.revision <= self._revision or self._overlay.is_removed(entry):
             return
         if self._in_scope is None or self._in_scope(entry):
             self._overlay.written(entry.key, entry.revision, self._transformed(entry))
@@ -185,20 +198,29 @@ class Informer:
         """A deletion of this program removed the object for good."""
         shown = self.find(key)
         if shown is not None and shown.header.uid == uid:
-            self._overlay.removed(key, uid)
+            self._overlay.removed(key, uid, shown.revision)
 
     # Telling
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Tell `subscriber` of every change from now on, after what is in the copy already. Returns the way out."""
-        self._subscribers.append(subscriber)
+        subscription = _Subscription(subscriber)
         for entry in list(self._store):
-            _tell(subscriber, None, entry, True, False)
-        return lambda: self._subscribers.remove(subscriber)
+            subscription.tell(None, entry, True, False)
+        # Subscribers may come and go while they are told something: those who are told are a tuple of that moment.
+        self._subscriptions = (*self._subscriptions, subscription)
 
-    def _emit(self, old: Entry | None, new: Entry | None, initial: bool = False, own: bool = False) -> None:
-        for subscriber in self._subscribers:
-            _tell(subscriber, old, new, initial, own)
+        def unsubscribe() -> None:
+            subscription.is_over = True
+            self._subscriptions = tuple(each for each in self._subscriptions if each is not subscription)
+
+        return unsubscribe
+
+    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: bool = False) -> None:
+        subscriptions = self._subscriptions
+        for old, new in changes:
+            for subscription in subscriptions:
+                subscription.tell(old, new, initial, own)
 
     # The reflector's events
 
@@ -209,32 +231,32 @@ class Informer:
 
     def init_apply(self, entry: Entry) -> None:
         """See `Sink`."""
-        if self._listed is None:
-            entry = self._transformed(entry)
-            self._store.put(entry)
-            self._emit(None, entry, initial=True)
-            return
+        entry = self._transformed(entry)
         stored = self._store.get(entry.key)
-        unchanged = stored is not None and stored.revision == entry.revision
-        self._listed[entry.key] = stored if unchanged and stored is not None else self._transformed(entry)
+        if self._listed is not None:
+            self._listed[entry.key] = stored if stored is not None and _are_same(stored, entry) else entry
+        elif stored is None or stored.revision < entry.revision:  # it may change while the list is streamed
+            self._store.put(entry)
+            self._emit([(stored, entry)], initial=True)
 
     def init_done(self, revision: int) -> None:
         """See `Sink`."""
         listed, self._listed = self._listed, None
-        if listed is not None:
-            self._replace(listed)
+        changes = self._replace(listed) if listed is not None else []
         if revision < self._revision:
             # The server was restored from a backup, or is another one.
             self._overlay.clear()
         else:
             self._overlay.replaced(revision, self._uid)
         self._revision = revision
+        is_first = not self.synced.is_set()
         self.synced.set()
+        self._emit(changes, initial=is_first)
 
     def apply(self, entry: Entry) -> None:
         """See `Sink`."""
         old = self._store.get(entry.key)
-        self._revision = entry.revision
+        self._revision = max(self._revision, entry.revision)
         if old is not None and old.revision >= entry.revision:
             return
         entry = self._transformed(entry)
@@ -243,40 +265,53 @@ class Informer:
         if len(self._overlay):
             own = self._overlay.is_echo(entry.key, entry.revision)
             self._overlay.seen(entry.key, entry, entry.revision)
-        self._emit(old, entry, own=own)
+        self._emit([(old, entry)], own=own)
 
     def delete(self, entry: Entry) -> None:
         """See `Sink`."""
-        old = self._store.remove(entry.key)
-        self._revision = entry.revision
-        if len(self._overlay):
-            self._overlay.seen(entry.key, None, entry.revision)
+        if self._listed is not None:
+            # Deleted while the list is streamed. The copy learns of it with the rest of the list.
+            self._listed.pop(entry.key, None)
+            return
+        old = self._store.get(entry.key)
+        if old is not None and old.revision > entry.revision:
+            return
+        self._store.remove(entry.key)
+        if self.synced.is_set():
+            self._revision = max(self._revision, entry.revision)
+            if len(self._overlay):
+                self._overlay.seen(entry.key, None, entry.revision)
         if old is not None:
-            self._emit(self._transformed(entry), None)
+            self._emit([(self._transformed(entry), None)])
 
     def progress(self, revision: int) -> None:
         """See `Sink`."""
-        self._revision = revision
+        self._revision = max(self._revision, revision)
         if len(self._overlay):
             self._overlay.reached(revision)
 
     def gone(self) -> None:
         """See `Sink`."""
         self._listed = None
-        self._replace({})
+        changes = self._replace({})
         self._overlay.clear()
         self._revision = 0
         self.synced.clear()
+        self._emit(changes)
 
-    def _replace(self, listed: dict[ObjectKey, Entry]) -> None:
-        for entry in [entry for entry in self._store if entry.key not in listed]:
-            self._store.remove(entry.key)
-            self._emit(entry, None)
+    def _replace(self, listed: dict[ObjectKey, Entry]) -> list[_Change]:
+        """Make the copy what was listed. The differences are told afterwards: who is told may read the copy."""
+        changes: list[_Change] = [(entry, None) for entry in self._store if entry.key not in listed]
         for entry in listed.values():
             old = self._store.get(entry.key)
             if old is not entry:
-                self._store.put(entry)
-                self._emit(old, entry)
+                changes.append((old, entry))
+        for old, new in changes:
+            if new is not None:
+                self._store.put(new)
+            elif old is not None:
+                self._store.remove(old.key)
+        return changes
 
     def _uid(self, key: ObjectKey) -> str:
         stored = self._store.get(key)
@@ -293,10 +328,37 @@ class Informer:
             return entry
 
 
-def _tell(subscriber: Subscriber, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
-    try:
-        subscriber(old, new, initial, own)
-    except Exception:
-        # A predicate or map function of the user's; the others still want to hear of it.
-        entry = new or old
-        _log.exception("an event handler failed for %s", entry.key if entry is not None else "nothing")
+class _Subscription:
+    """One who is told, until it is over."""
+
+    __slots__ = ("_subscriber", "is_over")
+
+    def __init__(self, subscriber: Subscriber) -> None:
+        self._subscriber = subscriber
+        self.is_over = False
+
+    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        if self.is_over:
+            return
+        try:
+            self._subscriber(old, new, initial, own)
+        except Exception:
+            # A predicate or map function of the user's; the others still want to hear of it.
+            entry = new or old
+            _log.exception("an event handler failed for %s", entry.key if entry is not None else "nothing")
+
+
+def _are_same(one: Entry, other: Entry) -> bool:
+    """Whether two entries show one object in one state.
+
+    A server that was restored from a backup gives the same revisions again, so the revision alone does not tell.
+    """
+    if one.revision != other.revision:
+        return False
+    return one.body == other.body or _content(one) == _content(other)
+
+
+def _content(entry: Entry) -> dict[str, object]:
+    """Everything but the type, which items of lists come without and objects of watches with."""
+    content: dict[str, object] = msgspec.json.decode(entry.body)
+    return {name: value for name, value in content.items() if name not in ("apiVersion", "kind")}

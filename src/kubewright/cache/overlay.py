@@ -19,8 +19,8 @@ class _Pending(msgspec.Struct, gc=False):
     """A write of ours that the watch has not brought yet."""
 
     entry: Entry | None  # None: gone from this copy
-    revision: int | None  # None: removed, by an answer that names no revision
-    uid: str  # of the removed object
+    revision: int  # of the write; of a removed object the last that is known, as the answer names none
+    uid: str  # of the removed object; empty: written
     since: float
 
 
@@ -42,41 +42,45 @@ class Overlay:
     def written(self, key: ObjectKey, revision: int, entry: Entry | None) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy."""
         before = self._pending.get(key)
-        if before is None or before.revision is None or before.revision < revision:
+        if before is None or before.revision < revision:
             self._pending[key] = _Pending(entry, revision, "", self._now())
 
-    def removed(self, key: ObjectKey, uid: str) -> None:
-        """A deletion of ours was answered, and that object is gone for good."""
-        self._pending[key] = _Pending(None, None, uid, self._now())
+    def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
+        """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
+        self._pending[key] = _Pending(None, revision, uid, self._now())
+
+    def is_removed(self, entry: Entry) -> bool:
+        """Whether this is a state of an object that we removed."""
+        pending = self._pending.get(entry.key)
+        return pending is not None and pending.uid != "" and entry.header.uid == pending.uid
 
     def over(self, key: ObjectKey, stored: Entry | None) -> Entry | None:
         """What there is under a key, given what the copy has."""
         pending = self._pending.get(key)
         if pending is None:
             return stored
-        if pending.revision is None:
-            return None if stored is not None and stored.header.uid == pending.uid else stored
+        if pending.uid:
+            # Its predecessors under the same name are gone as well; its successors are not.
+            is_newer = stored is not None and stored.revision > pending.revision and stored.header.uid != pending.uid
+            return stored if is_newer else None
         return pending.entry
 
     def is_echo(self, key: ObjectKey, revision: int) -> bool:
         """Whether that revision of the object is a write of ours."""
         pending = self._pending.get(key)
-        return pending is not None and pending.revision == revision
+        return pending is not None and not pending.uid and pending.revision == revision
 
     def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""
         pending = self._pending.get(key)
-        if pending is not None and pending.revision is None and (entry is None or entry.header.uid != pending.uid):
+        settles = pending is not None and pending.uid != "" and pending.revision <= revision
+        if pending is not None and settles and (entry is None or entry.header.uid != pending.uid):
             self._drop(key)
         self.reached(revision)
 
     def reached(self, revision: int) -> None:
         """The watch has brought everything up to `revision`."""
-        caught_up = [
-            key
-            for key, pending in self._pending.items()
-            if pending.revision is not None and pending.revision <= revision
-        ]
+        caught_up = [key for key, pending in self._pending.items() if not pending.uid and pending.revision <= revision]
         for key in caught_up:
             self._drop(key)
 
@@ -84,7 +88,7 @@ class Overlay:
         """The copy was listed anew at `revision`; `uids` tells which object it has under a key."""
         self.reached(revision)
         for key, pending in list(self._pending.items()):
-            if pending.revision is None and uids(key) != pending.uid:
+            if pending.uid and pending.revision <= revision and uids(key) != pending.uid:
                 self._drop(key)
 
     def clear(self) -> None:

@@ -239,7 +239,6 @@ class Reflector:
         if isinstance(error, NotFound):
             trouble = Trouble("missing", error)
             self._revision = 0
-            self._sink.gone()
         elif isinstance(error, Forbidden | Unauthorized):
             trouble = Trouble("forbidden", error)
         else:
@@ -251,6 +250,9 @@ class Reflector:
             lost = isinstance(error, APIError | ProtocolError)
             _log.log(logging.WARNING if lost else logging.INFO, "%s: %s; trying again", self._what, error)
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
+        if trouble.problem == "missing":
+            # After the state has changed: whoever is told that the objects are gone can see why.
+            self._sink.gone()
 
     def _next_pause(self) -> float:
         longest = LONGEST_PAUSE

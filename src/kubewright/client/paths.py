@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -12,6 +14,8 @@ from kubewright.api.resource import ResourceInfo
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 Propagation: TypeAlias = Literal["Orphan", "Background", "Foreground"]
 Parameter: TypeAlias = tuple[str, str | int | bool | None]
+
+_PLAIN = re.compile(r"[-A-Za-z0-9_.~]+")  # names that need no escapes, which is nearly all of them
 
 
 class Named(Protocol):
@@ -47,7 +51,7 @@ def segment(name: str) -> str:
     """A name as one step of a path: never more, whatever is in it."""
     if not name or name in (".", ".."):
         raise ValueError(f'"{name}" cannot be the name of an object')
-    return quote(name, safe="")
+    return name if _PLAIN.fullmatch(name) else quote(name, safe="")
 
 
 def query(parameters: Iterable[Parameter]) -> str:
@@ -57,4 +61,10 @@ def query(parameters: Iterable[Parameter]) -> str:
         for name, value in parameters
         if value is not None and value != ""
     ]
-    return f"?{urlencode(pairs)}" if pairs else ""
+    return _encoded(tuple(pairs)) if pairs else ""
+
+
+# A program's writes all have the same few parameters.
+@lru_cache(256)
+def _encoded(pairs: tuple[tuple[str, str | int], ...]) -> str:
+    return f"?{urlencode(pairs)}"

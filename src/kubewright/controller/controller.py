@@ -84,9 +84,11 @@ class Controller(Generic[Key]):
         sync_timeout: float = SYNC_TIMEOUT,
         needs_leader: bool = True,
         on_error: ErrorHook[Key] | None = None,
+        slow_hot_loops: bool = True,
     ) -> None:
         """`timeout` ends a pass that takes longer, as a failure. After `max_attempts` failures in a row a key waits
-        for its next change; without it there is no last attempt.
+        for its next change; without it there is no last attempt. Without `slow_hot_loops` a key that is written in
+        every pass, many times a second, is not paused: for objects that really change so often.
         """
         if workers < 1:
             raise ValueError(f'controller "{name}": workers={workers}, expected at least 1')
@@ -108,11 +110,12 @@ class Controller(Generic[Key]):
         self._sources: dict[Source[Key], asyncio.Task[None] | None] = {}
         self._group: asyncio.TaskGroup | None = None
         self._listeners: set[asyncio.Queue[Pass[Key]]] = set()
-        self._hot_loops: HotLoops[Key] = HotLoops()
+        self._hot_loops: HotLoops[Key] | None = HotLoops() if slow_hot_loops else None
         # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
         self._failures: dict[Key, int] = {}
         self._syncing: asyncio.Task[None] | None = None
         self._stopping = False
+        self._all_workers: asyncio.Task[object] | None = None
         self._threads: ThreadPoolExecutor | None = None
         if inspect.iscoroutinefunction(reconciler.reconcile):
             self._reconcile = cast("Callable[[Key], Awaitable[Result | None]]", reconciler.reconcile)
@@ -167,6 +170,7 @@ class Controller(Generic[Key]):
         the passes under way are over.
         """
         await self._sources_synced()
+        self._all_workers = asyncio.current_task()
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):
@@ -217,6 +221,18 @@ class Controller(Generic[Key]):
             await source.synced()
 
     async def _work(self) -> None:
+        """A worker, until the queue is closed or all workers are cancelled."""
+        while True:
+            try:
+                await self._work_off()
+            except asyncio.CancelledError:
+                if self._is_ending():
+                    raise
+                # A pass has cancelled the task that it ran in, and was over before that took effect.
+            else:
+                return
+
+    async def _work_off(self) -> None:
         queue, statistics = self.queue, self.statistics
         time = asyncio.get_running_loop().time
         slice_began = monotonic()
@@ -261,9 +277,9 @@ class Controller(Generic[Key]):
         try:
             result = checked(await self._timed(key))
         except asyncio.CancelledError as error:
-            if _is_ending():
+            if self._is_ending():
                 raise
-            cancelled = Cancelled("something that the pass waited for was cancelled")
+            cancelled = Cancelled("the pass, or something that it waited for, was cancelled from within")
             return await self._failed(work, cancelled.with_traceback(error.__traceback__))
         except TerminalError as error:
             statistics.terminal_errors += 1
@@ -342,11 +358,21 @@ class Controller(Generic[Key]):
             if told is not None:
                 await told
         except asyncio.CancelledError:
-            if _is_ending():
+            if self._is_ending():
                 raise
             _log.exception("the error hook failed: something that it waited for was cancelled")
         except Exception:
             _log.exception("the error hook failed")
+
+    def _is_ending(self) -> bool:
+        """Whether all workers were cancelled, and not something that a pass waited for, or the pass by itself."""
+        if self._all_workers is None or self._all_workers.cancelling():
+            return True
+        # The task is that of a worker, who goes on.
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
+        return False
 
     async def _in_thread(self, key: Key) -> Result | None:
         loop = asyncio.get_running_loop()
@@ -370,6 +396,8 @@ class Controller(Generic[Key]):
             raise RuntimeError("reconcile raised StopIteration") from error
 
     def _slowed(self, key: Key, writes: int) -> float:
+        if self._hot_loops is None:
+            return 0.0
         delay = self._hot_loops.note(key, writes, asyncio.get_running_loop().time())
         if delay:
             self.statistics.hot_loops += 1
@@ -395,12 +423,6 @@ class Controller(Generic[Key]):
             self.recent.popitem(last=False)
         for listener in self._listeners:
             listener.put_nowait(finished)
-
-
-def _is_ending() -> bool:
-    """Whether it is the running task itself that was cancelled, and not something it waited for."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 class ReconcileTimeout(Exception):

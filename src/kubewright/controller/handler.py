@@ -6,9 +6,11 @@ An update concerns whoever the object belonged to before as well as whoever it b
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias, TypeVar, cast
 
+from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache.entry import Entry
@@ -20,6 +22,8 @@ Key = TypeVar("Key")
 
 Handler: TypeAlias = Callable[[Event[Object]], Iterable[Key]]
 AsyncHandler: TypeAlias = Callable[[Event[Object]], Awaitable[Iterable[Key]]]
+
+_log = logging.getLogger(__name__)
 
 
 def for_object(event: Event[Object]) -> Iterable[Request]:
@@ -55,9 +59,8 @@ def mapped(
 
         async def handle_later(event: Event[Object]) -> Iterable[Request]:
             found: dict[Request, None] = {}
-            for each in (event.old_object, event.new_object):
-                if each is not None:
-                    found.update((Request(*key), None) for key in await asynchronous(cast(T, each)))
+            for each in _decoded(event):
+                found.update((Request(*key), None) for key in await asynchronous(cast(T, each)))
             return found
 
         return handle_later
@@ -65,12 +68,24 @@ def mapped(
 
     def handle(event: Event[Object]) -> Iterable[Request]:
         found: dict[Request, None] = {}
-        for each in (event.old_object, event.new_object):
-            if each is not None:
-                found.update((Request(*key), None) for key in direct(cast(T, each)))
+        for each in _decoded(event):
+            found.update((Request(*key), None) for key in direct(cast(T, each)))
         return found
 
     return handle
+
+
+def _decoded(event: Event[Object]) -> list[Object]:
+    """The object before and after, as far as it fits its type: what it was must not hide what it has become."""
+    decoded: list[Object] = []
+    for entry in (event.old, event.new):
+        try:
+            each = event.old_object if entry is event.old else event.new_object
+        except DecodeError as error:
+            _log.warning("not mapped: %s", error)
+        else:
+            decoded += (each,) if each is not None else ()
+    return decoded
 
 
 def _group(api_version: str) -> str:

@@ -23,7 +23,8 @@ from kubewright.cache.selection import matcher
 from kubewright.client.selectors import Labels
 from kubewright.controller.event import Event
 
-T = TypeVar("T", bound=Object)
+# `Pod | None`, for instance. A type variable for Pod alone is more than mypy infers from a function's parameters.
+MaybeObject = TypeVar("MaybeObject")
 
 
 class Predicate:
@@ -52,11 +53,11 @@ class Predicate:
         return f"Predicate({self.words})"
 
 
-def predicate(function: Callable[[T | None, T | None], bool]) -> Predicate:
+def predicate(function: Callable[[MaybeObject, MaybeObject], bool]) -> Predicate:
     """A predicate of the objects before and after. Both are decoded for each event: prefer `changed` where it does."""
 
     def test(event: Event[Object]) -> bool:
-        return function(cast("T | None", event.old_object), cast("T | None", event.new_object))
+        return function(cast(MaybeObject, event.old_object), cast(MaybeObject, event.new_object))
 
     return Predicate(getattr(function, "__name__", "function"), test)
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
-from kubewright.api.resource import Object
+from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
@@ -76,6 +76,7 @@ class Watched(Generic[Key]):
         self._kind = kind
         self._handler = handler
         self._where = where
+        self._namespace = namespace
         self._watch: Callable[[], Copy[Object]] = lambda: cache.watch(
             kind, namespace=namespace, labels=labels, fields=fields, transform=transform
         )
@@ -89,6 +90,18 @@ class Watched(Generic[Key]):
     def kind(self) -> type[Object]:
         """What is watched."""
         return self._kind
+
+    @property
+    def cache(self) -> Cache:
+        """Who watches it."""
+        return self._cache
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where it is watched; empty for everywhere."""
+        if resource_info(self._kind).namespaced is False:
+            return ()
+        return (self._namespace,) if self._namespace else self._cache.namespaces
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
@@ -123,7 +136,11 @@ class Watched(Generic[Key]):
             return f"{self._kind.__name__} is not watched yet"
         for informer in self._copy.informers:
             trouble = informer.trouble
-            if trouble is not None and not (self._optional and trouble.problem == "missing"):
+            if trouble is not None and trouble.problem == "missing":
+                if not self._optional:
+                    return f"{informer.kind_name} is not installed: the server knows no such kind (yet)"
+            elif trouble is not None and (trouble.problem == "forbidden" or not informer.synced.is_set()):
+                # A server that is away for a moment is no reason to be unready: the copy is still there.
                 return str(trouble)
             if not informer.synced.is_set() and trouble is None:
                 return f"the objects of {informer.kind_name} are being listed"
@@ -134,11 +151,19 @@ class Watched(Generic[Key]):
 
         def changed(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
             event = Event(kind, old, new, initial, own)
-            if where is None or where(event):
+            if where is None or self._is_wanted(event, where):
                 take(event)
 
         copy.subscribe(changed)
         self._started.set()
+
+    def _is_wanted(self, event: Event[Object], where: Predicate) -> bool:
+        try:
+            return where(event)
+        except Exception:
+            # A pass too many does no harm; a change that is never looked at may.
+            _log.exception("the predicate %s failed for %s; looking at it", where.words, event.key)
+            return True
 
     def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
         is_resync = event.old is event.new

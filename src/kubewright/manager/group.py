@@ -19,6 +19,8 @@ class Group:
 
     def start(self, coroutine: Coroutine[object, object, None], name: str) -> asyncio.Task[None]:
         """Run something in this group."""
+        if not asyncio.iscoroutine(coroutine):
+            raise TypeError(f'cannot run {name}: expected "async def", found a function that returns at once')
         task = asyncio.create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -31,16 +33,22 @@ class Group:
 
     async def drain(self, timeout: float | None) -> bool:
         """Wait until all have ended by themselves. False when they have not within the time."""
-        while self._tasks:
-            done, _ = await asyncio.wait(self._tasks, timeout=timeout)
-            if not done:
-                return False
+        try:
+            async with asyncio.timeout(timeout):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+        except TimeoutError:
+            return False
         return True
+
+    def cancel(self) -> None:
+        """Have all end, without waiting for it."""
+        for task in self._tasks:
+            task.cancel()
 
     async def stop(self, timeout: float | None) -> bool:
         """Cancel all and wait for their end. False when some have not ended within the time."""
-        for task in self._tasks:
-            task.cancel()
+        self.cancel()
         ended = await self.drain(timeout)
         if not ended:
             names = ", ".join(sorted(task.get_name() for task in self._tasks))

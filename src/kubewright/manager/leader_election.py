@@ -182,6 +182,8 @@ class LeaderElection:
             except asyncio.CancelledError:
                 is_cancelled = True
                 work.cancel()
+        # What has ended needs no deadline, and giving the lease back may take longer than that.
+        self._is_working = not work.done()
         failure = None if renewals.cancelled() else renewals.exception()
         if failure is None:
             await self._release()

@@ -13,18 +13,20 @@ back; then caches and servers end. Nothing that was started outlives `run`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
+import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
-from kubewright.api.resource import Object
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Informer
 from kubewright.client import Client
 from kubewright.controller.controller import Controller
+from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.exposition import Family
@@ -33,7 +35,7 @@ from kubewright.manager.group import Group
 from kubewright.manager.health import Checks
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.metrics import Metrics
-from kubewright.manager.permissions import Permission, explain, missing
+from kubewright.manager.permissions import Missing, Permission, explain, missing
 from kubewright.manager.recorder import EventBroadcaster, Recorder
 from kubewright.manager.runtime_metrics import runtime_families
 from kubewright.manager.serving import Server
@@ -42,6 +44,7 @@ GRACE = 30.0
 """Seconds that passes under way have to finish after a stop."""
 
 Key = TypeVar("Key", bound=Hashable)
+T = TypeVar("T")
 
 _FLUSH = 2.0  # seconds for the last events to be written
 
@@ -106,7 +109,8 @@ class Manager:
         self._failure: BaseException | None = None
         self._stop = asyncio.Event()
         self._elected = asyncio.Event()
-        self._is_running = False
+        self._has_begun = False
+        self._is_running = False  # between the start and the end: what is added then begins at once
         self._caches_group = Group("caches", self._fail)
         self._sources_group = Group("sources", self._fail)
         self._others_group = Group("runnables", self._fail)
@@ -163,7 +167,10 @@ class Manager:
         if isinstance(runnable, Controller):
             self._add_controller(runnable)
             return
-        function = cast(Function, getattr(runnable, "run", runnable))
+        run: object = getattr(runnable, "run", runnable)
+        if not callable(run):
+            raise TypeError(f"cannot run {runnable!r}: expected a controller, an object with run, or an async function")
+        function = cast(Function, run)
         name = getattr(runnable, "__name__", type(runnable).__name__)
         needs_leader = bool(getattr(runnable, "needs_leader", True))
         (self._leaders if needs_leader else self._others).append((function, name))
@@ -186,9 +193,9 @@ class Manager:
             return
         self._sources_group.start(controller.run_sources(), f"sources of {controller.name}")
         if not controller.needs_leader:
-            self._others_group.start(controller.run_workers(), controller.name)
+            self._others_group.start(controller.run_workers(), _workers_of(controller))
         elif self._elected.is_set():
-            self._leader_group.start(controller.run_workers(), controller.name)
+            self._leader_group.start(controller.run_workers(), _workers_of(controller))
 
     # Its life
 
@@ -197,101 +204,131 @@ class Manager:
         self._stop.set()
 
     async def run(self) -> None:
-        """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that."""
-        if self._is_running:
-            raise RuntimeError("this manager is running already")
+        """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that.
+
+        A manager runs once: its controllers have ended for good.
+        """
+        if self._has_begun:
+            raise RuntimeError("this manager was started already, and runs only once; make another one")
+        self._has_begun = True
         async with AsyncExitStack() as servers:
             for server in (self._health_server, self._metrics_server, self._debug_server):
                 await servers.enter_async_context(server)
             if self._preflight:
                 await self._check_permissions()
-            self._is_running = True
-            try:
+            if not self._stop.is_set():
                 await self._live()
-            finally:
-                self._is_running = False
         if self._failure is not None:
             raise self._failure
 
     async def _live(self) -> None:
-        for cluster in self._clusters:
-            self._caches_group.start(cluster.cache.run(), "cache")
+        self._is_running = True
         recording = asyncio.create_task(self._events.run(), name="events")
         leading: asyncio.Task[None] | None = None
         try:
+            for cluster in self._clusters:
+                self._caches_group.start(cluster.cache.run(), "cache")
             for function, name in self._others:
                 self._others_group.start(function(), name)
             if self._warm_standby or self.election is None:
                 self._start_sources()
             for controller in self._controllers:
                 if not controller.needs_leader:
-                    self._others_group.start(controller.run_workers(), controller.name)
+                    self._others_group.start(controller.run_workers(), _workers_of(controller))
+            self._others_group.start(self._settle(), "settle")
             leading = asyncio.create_task(self._campaign(), name="leader")
-            stopped = asyncio.create_task(self._stop.wait(), name="stop")
-            try:
-                await asyncio.wait((leading, stopped), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                stopped.cancel()
+            await self._until_stopped(leading)
         finally:
-            await self._end(leading)
-            with suppress(asyncio.CancelledError):
-                await self._events.flush(_FLUSH)
-            recording.cancel()
-            await asyncio.wait((recording,))
+            self._is_running = False
+            await _to_its_end(self._end(leading, recording))
+
+    async def _until_stopped(self, task: asyncio.Task[T]) -> None:
+        """Wait for the end of a task, or for `stop`."""
+        stopped = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
 
     async def _campaign(self) -> None:
         if self.election is None:
             await self._lead()
             return
         election = self.election
-        with fenced(lambda: election.hard_deadline):
+        # 0, except on an event loop of virtual time.
+        ahead = time.monotonic() - asyncio.get_running_loop().time()
+
+        def deadline() -> float | None:
+            at = election.hard_deadline
+            return at + ahead if at is not None else None
+
+        with fenced(deadline):
             await election.run(self._lead)
 
     async def _lead(self) -> None:
         """Everything that only the leader does, until it is cancelled; then what is under way has the grace time."""
         self._elected.set()
-        if not self._warm_standby and self.election is not None:
-            self._start_sources()
-        for function, name in self._leaders:
-            self._leader_group.start(function(), name)
-        for controller in self._controllers:
-            if controller.needs_leader:
-                self._leader_group.start(controller.run_workers(), controller.name)
         try:
+            if not self._warm_standby and self.election is not None:
+                self._start_sources()
+            for function, name in self._leaders:
+                self._leader_group.start(function(), name)
+            for controller in self._controllers:
+                if controller.needs_leader:
+                    self._leader_group.start(controller.run_workers(), _workers_of(controller))
             await asyncio.Event().wait()
         finally:
             self._elected.clear()
             led = [each for each in self._controllers if each.needs_leader]
-            await _all_ended([self._end_work(self._leader_group, led)])
+            await _to_its_end(self._end_work(self._leader_group, led), self._hurry)
+
+    def _hurry(self) -> None:
+        # The lease is lost while what was under way had its grace time: that is over now.
+        if self._has_lost_lease:
+            self._leader_group.cancel()
+
+    @property
+    def _has_lost_lease(self) -> bool:
+        return self.election is not None and not self.election.is_leader
 
     async def _end_work(self, group: Group, controllers: list[Controller[Any]]) -> None:
         for controller in controllers:
             controller.stop()
-        lost = self.election is not None and not self.election.is_leader
-        grace = 0.0 if lost and group is self._leader_group else self._grace
-        if not await self._drained(group, controllers, grace):
-            _log.warning("passes are still under way after %g s; cancelling them", grace)
+        may_finish = group is not self._leader_group or not self._has_lost_lease
+        if may_finish and not await self._drained(group, controllers):
+            _log.warning("passes are still under way after %g s; cancelling them", self._grace)
         await group.stop(None)
 
-    async def _drained(self, group: Group, controllers: list[Controller[Any]], grace: float | None) -> bool:
+    async def _drained(self, group: Group, controllers: list[Controller[Any]]) -> bool:
         """Runnables are told by being cancelled, controllers by `stop`: their passes may finish."""
-        names = {controller.name for controller in controllers}
+        names = {_workers_of(controller) for controller in controllers}
         for task in group.tasks:
             if task.get_name() not in names:
                 task.cancel()
-        return await group.drain(grace)
+        return await group.drain(self._grace)
 
-    async def _end(self, leading: asyncio.Task[None] | None) -> None:
+    async def _end(self, leading: asyncio.Task[None] | None, recording: asyncio.Task[None]) -> None:
         others = [controller for controller in self._controllers if not controller.needs_leader]
         ending = [asyncio.create_task(self._end_work(self._others_group, others), name="ending")]
         if leading is not None:
             leading.cancel()
             ending.append(leading)
-        await _all_ended(ending)
+        await asyncio.wait(ending)
         if leading is not None and not leading.cancelled() and (error := leading.exception()) is not None:
             self._fail(error)
         await self._sources_group.stop(None)
         await self._caches_group.stop(None)
+        await self._events.flush(_FLUSH)
+        recording.cancel()
+        await asyncio.wait((recording,))
+
+    async def _settle(self) -> None:
+        """Once the copies are complete, what exists lives on: the garbage collector need not look at it ever again."""
+        for controller in self._controllers:
+            for source in controller.sources:
+                await source.synced()
+        gc.collect()
+        gc.freeze()
 
     def _start_sources(self) -> None:
         for controller in self._controllers:
@@ -307,23 +344,32 @@ class Manager:
     # What others ask
 
     async def _check_permissions(self) -> None:
-        wanted = [*self._permissions, *self._watch_permissions()]
-        absent = await missing(self.live, wanted)
-        if absent:
+        asking = asyncio.create_task(self._absent(), name="preflight")
+        try:
+            await self._until_stopped(asking)
+        finally:
+            asking.cancel()
+            await asyncio.wait((asking,))
+        if not asking.cancelled() and (absent := asking.result()):
             raise PermissionsMissing(explain(absent))
 
-    def _watch_permissions(self) -> Iterable[Permission]:
-        kinds: dict[type[Object], None] = {}
+    async def _absent(self) -> list[Missing]:
+        absent = await missing(self.live, [*self._permissions, *self._watch_permissions(self.cluster)])
+        for other in self._clusters[1:]:
+            absent += await missing(other.live, self._watch_permissions(other))
+        return absent
+
+    def _watch_permissions(self, cluster: Cluster) -> Iterable[Permission]:
         for controller in self._controllers:
             for source in controller.sources:
-                kind = getattr(source, "kind", None)
-                if isinstance(kind, type):
-                    kinds[cast("type[Object]", kind)] = None
-        for kind in kinds:
-            for namespace in self.cache.namespaces or ("",):
-                yield Permission(kind, "list", "watch", namespace=namespace)
+                if isinstance(source, Watched) and source.cache is cluster.cache:
+                    for namespace in source.namespaces or ("",):
+                        yield Permission(source.kind, "list", "watch", namespace=namespace)
 
     def _missing(self) -> str | None:
+        if not self._warm_standby and self.election is not None and not self._elected.is_set():
+            # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits for it to say so.
+            return None
         problems = [problem for controller in self._controllers if (problem := controller.missing) is not None]
         return "; ".join(problems) or None
 
@@ -339,9 +385,20 @@ class Manager:
         )
 
 
-async def _all_ended(tasks: Iterable[Coroutine[object, object, None] | asyncio.Task[None]]) -> None:
-    """Wait for the end of all, also when this is cancelled meanwhile: what was begun has to end."""
-    waiting = asyncio.ensure_future(asyncio.wait([asyncio.ensure_future(task) for task in tasks]))
-    while not waiting.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.shield(waiting)
+def _workers_of(controller: Controller[Any]) -> str:
+    return f"workers of {controller.name}"
+
+
+async def _to_its_end(work: Coroutine[object, object, None], cancelled: Callable[[], None] = lambda: None) -> None:
+    """Run something to its end, also when this is cancelled meanwhile: what was begun has to end."""
+    task = asyncio.create_task(work, name="ending")
+    is_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            is_cancelled = True
+            cancelled()
+    task.result()
+    if is_cancelled:
+        raise asyncio.CancelledError

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import logging
 import os
 import sys
@@ -64,9 +63,6 @@ async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Na
             debug_address=options.debug_address,
         )
         setup(manager)
-        # What exists by now lives as long as the program: the garbage collector need not look at it ever again.
-        gc.collect()
-        gc.freeze()
         async with stop_on_signals(manager.stop):
             await manager.run()
 
@@ -88,10 +84,17 @@ def _parser(name: str) -> argparse.ArgumentParser:
     parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl does)")
     parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
     parser.add_argument(
-        "--namespace", action="append", default=[], metavar="NAME", help="watch only this namespace; may be repeated"
+        "--namespace",
+        action="append",
+        type=_name,
+        default=[],
+        metavar="NAME",
+        help="watch only this namespace; may be repeated",
     )
     parser.add_argument("--leader-elect", action="store_true", help="work only while holding a lease, one of several")
-    parser.add_argument("--lease-name", default=name, metavar="NAME", help="the lease (default: %(default)s)")
+    parser.add_argument(
+        "--lease-name", type=_name, default=name, metavar="NAME", help="the lease (default: %(default)s)"
+    )
     parser.add_argument("--lease-namespace", metavar="NAME", help="where the lease is (default: the pod's namespace)")
     for kind, address in (("health", ":8081"), ("metrics", ":8080"), ("debug", "0")):
         parser.add_argument(
@@ -101,5 +104,20 @@ def _parser(name: str) -> argparse.ArgumentParser:
             help=f'where to serve {kind}, such as :8080 or 127.0.0.1:8080; "0" for nowhere (default: %(default)s)',
         )
     parser.add_argument("--log-format", choices=["console", "json"], help="default: console on a terminal, else json")
-    parser.add_argument("-v", "--verbosity", type=int, default=0, metavar="N", help="0 is info, 1 debug, 4 everything")
+    parser.add_argument(
+        "-v", "--verbosity", type=_level, default=0, metavar="N", help="0 is info, 1 debug, 4 everything"
+    )
     return parser
+
+
+def _name(value: str) -> str:
+    # An empty namespace would mean all of them to the server, which is hardly what an unset variable was meant to say.
+    if not value:
+        raise argparse.ArgumentTypeError("expected a name, found an empty one")
+    return value
+
+
+def _level(value: str) -> int:
+    if not value.isdecimal():
+        raise argparse.ArgumentTypeError(f'expected a number from 0 on, found "{value}"')
+    return int(value)

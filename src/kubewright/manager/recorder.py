@@ -39,8 +39,11 @@ BURST = 25
 """Writes about one object that may follow each other at once."""
 REFILL = timedelta(minutes=5)
 """After that, one write each."""
-LONGEST_QUEUE = 1000
+LONGEST_QUEUE = 4096
 """Events that wait to be written; what comes on top is dropped."""
+
+WRITERS = 8
+"""Writes at a time when many events wait, so that they keep up with a controller of sixteen workers."""
 
 _MOST_REMEMBERED = 4096
 _MOST_ATTEMPTS = 12
@@ -120,11 +123,11 @@ class _Bucket:
 
 
 class EventBroadcaster:
-    """Writes what its recorders are told, in order, from the one task that `run` is.
+    """Writes what its recorders are told, in order as long as it keeps up; everything is owned by the task of `run`.
 
     The same event again within six minutes raises the count of the one that is there. About one object there are at
     most 25 writes in a row, of each type, and one every five minutes after that: what is new is then dropped, what is a
-    repetition is counted and told with the next write. When the server is away, up to 1000 events wait for a minute or
+    repetition is counted and told with the next write. When the server is away, up to 4096 events wait for a minute or
     two until it is back.
     """
 
@@ -153,6 +156,7 @@ class EventBroadcaster:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._filled = asyncio.Event()
         self._writing = asyncio.Lock()
+        self._in_flight: set[_Occurrences] = set()
         self._complained_of: type[KubernetesError] | None = None
         self._has_dropped = False
 
@@ -271,11 +275,24 @@ class EventBroadcaster:
     # Writing: the one task
 
     async def _write_queued(self) -> None:
-        while self._queue:
+        if len(self._queue) < WRITERS:
+            await self._write_one_by_one()
+            return
+        async with asyncio.TaskGroup() as writers:
+            for _ in range(WRITERS):
+                writers.create_task(self._write_one_by_one())
+
+    async def _write_one_by_one(self) -> None:
+        while True:
             with self._lock:
+                # One that happened again while it is written waits for the end of that write.
+                occurrences = next((each for each in self._queue if each not in self._in_flight), None)
+                if occurrences is None:
+                    return
                 # Taken out before it is written: what happens meanwhile is a write of its own, with its own permission.
-                occurrences, likeness = self._queue.popitem(last=False)
+                likeness = self._queue.pop(occurrences)
                 self._has_dropped = False
+                self._in_flight.add(occurrences)
             try:
                 is_told = await self._write_patiently(occurrences)
             except BaseException:
@@ -283,6 +300,8 @@ class EventBroadcaster:
                     self._queue[occurrences] = likeness
                     self._queue.move_to_end(occurrences, last=False)
                 raise
+            finally:
+                self._in_flight.discard(occurrences)
             with self._lock:
                 if not is_told and self._known.get(likeness) is occurrences:
                     # The next time it happens is a new event, which may fare better.

@@ -1,0 +1,538 @@
+"""Controllers in virtual time, with keys put into their queue by hand: no control plane is needed to prove these."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import ParamSpec
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.client.errors import Conflict, Status
+from kubewright.controller.context import ReconcileContext, current
+from kubewright.controller.controller import Controller, Pass
+from kubewright.controller.queue import Reason
+from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
+from kubewright.testing.virtual_time import run_virtual
+
+P = ParamSpec("P")
+
+LONG = 3600.0
+
+
+def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a test in virtual time, from 0."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtual(lambda: test(*args, **kwargs))
+
+    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
+    run.__dict__["__signature__"] = inspect.signature(test)
+    del run.__dict__["__wrapped__"]
+    return run
+
+
+def now() -> float:
+    return round(asyncio.get_running_loop().time(), 6)
+
+
+class Reconciler:
+    """Does what a function says, and writes down when."""
+
+    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
+        self.act = act
+        self.begun: list[tuple[float, str]] = []
+
+    async def reconcile(self, key: str) -> Result | None:
+        self.begun.append((now(), key))
+        return await self.act(key)
+
+    @property
+    def times(self) -> list[float]:
+        return [when for when, _ in self.begun]
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for _, key in self.begun]
+
+
+async def succeed(key: str) -> None:
+    """A pass with nothing to do."""
+
+
+def in_turn(*outcomes: Result | BaseException | None) -> Callable[[str], Awaitable[Result | None]]:
+    """The first pass ends with the first outcome, and so on; further ones with success."""
+    left = list(outcomes)
+
+    async def act(key: str) -> Result | None:
+        outcome = left.pop(0) if left else None
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return act
+
+
+def always(error: Exception) -> Callable[[str], Awaitable[Result | None]]:
+    async def act(key: str) -> Result | None:
+        raise error
+
+    return act
+
+
+@asynccontextmanager
+async def running(controller: Controller[str]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def conflict() -> Conflict:
+    return Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
+
+
+class Every:
+    """A rate limiter that always says the same, and counts nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def delay(self, key: Hashable) -> float:
+        return self.seconds
+
+    def forget(self, key: Hashable) -> None:
+        pass
+
+    def failures(self, key: Hashable) -> int:
+        return 0
+
+
+# A key is never reconciled twice at once; every change is followed by a pass that began after it.
+
+
+@virtual
+async def test_a_key_is_never_reconciled_twice_at_once() -> None:
+    active = Counter[str]()
+    most = 0
+
+    async def act(key: str) -> None:
+        nonlocal most
+        active[key] += 1
+        assert active[key] == 1
+        most = max(most, active.total())
+        await asyncio.sleep(1)
+        active[key] -= 1
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler, workers=20)
+    async with running(controller):
+        for _ in range(50):
+            for key in "abc":
+                controller.queue.add(key)
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(LONG)
+    assert controller.statistics.results == {
+        "success": len(reconciler.begun),
+        "error": 0,
+        "requeue": 0,
+        "requeue_after": 0,
+    }
+    assert most == 3, "different keys do run at once"
+
+
+@virtual
+async def test_no_more_passes_run_at_once_than_there_are_workers() -> None:
+    controller: Controller[str]
+    seen: list[int] = []
+
+    async def act(key: str) -> None:
+        seen.append(controller.statistics.active)
+        await asyncio.sleep(1)
+
+    controller = Controller("test", Reconciler(act), workers=4)
+    async with running(controller):
+        for number in range(20):
+            controller.queue.add(f"{number}")
+        await asyncio.sleep(LONG)
+    assert max(seen) == 4
+    assert controller.statistics.workers == 4
+    assert controller.statistics.active == 0
+
+
+OUTCOMES: dict[str, Callable[[], Result | Exception | None]] = {
+    "done": lambda: None,
+    "requeue": lambda: Result(requeue=True),
+    "later": lambda: Result(requeue_after=2.0),
+    "fails": lambda: ValueError("no"),
+    "gives up": lambda: TerminalError("no"),
+    "conflict": conflict,
+    "known": lambda: KubernetesError("no"),
+}
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    changes=st.lists(st.tuples(st.sampled_from([0.0, 0.001, 0.5, 1.0, 7.0]), st.sampled_from("abc")), max_size=30),
+    passes=st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.5, 4.0]), st.sampled_from(sorted(OUTCOMES))), max_size=30),
+    workers=st.sampled_from([1, 2, 5]),
+    max_attempts=st.sampled_from([None, 2]),
+    timeout=st.sampled_from([None, 2.0]),
+)
+def test_every_change_is_followed_by_a_pass_that_began_after_it(
+    changes: list[tuple[float, str]],
+    passes: list[tuple[float, str]],
+    workers: int,
+    max_attempts: int | None,
+    timeout: float | None,
+) -> None:
+    async def scenario() -> None:
+        last_change: dict[str, int] = {}
+        last_pass: dict[str, int] = {}
+        moments = iter(range(1_000_000))
+        left = list(passes)
+        active: set[str] = set()
+
+        async def act(key: str) -> Result | None:
+            assert key not in active
+            active.add(key)
+            last_pass[key] = next(moments)
+            seconds, name = left.pop() if left else (0.0, "done")
+            try:
+                await asyncio.sleep(seconds)
+            finally:
+                active.discard(key)
+            outcome = OUTCOMES[name]()
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        controller = Controller("test", Reconciler(act), workers=workers, max_attempts=max_attempts, timeout=timeout)
+        async with running(controller):
+            for wait, key in changes:
+                await asyncio.sleep(wait)
+                controller.queue.add(key)
+                last_change[key] = next(moments)
+            await asyncio.sleep(LONG)
+        assert not active
+        assert {key for key, change in last_change.items() if last_pass.get(key, -1) < change} == set()
+        assert not controller.queue.running()
+        assert not controller._failures
+
+    run_virtual(scenario)
+
+
+@virtual
+async def test_many_passes_that_wait_for_nothing_give_way_to_others() -> None:
+    others: list[int] = []
+
+    async def act(key: str) -> None:
+        if not others:
+            asyncio.get_running_loop().call_soon(lambda: others.append(len(reconciler.begun)))
+        time.sleep(0.001)
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        for number in range(100):
+            controller.queue.add(f"{number}")
+        await asyncio.sleep(LONG)
+    assert len(reconciler.begun) == 100
+    assert others[0] < 100
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("result", "times", "counted"),
+    [
+        (None, [0], "success"),
+        (Result(), [0], "success"),
+        (Result(priority=9), [0], "success"),
+        (Result(requeue=True), [0, 0.005], "requeue"),
+        (Result(requeue_after=10), [0, 10], "requeue_after"),
+        (Result(requeue_after=0.25), [0, 0.25], "requeue_after"),
+        (Result(requeue_after=timedelta(minutes=2)), [0, 120], "requeue_after"),
+        (Result(requeue_after=0), [0, 0], "requeue_after"),
+        (Result(requeue=True, requeue_after=10), [0, 10], "requeue_after"),
+    ],
+)
+@virtual
+async def test_a_result_says_when_the_next_pass_is(result: Result | None, times: list[float], counted: str) -> None:
+    reconciler = Reconciler(in_turn(result))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == times
+    expected = {"success": len(times) - 1, "error": 0, "requeue": 0, "requeue_after": 0}
+    expected[counted] += 1
+    assert controller.statistics.results == expected
+
+
+@virtual
+async def test_asking_to_come_again_backs_off_as_failures_do() -> None:
+    reconciler = Reconciler(in_turn(*[Result(requeue=True)] * 3))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0, 0.005, 0.015, 0.035]
+    assert controller.statistics.errors == 0
+
+
+@pytest.mark.parametrize(("priority", "first"), [(10, "a"), (None, "b"), (1, "b")])
+@pytest.mark.parametrize("requeue", [True, False])
+@virtual
+async def test_the_next_pass_has_the_priority_of_the_result(requeue: bool, priority: int | None, first: str) -> None:
+    result = Result(requeue=requeue, requeue_after=None if requeue else 1.0, priority=priority)
+    reconciler = Reconciler(in_turn(result))
+    controller = Controller("test", reconciler, limiter=Every(1))
+    async with running(controller):
+        controller.queue.add("b", after=1.0, priority=5)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.keys[1] == first
+    assert reconciler.times == [0, 1, 1]
+
+
+@virtual
+async def test_a_requeue_is_cancelled_neither_by_other_keys_nor_by_failures_before_it() -> None:
+    async def act(key: str) -> Result | None:
+        if key != "a":
+            raise ValueError("no")
+        if len([each for each in reconciler.keys if each == "a"]) == 1:
+            raise ValueError("no")
+        return Result(requeue_after=10) if now() < 30 else None
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler, workers=2, limiter=Every(1))
+    async with running(controller):
+        controller.queue.add("a")
+        controller.queue.add("b")
+        await asyncio.sleep(100)
+    assert [when for when, key in reconciler.begun if key == "a"] == [0, 1, 11, 21, 31]
+
+
+@virtual
+async def test_a_pass_before_the_time_decides_anew() -> None:
+    reconciler = Reconciler(in_turn(Result(requeue_after=10), Result(requeue_after=20)))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(4)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0, 4, 24]
+
+
+@virtual
+async def test_a_change_during_a_pass_comes_before_its_requeue() -> None:
+    async def act(key: str) -> Result | None:
+        await asyncio.sleep(1)
+        return Result(requeue_after=10) if len(reconciler.begun) < 3 else None
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.5)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0, 1, 12]
+
+
+# What can be seen of it
+
+
+@virtual
+async def test_the_passes_are_told_as_they_end() -> None:
+    async def act(key: str) -> None:
+        await asyncio.sleep(2)
+        if key == "b":
+            raise TerminalError("no")
+
+    reason = Reason("Pod", "updated", ObjectKey("shop", "web"))
+    controller = Controller("test", Reconciler(act))
+    async with running(controller), controller.passes() as passes, controller.passes() as others:
+        controller.queue.add("a", reason=reason)
+        controller.queue.add("b")
+        first, second = await anext(passes), await anext(passes)
+        assert [await anext(others), await anext(others)] == [first, second]
+    assert first == Pass("a", Result(), 2.0, (reason,))
+    assert (second.key, second.seconds, second.reasons) == ("b", 2.0, ())
+    assert isinstance(second.outcome, TerminalError)
+    assert not controller._listeners
+
+
+@virtual
+async def test_passes_that_ended_before_are_not_told() -> None:
+    controller = Controller("test", Reconciler(succeed))
+    async with running(controller):
+        controller.queue.add("early")
+        await asyncio.sleep(1)
+        async with controller.passes() as passes:
+            controller.queue.add("late")
+            assert (await anext(passes)).key == "late"
+
+
+@virtual
+async def test_the_last_pass_of_the_last_256_keys_is_remembered() -> None:
+    controller = Controller("test", Reconciler(succeed))
+    async with running(controller):
+        for number in range(300):
+            controller.queue.add(f"{number}")
+        await asyncio.sleep(1)
+        controller.queue.add("100", reason=Reason("again", "sent", None))
+        await asyncio.sleep(1)
+    assert list(controller.recent) == [*(f"{number}" for number in range(44, 300) if number != 100), "100"]
+    assert controller.recent["100"].reasons == (Reason("again", "sent", None),)
+
+
+@virtual
+async def test_durations_and_reasons_are_counted() -> None:
+    async def act(key: str) -> Result | None:
+        await asyncio.sleep(3)
+        return Result(requeue_after=1) if len(reconciler.begun) == 1 else None
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        for name in "xy":
+            controller.queue.add("a", reason=Reason("Pod", "updated", ObjectKey("shop", name)))
+        await asyncio.sleep(1)
+        assert controller.statistics.active == 1
+        await asyncio.sleep(LONG)
+    statistics = controller.statistics
+    assert statistics.active == 0
+    assert statistics.reasons == {"Pod updated": 2, "requeue_after asked for": 1}
+    assert statistics.reconcile_time.sum == 6
+    assert sum(statistics.reconcile_time.counts) == 2
+    assert statistics.reconcile_time.counts[statistics.reconcile_time.bounds.index(3.0)] == 2
+
+
+@virtual
+async def test_a_pass_knows_what_it_is_for_the_log() -> None:
+    seen: list[ReconcileContext | None] = []
+
+    class Both:
+        async def reconcile(self, key: Request | str) -> None:
+            seen.append(current.get())
+
+    reason = Reason("Pod", "updated", ObjectKey("shop", "web-1"))
+    for kind in (GroupVersionKind("apps", "v1", "Deployment"), None):
+        controller: Controller[Request | str] = Controller("web", Both(), kind=kind)
+        controller.queue.add(Request("shop", "web"), reason=reason)
+        controller.queue.add("abc")
+        controller.queue.close()
+        await controller.run_workers()
+    assert current.get() is None
+    ids = {context.reconcile_id for context in seen if context is not None}
+    assert len(ids) == 4
+    assert [context and context._replace(reconcile_id="") for context in seen] == [
+        ReconcileContext("web", "apps", "Deployment", "shop", "web", "", (reason,)),
+        ReconcileContext("web", "apps", "Deployment", "", "abc", "", ()),
+        ReconcileContext("web", "", "", "shop", "web", "", (reason,)),
+        ReconcileContext("web", "", "", "", "abc", "", ()),
+    ]
+
+
+# Its life
+
+
+@virtual
+async def test_stop_lets_passes_finish_and_begins_none() -> None:
+    ended: list[str] = []
+
+    async def act(key: str) -> None:
+        await asyncio.sleep(5)
+        ended.append(key)
+        if key == "a":
+            raise ValueError("no")
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler, workers=2)
+    for key in "abcdef":
+        controller.queue.add(key)
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    controller.queue.add("a")
+    controller.stop()
+    controller.stop()
+    await workers
+    assert now() == 5
+    assert ended == ["a", "b"]
+    await asyncio.sleep(LONG)
+    assert reconciler.keys == ["a", "b"]
+    assert not controller.queue.running()
+
+
+@virtual
+async def test_cancelling_the_workers_ends_passes_and_tells_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Exception] = []
+    ended: list[float] = []
+
+    async def act(key: str) -> None:
+        try:
+            await asyncio.sleep(LONG)
+        finally:
+            ended.append(now())
+
+    controller = Controller("test", Reconciler(act), on_error=lambda key, error, attempt: told.append(error), timeout=9)
+    controller.queue.add("a")
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    workers.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await workers
+    assert ended == [1]
+    assert not told
+    assert not caplog.records
+    assert controller.statistics.results == {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
+    assert controller.statistics.active == 0
+    assert not controller.queue.running()
+
+
+@virtual
+async def test_cancelling_the_workers_ends_an_error_hook_too() -> None:
+    async def tell(key: str, error: Exception, attempt: Attempt) -> None:
+        await asyncio.sleep(LONG)
+
+    controller = Controller("test", Reconciler(always(ValueError("no"))), on_error=tell)
+    controller.queue.add("a")
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    workers.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await workers
+    assert now() == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, 'controller "web": workers=0, expected at least 1'),
+        ({"timeout": 0}, 'controller "web": timeout=0, expected a number of seconds above 0'),
+        ({"max_attempts": 0}, 'controller "web": max_attempts=0, expected at least 1'),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Controller("web", Reconciler(succeed), **options)  # type: ignore[arg-type]  # one of several

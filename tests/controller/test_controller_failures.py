@@ -1,0 +1,464 @@
+"""What follows from passes that fail: retries, attempts, the error hook, the log."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
+from contextlib import asynccontextmanager
+from typing import ParamSpec
+
+import pytest
+
+from kubewright.api.errors import KubernetesError
+from kubewright.client.errors import Conflict, Status
+from kubewright.controller.context import current
+from kubewright.controller.controller import Cancelled, Controller, ReconcileTimeout
+from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
+from kubewright.controller.reconcile import Attempt, Result, TerminalError
+from kubewright.manager.log import stack_trace
+from kubewright.testing.virtual_time import run_virtual
+
+P = ParamSpec("P")
+
+LONG = 3600.0
+
+
+def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a test in virtual time, from 0."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtual(lambda: test(*args, **kwargs))
+
+    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
+    run.__dict__["__signature__"] = inspect.signature(test)
+    del run.__dict__["__wrapped__"]
+    return run
+
+
+def now() -> float:
+    return round(asyncio.get_running_loop().time(), 6)
+
+
+class Reconciler:
+    """Does what a function says, and writes down when."""
+
+    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
+        self.act = act
+        self.begun: list[tuple[float, str]] = []
+
+    async def reconcile(self, key: str) -> Result | None:
+        self.begun.append((now(), key))
+        return await self.act(key)
+
+    @property
+    def times(self) -> list[float]:
+        return [when for when, _ in self.begun]
+
+
+def in_turn(*outcomes: Result | BaseException | None) -> Callable[[str], Awaitable[Result | None]]:
+    """The first pass ends with the first outcome, and so on; further ones with success."""
+    left = list(outcomes)
+
+    async def act(key: str) -> Result | None:
+        outcome = left.pop(0) if left else None
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return act
+
+
+def always(error: Exception) -> Callable[[str], Awaitable[Result | None]]:
+    async def act(key: str) -> Result | None:
+        raise error
+
+    return act
+
+
+@asynccontextmanager
+async def running(controller: Controller[str]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def conflict() -> Conflict:
+    return Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
+
+
+class Every:
+    """A rate limiter that always says the same, and counts nothing."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def delay(self, key: Hashable) -> float:
+        return self.seconds
+
+    def forget(self, key: Hashable) -> None:
+        pass
+
+    def failures(self, key: Hashable) -> int:
+        return 0
+
+
+# Failures
+
+
+@virtual
+async def test_a_pass_that_fails_is_tried_again_ever_more_slowly() -> None:
+    reconciler = Reconciler(in_turn(*[ValueError("no")] * 4))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0.0, 0.005, 0.015, 0.035, 0.075]
+
+
+@virtual
+async def test_back_off_begins_anew_after_a_success() -> None:
+    reconciler = Reconciler(in_turn(ValueError("no"), ValueError("no"), None, ValueError("no")))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(10)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0.0, 0.005, 0.015, 10.0, 10.005]
+
+
+@virtual
+async def test_an_expected_error_is_logged_without_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    controller = Controller("test", Reconciler(in_turn(KubernetesError("the server is away"))))
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.getMessage() == "reconciling failed, attempt 1: the server is away"
+    assert record.exc_info is None
+    statistics = controller.statistics
+    assert statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
+    assert (statistics.errors, statistics.panics, statistics.terminal_errors) == (1, 0, 0)
+
+
+@virtual
+async def test_an_error_of_the_program_is_logged_with_the_users_part_of_the_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def explode() -> None:
+        raise KeyError
+
+    async def act(key: str) -> None:
+        if len(reconciler.begun) == 1:
+            explode()
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    (record,) = caplog.records
+    assert record.getMessage() == "reconciling failed, attempt 1: KeyError"
+    assert record.exc_info is not None
+    assert record.exc_info[1] is not None
+    trace = stack_trace(record.exc_info[1])
+    assert "in explode" in trace
+    assert "in act" in trace
+    assert "controller/controller.py" not in trace
+    statistics = controller.statistics
+    assert statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
+    assert (statistics.errors, statistics.panics) == (1, 1)
+
+
+@virtual
+async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[Attempt] = []
+    reconciler = Reconciler(in_turn(ValueError("no"), TerminalError("no such region"), TerminalError("no such region")))
+    controller = Controller(
+        "test", reconciler, on_error=lambda key, error, attempt: told.append(attempt), limiter=Every(1)
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+        assert reconciler.times == [0, 1]
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0, 1, LONG]
+    assert told == [Attempt(1, False), Attempt(2, True), Attempt(1, True)]
+    assert caplog.records[-1].getMessage() == "giving up until the next change: no such region"
+    assert caplog.records[-1].exc_info is None
+    statistics = controller.statistics
+    assert (statistics.errors, statistics.terminal_errors, statistics.panics) == (3, 2, 1)
+    assert statistics.results == {"success": 0, "error": 3, "requeue": 0, "requeue_after": 0}
+
+
+@virtual
+async def test_a_conflict_is_tried_again_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    told: list[Exception] = []
+    reconciler = Reconciler(in_turn(conflict()))
+    controller = Controller("test", reconciler, on_error=lambda key, error, attempt: told.append(error))
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0.0, 0.005]
+    assert not told
+    assert not caplog.records
+    statistics = controller.statistics
+    assert statistics.conflicts == 1
+    assert statistics.errors == 0
+    assert statistics.results == {"success": 1, "error": 0, "requeue": 1, "requeue_after": 0}
+    assert statistics.reasons == {"retry after a conflict": 1}
+
+
+@virtual
+async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    async def wait_for_something_cancelled() -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    async def act(key: str) -> None:
+        if len(reconciler.begun) == 1:
+            await wait_for_something_cancelled()
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller), controller.passes() as passes:
+        controller.queue.add("a")
+        first, second = await anext(passes), await anext(passes)
+    assert isinstance(first.outcome, Cancelled)
+    assert second.outcome == Result()
+    assert controller.statistics.errors == 1
+    assert "in wait_for_something_cancelled" in stack_trace(first.outcome), "it can be seen where"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_is_meant_to_end_the_program_does(error: type[BaseException]) -> None:
+    async def scenario() -> None:
+        controller = Controller("test", Reconciler(in_turn(error())), workers=2)
+        async with running(controller):
+            controller.queue.add("a")
+            await asyncio.sleep(LONG)
+
+    with pytest.raises(error):
+        run_virtual(scenario)
+
+
+@virtual
+async def test_a_base_exception_ends_the_workers_and_is_told() -> None:
+    class Abort(BaseException):
+        pass
+
+    controller = Controller("test", Reconciler(in_turn(Abort())), workers=2)
+    controller.queue.add("a")
+    with pytest.raises(BaseExceptionGroup) as raised:
+        await controller.run_workers()
+    assert isinstance(raised.value.exceptions[0], Abort)
+    assert not controller.queue.running()
+
+
+@pytest.mark.parametrize("returned", [True, 30.0, "done", Result(requeue_after="soon"), Result(priority="high")])  # type: ignore[arg-type]
+@virtual
+async def test_a_reconciler_that_returns_something_else_fails(
+    returned: Result, caplog: pytest.LogCaptureFixture
+) -> None:
+    reconciler = Reconciler(in_turn(returned))
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0.0, 0.005]
+    assert "attempt 1: reconcile returned " in caplog.text
+    assert "expected" in caplog.text
+    assert controller.statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
+
+
+# Timeouts
+
+
+@virtual
+async def test_a_pass_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[float] = []
+
+    async def act(key: str) -> None:
+        try:
+            await asyncio.sleep(LONG if len(reconciler.begun) == 1 else 4)
+        finally:
+            ended.append(now())
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler, timeout=5, limiter=Every(1))
+    async with running(controller), controller.passes() as passes:
+        controller.queue.add("a")
+        first, second = await anext(passes), await anext(passes)
+    assert ended == [5, 10]
+    assert isinstance(first.outcome, ReconcileTimeout)
+    assert (first.seconds, second.seconds) == (5, 4)
+    assert second.outcome == Result()
+    (record,) = caplog.records
+    assert record.getMessage() == "reconciling failed, attempt 1: the pass took longer than 5 s"
+    assert record.exc_info is None
+    assert (controller.statistics.timeouts, controller.statistics.errors, controller.statistics.panics) == (1, 1, 0)
+
+
+@virtual
+async def test_a_timeout_inside_of_a_pass_is_not_the_pass_timing_out() -> None:
+    controller = Controller("test", Reconciler(in_turn(TimeoutError("the bucket did not answer"))), timeout=5)
+    async with running(controller), controller.passes() as passes:
+        controller.queue.add("a")
+        first = await anext(passes)
+    assert isinstance(first.outcome, TimeoutError)
+    assert controller.statistics.timeouts == 0
+    assert controller.statistics.errors == 1
+
+
+# Attempts and the error hook
+
+
+@pytest.mark.parametrize("limiter", [ExponentialBackoff(), Bucket(), Every(1)], ids=lambda each: type(each).__name__)
+@virtual
+async def test_after_the_last_attempt_a_key_waits_for_its_next_change(
+    limiter: RateLimiter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever the limiter counts, if it does at all."""
+    told: list[tuple[str, str, Attempt]] = []
+
+    def tell(key: str, error: Exception, attempt: Attempt) -> None:
+        told.append((key, str(error), attempt))
+
+    controller = Controller(
+        "test", Reconciler(always(ValueError("no"))), max_attempts=3, limiter=limiter, on_error=tell
+    )
+    async with running(controller):
+        for _ in range(2):
+            controller.queue.add("a")
+            await asyncio.sleep(LONG)
+    assert told == [("a", "no", Attempt(number, number == 3)) for number in (1, 2, 3)] * 2
+    assert [record.getMessage() for record in caplog.records[:3]] == [
+        "reconciling failed, attempt 1: no",
+        "reconciling failed, attempt 2: no",
+        "reconciling failed, attempt 3, the last: no",
+    ]
+    assert not controller._failures, "nothing is kept of keys that are given up"
+
+
+@virtual
+async def test_without_a_limit_there_is_no_last_attempt() -> None:
+    told: list[Attempt] = []
+    controller = Controller(
+        "test",
+        Reconciler(always(ValueError("no"))),
+        limiter=Every(1),
+        on_error=lambda key, error, attempt: told.append(attempt),
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(99.5)
+    assert told == [Attempt(number, False) for number in range(1, 101)]
+
+
+@virtual
+async def test_failures_are_counted_in_a_row() -> None:
+    told: list[tuple[float, int]] = []
+    outcomes: list[Result | Exception] = [
+        ValueError("no"),
+        ValueError("no"),
+        conflict(),
+        ValueError("no"),
+        Result(requeue=True),
+        ValueError("no"),
+    ]
+    controller = Controller(
+        "test",
+        Reconciler(in_turn(*outcomes)),
+        limiter=Every(1),
+        on_error=lambda key, error, attempt: told.append((now(), attempt.number)),
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    # A conflict says nothing about the object; a pass that asks to come again has succeeded.
+    assert told == [(0, 1), (1, 2), (3, 3), (5, 1)]
+
+
+@virtual
+async def test_a_failure_before_the_back_off_is_over_is_one_more() -> None:
+    told: list[tuple[float, Attempt]] = []
+    controller = Controller(
+        "test",
+        Reconciler(always(ValueError("no"))),
+        max_attempts=3,
+        limiter=ExponentialBackoff(base=10),
+        on_error=lambda key, error, attempt: told.append((now(), attempt)),
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(4)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert told == [(0, Attempt(1, False)), (4, Attempt(2, False)), (10, Attempt(3, True))]
+
+
+@virtual
+async def test_the_error_hook_may_be_async_and_belongs_to_the_pass() -> None:
+    seen: list[tuple[float, str]] = []
+
+    async def tell(key: str, error: Exception, attempt: Attempt) -> None:
+        await asyncio.sleep(3)
+        context = current.get()
+        assert context is not None
+        seen.append((now(), context.name))
+
+    reconciler = Reconciler(in_turn(ValueError("no")))
+    controller = Controller("test", reconciler, on_error=tell)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert seen == [(3, "a")]
+    assert reconciler.times == [0, 3], "the next pass waits for it"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("hook"), asyncio.CancelledError()], ids=repr)
+@pytest.mark.parametrize("outcome", [ValueError("no"), TerminalError("no")], ids=repr)
+@virtual
+async def test_an_error_hook_that_fails_ends_nothing(
+    error: BaseException, outcome: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def tell(key: str, failure: Exception, attempt: Attempt) -> None:
+        raise error
+
+    reconciler = Reconciler(in_turn(outcome))
+    controller = Controller("test", reconciler, on_error=tell)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(10)
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == ([0, 10] if isinstance(outcome, TerminalError) else [0, 0.005, 10])
+    assert "the error hook failed" in caplog.text
+    assert caplog.records[1].exc_info is not None
+
+
+@virtual
+async def test_a_plain_error_hook_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def tell(key: str, failure: Exception, attempt: Attempt) -> None:
+        raise RuntimeError("hook")
+
+    reconciler = Reconciler(in_turn(ValueError("no")))
+    controller = Controller("test", reconciler, on_error=tell)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert reconciler.times == [0, 0.005]
+    assert "the error hook failed" in caplog.text

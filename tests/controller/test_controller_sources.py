@@ -1,0 +1,346 @@
+"""Sources of a controller, complete or not, coming and going; and objects that feed their own controller."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import ParamSpec
+
+import pytest
+
+from kubewright.cache.client import own_writes
+from kubewright.controller.controller import Controller
+from kubewright.controller.hot_loop import PASSES
+from kubewright.controller.reconcile import Result
+from kubewright.controller.source import Channel
+from kubewright.testing.virtual_time import run_virtual
+
+P = ParamSpec("P")
+
+LONG = 3600.0
+
+
+def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a test in virtual time, from 0."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtual(lambda: test(*args, **kwargs))
+
+    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
+    run.__dict__["__signature__"] = inspect.signature(test)
+    del run.__dict__["__wrapped__"]
+    return run
+
+
+def now() -> float:
+    return round(asyncio.get_running_loop().time(), 6)
+
+
+class Reconciler:
+    """Does what a function says, and writes down when."""
+
+    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
+        self.act = act
+        self.begun: list[tuple[float, str]] = []
+
+    async def reconcile(self, key: str) -> Result | None:
+        self.begun.append((now(), key))
+        return await self.act(key)
+
+    @property
+    def times(self) -> list[float]:
+        return [when for when, _ in self.begun]
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for _, key in self.begun]
+
+
+async def succeed(key: str) -> None:
+    """A pass with nothing to do."""
+
+
+@asynccontextmanager
+async def running(controller: Controller[str]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+# Sources
+
+
+class Slow:
+    """A source that is complete when it is told to be."""
+
+    def __init__(self, words: str | None = "the objects are being listed") -> None:
+        self.words = words
+        self.complete = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def run(self, queue: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+    async def synced(self) -> None:
+        await self.complete.wait()
+
+    @property
+    def missing(self) -> str | None:
+        return None if self.complete.is_set() else self.words
+
+
+@virtual
+async def test_no_pass_begins_before_the_sources_are_complete() -> None:
+    first, second = Slow("pods are being listed"), Slow("nodes are being listed")
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    for source in (first, second):
+        controller.watch(source)
+    assert controller.sources == [first, second]
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+        assert controller.missing == "test: pods are being listed"
+        first.complete.set()
+        await asyncio.sleep(1)
+        assert not reconciler.begun
+        assert controller.missing == "test: nodes are being listed"
+        second.complete.set()
+        await asyncio.sleep(1)
+        assert reconciler.times == [2]
+    assert {source.missing for source in (first, second)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("pods are being listed", "test: pods are being listed; waiting for it"),
+        (None, "test: a source is not complete; waiting for it"),
+    ],
+)
+@virtual
+async def test_a_source_that_takes_long_is_told_and_waited_for(
+    words: str | None, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Slow(words)
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler, sync_timeout=60)
+    controller.watch(source)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(150)
+        source.complete.set()
+        await asyncio.sleep(1)
+    assert [record.getMessage() for record in caplog.records] == [message] * 2
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+    assert reconciler.times == [150]
+
+
+@virtual
+async def test_stop_ends_workers_that_still_wait_for_sources() -> None:
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    controller.watch(Slow())
+    controller.queue.add("a")
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    controller.stop()
+    await workers
+    assert now() == 1
+    assert not reconciler.begun
+
+
+@virtual
+async def test_workers_that_are_stopped_before_they_begin_end_at_once() -> None:
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    controller.watch(Slow())
+    controller.queue.add("a")
+    controller.stop()
+    await controller.run_workers()
+    assert not reconciler.begun
+
+
+@virtual
+async def test_a_source_that_is_removed_is_not_waited_for_any_more(caplog: pytest.LogCaptureFixture) -> None:
+    stays, goes = Slow(), Slow()
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    remove = controller.watch(goes)
+    controller.watch(stays)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+        remove()
+        await asyncio.sleep(1)
+        assert goes.ended.is_set()
+        assert not reconciler.begun, "the other one is"
+        stays.complete.set()
+        await asyncio.sleep(1)
+    assert reconciler.times == [2]
+    assert not caplog.records
+
+
+@virtual
+async def test_what_waiting_for_a_source_raises_is_told() -> None:
+    class Broken(Slow):
+        async def synced(self) -> None:
+            raise ValueError("cannot be complete")
+
+    controller = Controller("test", Reconciler(succeed))
+    controller.watch(Broken())
+    with pytest.raises(ValueError, match="cannot be complete"):
+        await controller.run_workers()
+
+
+@virtual
+async def test_a_source_can_be_added_and_removed_at_run_time() -> None:
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    before, after = Channel[str](), Channel[str]()
+    remove_before = controller.watch(before)
+    before.send("a")
+    async with running(controller):
+        await asyncio.sleep(1)
+        remove_after = controller.watch(after)
+        after.send("b")
+        await asyncio.sleep(1)
+        remove_after()
+        await asyncio.sleep(1)
+        after.send("lost")
+        before.send("c")
+        await asyncio.sleep(1)
+        remove_before()
+        remove_before()
+        await asyncio.sleep(1)
+        assert controller.sources == []
+    assert reconciler.keys == ["a", "b", "c"]
+
+
+@virtual
+async def test_a_source_removed_before_the_start_never_runs() -> None:
+    source = Slow()
+    controller = Controller("test", Reconciler(succeed))
+    controller.watch(source)()
+    async with running(controller):
+        await asyncio.sleep(1)
+    assert not source.ended.is_set()
+    assert controller.missing is None
+
+
+@virtual
+async def test_sources_end_with_the_controller_and_can_begin_again() -> None:
+    source = Slow()
+    controller = Controller("test", Reconciler(succeed))
+    controller.watch(source)
+    for _ in range(2):
+        source.ended.clear()
+        sources = asyncio.create_task(controller.run_sources())
+        await asyncio.sleep(1)
+        assert not source.ended.is_set()
+        sources.cancel()
+        with suppress(asyncio.CancelledError):
+            await sources
+        assert source.ended.is_set()
+
+
+@virtual
+async def test_a_source_that_fails_ends_the_sources_and_is_told() -> None:
+    class Broken(Slow):
+        async def run(self, queue: object) -> None:
+            raise ValueError("no")
+
+    other = Slow()
+    controller = Controller("test", Reconciler(succeed))
+    controller.watch(other)
+    controller.watch(Broken())
+    with pytest.raises(ExceptionGroup) as raised:
+        await controller.run_sources()
+    assert [str(error) for error in raised.value.exceptions] == ["no"]
+    assert other.ended.is_set()
+
+
+# Hot loops
+
+
+def write() -> None:
+    """As a client does."""
+    own_writes.get()[0] += 1
+
+
+@virtual
+async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(key: str) -> None:
+        if key == "loop":
+            await asyncio.sleep(0.01)
+            write()
+            controller.queue.add("loop")
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("loop")
+        await asyncio.sleep(3)
+        controller.queue.add("other")
+        await asyncio.sleep(LONG)
+    loop = [when for when, key in reconciler.begun if key == "loop"]
+    # 100 passes in the first second, then pauses of 1, 2, 4 … 60 s: 63 s for six of them, then one a minute.
+    assert len([when for when in loop if when < 1]) == PASSES
+    assert PASSES + 60 < len(loop) < PASSES + 70
+    assert (3, "other") in reconciler.begun, "no worker waits meanwhile"
+    assert controller.statistics.hot_loops == len(loop) - PASSES + 1
+    assert len(caplog.records) == controller.statistics.hot_loops
+    assert "test: hot loop: loop was written in each of its last passes" in caplog.records[0].getMessage()
+    assert "pausing it for 1 s" in caplog.records[0].getMessage()
+
+
+@virtual
+async def test_a_change_during_the_pause_is_seen_after_it() -> None:
+    changes: list[float] = []
+
+    async def act(key: str) -> None:
+        if len(reconciler.begun) <= PASSES:
+            write()
+            controller.queue.add("a")
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.5)
+        controller.queue.add("a")
+        changes.append(now())
+        await asyncio.sleep(LONG)
+    assert len(reconciler.begun) == PASSES + 1
+    assert reconciler.times[-1] == 1.0
+
+
+@virtual
+async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(key: str) -> None:
+        if len(reconciler.begun) < 10 * PASSES:
+            controller.queue.add("a")
+        if len(reconciler.begun) % 20 == 0:
+            write()
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.001)
+        assert len(reconciler.begun) == 10 * PASSES
+    assert controller.statistics.hot_loops == 0
+    assert not caplog.records

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from kubewright.controller.hot_loop import FIRST_PAUSE, LONGEST_PAUSE, PASSES, SECONDS, HotLoops
+
+
+def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) -> tuple[int, float, float]:
+    """Writing passes at a steady pace: how many until the first pause, when, and how long it is."""
+    for number in range(1, 10 * PASSES):
+        now = start + number * interval
+        if pause := loops.note(key, 1, now):
+            return number, now, pause
+    raise AssertionError("never paused")
+
+
+def test_many_writing_passes_in_a_short_time_are_paused() -> None:
+    number, _, pause = until_paused(HotLoops(), "a", 0.0, 0.01)
+    assert number == PASSES
+    assert pause == FIRST_PAUSE
+
+
+def test_the_pauses_grow_up_to_a_limit() -> None:
+    loops = HotLoops[str]()
+    _, now, pause = until_paused(loops, "a", 0.0, 0.01)
+    pauses = [pause]
+    for _ in range(9):
+        now += pause + 0.01
+        pause = loops.note("a", 1, now)
+        pauses.append(pause)
+    assert pauses == [1, 2, 4, 8, 16, 32, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+
+
+def test_passes_that_write_nothing_are_no_loop() -> None:
+    loops = HotLoops[str]()
+    assert not any(loops.note("a", 0, number * 0.001) for number in range(20 * PASSES))
+
+
+def test_an_object_that_is_written_now_and_then_is_never_paused() -> None:
+    loops = HotLoops[str]()
+    slow = 1.05 * SECONDS / (PASSES - 1)
+    assert not any(loops.note("a", 1, number * slow) for number in range(20 * PASSES))
+
+
+def test_passes_without_writes_between_those_with_do_not_count() -> None:
+    loops = HotLoops[str]()
+    paused = [loops.note("a", number % 3 == 0, number * 0.01) > 0 for number in range(3 * PASSES)]
+    assert sum(paused) == 1
+    assert paused.index(True) == 3 * (PASSES - 1)
+
+
+def test_one_key_does_not_slow_another() -> None:
+    loops = HotLoops[str]()
+    _, now, _ = until_paused(loops, "a", 0.0, 0.01)
+    assert loops.note("b", 1, now) == 0.0
+
+
+def test_a_key_that_kept_still_begins_anew() -> None:
+    loops = HotLoops[str]()
+    _, now, pause = until_paused(loops, "a", 0.0, 0.01)
+    number, _, again = until_paused(loops, "a", now + pause + SECONDS, 0.01)
+    assert number == PASSES
+    assert again == FIRST_PAUSE
+
+
+@pytest.mark.parametrize("earlier_pauses", [0, 8])
+def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
+    loops = HotLoops[int]()
+    now = 0.0
+    for number in range(PASSES + earlier_pauses):
+        now += max(loops.note(-1, 1, now), 0.01)
+        if number < PASSES:
+            loops.note(number, 1, now)
+    assert loops._windows
+
+    now += 2 * LONGEST_PAUSE + SECONDS
+    loops.note(1000, 0, now)
+    assert not loops._windows
+
+
+def test_a_paused_key_is_remembered_beyond_its_pause() -> None:
+    """Else a loop that is slowed to a pass a minute would look like a new one each time."""
+    loops = HotLoops[str]()
+    _, now, pause = until_paused(loops, "a", 0.0, 0.01)
+    while pause < LONGEST_PAUSE:
+        now += pause
+        pause = loops.note("a", 1, now)
+    for _ in range(5):
+        now += pause / 2
+        loops.note("other", 0, now)  # what is old is cleared away
+        now += pause / 2 + 1
+        assert loops.note("a", 1, now) == LONGEST_PAUSE

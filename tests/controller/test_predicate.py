@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import json
+from unittest.mock import Mock
+
+import pytest
+
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.errors import DecodeError
+from kubewright.api.resource import Object
+from kubewright.cache.entry import Entry, parse_entry
+from kubewright.controller.event import Event
+from kubewright.controller.predicate import (
+    Predicate,
+    annotations_changed,
+    changed,
+    finalizers_changed,
+    foreign_write,
+    generation_changed,
+    has_labels,
+    in_namespaces,
+    labels_changed,
+    predicate,
+    resource_version_changed,
+)
+
+
+def entry(revision: int = 1, *, data: object = None, **metadata: object) -> Entry:
+    named = {"name": "a", "namespace": "shop", "resourceVersion": str(revision), **metadata}
+    return parse_entry(json.dumps({"metadata": named, "data": data or {}}).encode())
+
+
+def event(old: Entry | None, new: Entry | None, *, own: bool = False) -> Event[Object]:
+    return Event(ConfigMap, old, new, False, own)
+
+
+always = Predicate("always", lambda event: True)
+never = Predicate("never", lambda event: False)
+COMPARING = [
+    generation_changed,
+    resource_version_changed,
+    labels_changed,
+    annotations_changed,
+    finalizers_changed,
+    changed(lambda entry: 1),
+]
+
+
+@pytest.mark.parametrize("comparing", COMPARING, ids=str)
+def test_a_comparison_holds_for_objects_that_appear_or_go(comparing: Predicate) -> None:
+    assert comparing(event(None, entry()))
+    assert comparing(event(entry(), None))
+
+
+@pytest.mark.parametrize("comparing", COMPARING, ids=str)
+def test_a_comparison_does_not_hold_when_nothing_differs(comparing: Predicate) -> None:
+    assert not comparing(event(entry(generation=1), entry(generation=1)))
+
+
+@pytest.mark.parametrize(
+    ("comparing", "difference"),
+    [
+        (generation_changed, {"generation": 2}),
+        (labels_changed, {"labels": {"app": "web"}}),
+        (annotations_changed, {"annotations": {"note": "1"}}),
+        (finalizers_changed, {"finalizers": ["example.com/clean-up"]}),
+    ],
+    ids=str,
+)
+def test_a_comparison_looks_at_its_own_property_alone(comparing: Predicate, difference: dict[str, object]) -> None:
+    before, after = entry(1, generation=1), entry(2, **{"generation": 1, **difference})
+    assert comparing(event(before, after))
+    others = [each for each in COMPARING if each is not comparing and each is not resource_version_changed]
+    assert not any(other(event(before, after)) for other in others)
+
+
+def test_a_label_whose_value_alone_changes_is_a_change() -> None:
+    assert labels_changed(event(entry(labels={"app": "a"}), entry(labels={"app": "b"})))
+
+
+def test_the_generation_leaves_out_status_and_metadata() -> None:
+    assert not generation_changed(event(entry(1, generation=3), entry(2, generation=3, labels={"app": "web"})))
+
+
+def test_a_kind_without_generation_is_judged_by_its_revision() -> None:
+    assert generation_changed(event(entry(1), entry(2)))
+
+
+def test_the_resource_version_changes_with_every_write() -> None:
+    assert resource_version_changed(event(entry(1), entry(2)))
+    assert not resource_version_changed(event(entry(1), entry(1)))
+
+
+def test_a_comparison_of_ones_own_is_one_line() -> None:
+    size_changed = changed(lambda entry: len(entry.body), "size changed")
+    assert size_changed(event(entry(data={"x": "1"}), entry(data={"x": "10"})))
+    assert not size_changed(event(entry(data={"x": "1"}), entry(data={"x": "2"})))
+    assert repr(size_changed) == "Predicate(size changed)"
+
+
+@pytest.mark.parametrize("left", [always, never], ids=str)
+@pytest.mark.parametrize("right", [always, never], ids=str)
+def test_predicates_combine_as_booleans_do(left: Predicate, right: Predicate) -> None:
+    seen = event(None, entry())
+    assert (left & right)(seen) is (left(seen) and right(seen))
+    assert (left | right)(seen) is (left(seen) or right(seen))
+    assert (~left)(seen) is not left(seen)
+
+
+def test_what_is_decided_already_is_not_asked() -> None:
+    asked = Mock(return_value=True)
+    costly = Predicate("costly", asked)
+    assert not (never & costly)(event(None, entry()))
+    assert (always | costly)(event(None, entry()))
+    asked.assert_not_called()
+
+
+def test_a_combination_has_words() -> None:
+    assert repr(~(always & never) | in_namespaces("a", "b")) == "Predicate((not (always and never) or in a, b))"
+
+
+def test_a_function_judges_the_objects_before_and_after() -> None:
+    @predicate
+    def grew(old: ConfigMap | None, new: ConfigMap | None) -> bool:
+        return len(new.data if new else {}) > len(old.data if old else {})
+
+    assert grew(event(entry(), entry(data={"x": "1"})))
+    assert grew(event(None, entry(data={"x": "1"})))
+    assert not grew(event(entry(data={"x": "1"}), entry()))
+    assert not grew(event(entry(data={"x": "1"}), None))
+    assert repr(grew) == "Predicate(grew)"
+
+
+def test_a_function_without_a_name_will_do() -> None:
+    class Judge:
+        def __call__(self, old: ConfigMap | None, new: ConfigMap | None) -> bool:
+            return new is not None
+
+    judge = predicate(Judge())
+    assert judge(event(None, entry()))
+    assert not judge(event(entry(), None))
+    assert repr(judge) == "Predicate(function)"
+
+
+def test_a_function_of_objects_is_not_asked_about_one_that_does_not_fit_its_type() -> None:
+    asked = Mock(return_value=True)
+    with pytest.raises(DecodeError, match="data"):
+        predicate(asked)(event(None, entry(data="not a mapping")))
+    asked.assert_not_called()
+
+
+def test_a_selector_looks_at_labels_before_and_after() -> None:
+    web = has_labels({"app": "web"})
+    inside, outside = entry(labels={"app": "web"}), entry(labels={"app": "api"})
+    assert web(event(None, inside))
+    assert web(event(inside, None))
+    assert web(event(outside, inside))
+    assert web(event(inside, outside)), "one that leaves the selection is still looked at"
+    assert not web(event(outside, outside))
+    assert not web(event(None, outside))
+    assert not web(event(outside, None))
+
+
+def test_a_selector_may_be_text() -> None:
+    assert has_labels("app in (web, api), !canary")(event(None, entry(labels={"app": "api"})))
+    assert not has_labels("app in (web, api), !canary")(event(None, entry(labels={"app": "api", "canary": ""})))
+    assert has_labels("")(event(None, entry()))
+
+
+def test_a_bad_selector_is_refused_where_it_is_written() -> None:
+    with pytest.raises(ValueError, match='"app in web" is not a label selector'):
+        has_labels("app in web")
+
+
+def test_namespaces_are_compared_whole() -> None:
+    there = in_namespaces("shop", "office")
+    assert there(event(None, entry(namespace="shop")))
+    assert there(event(entry(namespace="office"), None))
+    assert not there(event(None, entry(namespace="shop-2")))
+
+
+def test_own_writes_can_be_left_out() -> None:
+    assert foreign_write(event(None, entry()))
+    assert not foreign_write(event(None, entry(), own=True))

@@ -1,0 +1,192 @@
+"""The PodManager example as a whole: its manager runs, pods seem to run, and people change things meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+from examples.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, setup
+
+from kubewright import Client, ControlPlane, Manager, ObjectMeta, Request, Result
+from kubewright.api.core.v1 import Pod
+from kubewright.api.events.v1 import Event
+from kubewright.api.rbac.v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
+from kubewright.api.resource import Object
+from kubewright.client import MergePatch
+from kubewright.client.wait import Field, condition, deleted, exists
+from kubewright.testing.namespaces import unique_name
+
+Running = Callable[[Manager], AbstractAsyncContextManager[None]]
+
+# Well before the example looks again by itself, which is after 30 s.
+SOON = 20
+
+pytestmark = pytest.mark.usefixtures("nodes")
+
+
+@pytest.fixture
+async def client(admin: Client, own_namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Client:
+    """Somebody who uses the operator."""
+    await install(PodManager)
+    return admin.in_namespace(own_namespace)
+
+
+@pytest.fixture
+async def manager(control_plane: ControlPlane, own_namespace: str) -> AsyncIterator[Manager]:
+    """The example's, set up but not running."""
+    async with control_plane.client() as own:
+        manager = Manager(own, namespaces=[own_namespace])
+        setup(manager)
+        yield manager
+
+
+async def create(client: Client, replicas: int) -> PodManager:
+    """One whose pods are all ready."""
+    spec = PodManagerSpec(image="app:1", replicas=replicas)
+    created = await client.create(PodManager(metadata=ObjectMeta(name="it"), spec=spec))
+    return await ready(client, created)
+
+
+async def ready(client: Client, created: PodManager) -> PodManager:
+    found = await client.wait_for(created, condition("Ready"), timeout=SOON)
+    assert found is not None
+    return found
+
+
+async def pods(client: Client) -> dict[str, str]:
+    """The uids of all pods, by name."""
+    return {pod.metadata.name: pod.metadata.uid for pod in await client.list(Pod)}
+
+
+async def events(client: Client, regarding: PodManager, wanted: int) -> list[tuple[str | None, ...]]:
+    """The first so many events about an object, sorted; they are written a little after what they tell of."""
+    found: dict[str, tuple[str | None, ...]] = {}
+    async with asyncio.timeout(SOON), client.watch(Event, initial_events=True) as watched:
+        async for each in watched:
+            if each.type == "ADDED" and each.object.regarding.uid == regarding.metadata.uid:
+                event = each.object
+                found[event.metadata.name] = (event.type, event.reason, event.note)
+            if len(found) == wanted:
+                break
+    return sorted(found.values(), key=str)
+
+
+async def test_pods_appear_become_ready_and_are_counted(client: Client, manager: Manager, running: Running) -> None:
+    async with running(manager):
+        created = await create(client, replicas=3)
+
+    assert (created.status.current_replicas, created.status.ready_replicas) == (3, 3)
+    assert [(each.type, each.status) for each in created.status.conditions] == [("Ready", "True")]
+    assert (await pods(client)).keys() == {"it-0", "it-1", "it-2"}
+    assert (await client.get_scale(created)).status.selector == created.status.selector
+
+
+async def test_item_28_deletion_takes_the_pods_along(client: Client, manager: Manager, running: Running) -> None:
+    async with running(manager):
+        created = await create(client, replicas=3)
+        await client.delete(Pod, "it-1")
+        await client.delete(created)
+        assert await client.wait_for(created, deleted, timeout=SOON) is None
+
+    assert await pods(client) == {}
+
+
+async def test_item_32_a_deleted_pod_is_back_well_before_the_next_look(
+    client: Client, manager: Manager, running: Running
+) -> None:
+    async with running(manager):
+        created = await create(client, replicas=3)
+        before = await pods(client)
+        await client.delete(Pod, "it-0", uid=before["it-0"])
+        another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, before["it-0"]), "is another")
+        await client.wait_for(Pod, another, name="it-0", timeout=SOON)
+        await ready(client, created)
+
+    after = await pods(client)
+    assert after.keys() == {"it-0", "it-1", "it-2"}
+    assert {name for name in before if before[name] == after[name]} == {"it-1", "it-2"}
+
+
+async def test_item_33_without_the_finalizer_the_garbage_collector_removes_the_pods(
+    client: Client, manager: Manager, running: Running
+) -> None:
+    async with running(manager):
+        created = await create(client, replicas=2)
+    await client.patch(PodManager, MergePatch({"metadata": {"finalizers": None}}), name="it")
+
+    await client.delete(created)
+
+    for name in ("it-0", "it-1"):
+        assert await client.wait_for(Pod, deleted, name=name, timeout=60) is None
+
+
+async def test_item_34_an_event_for_each_pod_created_and_deleted(
+    client: Client, manager: Manager, running: Running
+) -> None:
+    async with running(manager):
+        created = await create(client, replicas=2)
+        await client.scale(created, replicas=1)
+        assert await client.wait_for(Pod, deleted, name="it-1", timeout=SOON) is None
+        told = await events(client, created, 3)
+
+    assert told == [
+        ("Normal", "Created", "Created pod it-0"),
+        ("Normal", "Created", "Created pod it-1"),
+        ("Normal", "Deleted", "Deleted pod it-1"),
+    ]
+
+
+async def test_item_35_a_refused_creation_is_told_and_tried_again(
+    control_plane: ControlPlane, client: Client, own_namespace: str, running: Running
+) -> None:
+    user = control_plane.add_user(unique_name("podmanager"))
+    name = user.name
+    may_read = PolicyRule(api_groups=[""], resources=["pods"], verbs=["get", "list", "watch"])
+    rules = [
+        may_read,
+        PolicyRule(api_groups=["apps.mycompany.com"], resources=["*"], verbs=["*"]),
+        PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"]),
+    ]
+    role = await client.create(ClusterRole(metadata=ObjectMeta(name=name), rules=rules))
+    await client.create(
+        RoleBinding(
+            metadata=ObjectMeta(name=name),
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=name),
+            subjects=[Subject(api_group="rbac.authorization.k8s.io", kind="User", name=name)],
+        )
+    )
+    async with control_plane.client(user) as own:
+        manager = Manager(own, namespaces=[own_namespace])
+        setup(manager)
+        async with running(manager):
+            spec = PodManagerSpec(image="app:1", replicas=1)
+            created = await client.create(PodManager(metadata=ObjectMeta(name="it"), spec=spec))
+            ((type_, reason, note),) = await events(client, created, 1)
+            may_read.verbs.append("create")
+            role.rules = rules
+            await client.update(role)
+            await client.wait_for(Pod, exists, name="it-0", timeout=SOON)
+    await client.delete(role)
+
+    assert (type_, reason) == ("Warning", "Failed")
+    assert note is not None
+    assert note.startswith("Failed to create pod it-0: ")
+    assert f'User "{name}" cannot create resource "pods"' in note
+
+
+async def test_a_settled_object_costs_no_requests(
+    client: Client, own_namespace: str, manager: Manager, running: Running
+) -> None:
+    async with running(manager):
+        created = await create(client, replicas=3)
+        told = await events(client, created, 3)
+        reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"))
+        requests = dict(manager.live.answers)
+        for _ in range(20):
+            assert await reconciler.reconcile(Request(own_namespace, "it")) == Result(requeue_after=30.0)
+        assert dict(manager.live.answers) == requests
+
+    assert len(told) == 3
+    assert (await client.get(PodManager, "it")).metadata.resource_version == created.metadata.resource_version

@@ -1,0 +1,343 @@
+"""An operator as its users run it: a process, its output, its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from examples.podmanager import PodManager, PodManagerSpec
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import from_json
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import Namespace
+from kubewright.api.events.v1 import Event
+from kubewright.api.meta import ObjectMeta
+from kubewright.client import Client, Config, MergePatch
+from kubewright.client.wait import Field, exists
+from kubewright.controlplane import ControlPlane
+from kubewright.manifest.crd import crd_of
+from kubewright.testing.namespaces import unique_name
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "podmanager.py"
+QUIET = ("--health-address", "0", "--metrics-address", "0")
+IS_CONVERGED = Field("status.readyReplicas").equals(2)
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """That of a control plane in a process of its own, which knows PodManagers."""
+    path = tmp_path_factory.mktemp("plane") / "kubeconfig"
+    command = [sys.executable, "-m", "kubewright.cli", "controlplane", "--port", "0", "--kubeconfig", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready: ")
+            asyncio.run(_install(path))
+            yield path
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+async def _install(kubeconfig: Path) -> None:
+    async with Client(Config.from_kubeconfig(kubeconfig)) as client:
+        await client.create(from_json(CustomResourceDefinition, crd_of(PodManager)))
+        await client.wait_for(
+            CustomResourceDefinition,
+            Field("status.conditions[1].status").equals("True"),
+            name="podmanagers.apps.mycompany.com",
+            timeout=30,
+        )
+
+
+@pytest.fixture
+async def client(kubeconfig: Path) -> AsyncIterator[Client]:
+    async with Client(Config.from_kubeconfig(kubeconfig)) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: Client, request: pytest.FixtureRequest) -> str:
+    created = await client.create(Namespace(metadata=ObjectMeta(name=unique_name(request.node.name))))
+    return created.metadata.name
+
+
+def run(*arguments: str | Path, program: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@asynccontextmanager
+async def started(*arguments: str | Path, program: Path = EXAMPLE) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The operator as a process that runs while the block does."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(program),
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        # Where tests run in the background, SIGINT is ignored, and children inherit that.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, list[str]]:
+    """Its exit code, and what it told on standard error."""
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    return process.returncode, errors.decode().splitlines()
+
+
+async def create(client: Client, name: str, namespace: str) -> PodManager:
+    meta = ObjectMeta(name=name, namespace=namespace)
+    return await client.create(PodManager(metadata=meta, spec=PodManagerSpec(image="busybox", replicas=2)))
+
+
+# Its life
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+async def test_it_works_until_a_signal_and_then_ends_cleanly(
+    client: Client, kubeconfig: Path, namespace: str, ending: signal.Signals
+) -> None:
+    mine = await create(client, "mine", namespace)
+    arguments = ["--namespace", namespace, "--leader-elect", "--lease-namespace", namespace, "--log-format", "json"]
+    async with started("--kubeconfig", kubeconfig, *QUIET, *arguments) as process:
+        await client.wait_for(mine, IS_CONVERGED, timeout=50)
+        held = await client.get(Lease, "podmanager", namespace=namespace)
+        assert held.spec.holder_identity
+        process.send_signal(ending)
+        code, lines = await ended(process)
+    assert code == 0
+    # Every line is a record of the log: no traceback, no warning of Python's.
+    levels = {json.loads(line)["level"] for line in lines}
+    assert "info" in levels
+    assert "error" not in levels
+    given_back = await client.get(Lease, "podmanager", namespace=namespace)
+    assert not given_back.spec.holder_identity
+    reasons = {event.reason async for event in client.list(Event, namespace=namespace)}
+    assert "Created" in reasons
+
+
+HANGING = """
+    import asyncio, time
+    from kubewright import Manager, run
+
+    async def hang():
+        print("running", flush=True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            print("ending", flush=True)
+            {hang}
+
+    def setup(manager: Manager) -> None:
+        manager.add(hang)
+
+    run(setup, name="hanging")
+"""
+
+
+@pytest.mark.parametrize("hang", ["await asyncio.sleep(600)", "time.sleep(600)"], ids=["waits", "blocks the loop"])
+async def test_a_second_signal_ends_a_program_that_does_not(kubeconfig: Path, tmp_path: Path, hang: str) -> None:
+    program = tmp_path / "hanging.py"
+    program.write_text(textwrap.dedent(HANGING).format(hang=hang))
+    async with started("--kubeconfig", kubeconfig, *QUIET, program=program) as process:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), 50) == b"running\n"
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.stdout.readline(), 30) == b"ending\n"
+        assert process.returncode is None
+        process.send_signal(signal.SIGTERM)
+        code, lines = await ended(process)
+    assert code == 1
+    assert not any("Traceback" in line for line in lines)
+
+
+async def test_it_exits_with_one_line_when_another_takes_its_lease(
+    client: Client, kubeconfig: Path, namespace: str
+) -> None:
+    arguments = ["--leader-elect", "--lease-name", "mine", "--lease-namespace", namespace, "--log-format", "console"]
+    async with started("--kubeconfig", kubeconfig, *QUIET, *arguments) as process:
+        await client.wait_for(Lease, exists, name="mine", namespace=namespace, timeout=50)
+        theft = MergePatch({"spec": {"holderIdentity": "thief"}})
+        await client.patch(Lease, theft, name="mine", namespace=namespace)
+        code, lines = await ended(process)
+    assert code == 1
+    assert lines[-1] == f'podmanager: the lease {namespace}/mine was taken over by "thief"'
+    assert not any("Traceback" in line for line in lines)
+
+
+async def test_only_the_namespaces_given_are_looked_at(client: Client, kubeconfig: Path, namespace: str) -> None:
+    outside = await create(client, "outside", "default")
+    inside = await create(client, "inside", namespace)
+    async with started("--kubeconfig", kubeconfig, *QUIET, "--namespace", namespace) as process:
+        await client.wait_for(inside, IS_CONVERGED, timeout=50)
+        assert (await client.get(PodManager, "outside", namespace="default")).metadata.finalizers == []
+        process.terminate()
+        assert (await ended(process))[0] == 0
+    await client.delete(outside)
+
+
+async def test_it_serves_where_it_is_told_to(client: Client, kubeconfig: Path, namespace: str) -> None:
+    ports = {kind: _free_port() for kind in ("health", "metrics", "debug")}
+    flags = [part for kind, port in ports.items() for part in (f"--{kind}-address", f"127.0.0.1:{port}")]
+    mine = await create(client, "mine", namespace)
+    async with started("--kubeconfig", kubeconfig, *flags, "--namespace", namespace) as process:
+        await client.wait_for(mine, IS_CONVERGED, timeout=50)
+        assert await _get(ports["health"], "/healthz") == "ok"
+        assert await _get(ports["health"], "/readyz") == "ok"
+        assert 'controller_runtime_reconcile_total{controller="podmanager"' in await _get(ports["metrics"], "/metrics")
+        assert list(json.loads(await _get(ports["debug"], "/debug/queues"))) == ["podmanager"]
+        process.terminate()
+        assert (await ended(process))[0] == 0
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
+
+
+async def _get(port: int, path: str) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    assert head.startswith(b"HTTP/1.1 200"), body
+    return body.decode()
+
+
+# What people do wrong
+
+
+def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+    done = run("--kubeconfig", tmp_path / "absent.yaml", *QUIET)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("podmanager: ")
+    assert str(tmp_path / "absent.yaml") in line
+
+
+@pytest.mark.parametrize("text", ["{", "- a list", "kind: Config\ncurrent-context: nowhere\n"])
+def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str) -> None:
+    (tmp_path / "broken.yaml").write_text(text)
+    done = run("--kubeconfig", tmp_path / "broken.yaml", *QUIET)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("podmanager: ")
+    assert "broken.yaml" in line
+
+
+def test_a_context_that_is_not_in_the_kubeconfig(kubeconfig: Path) -> None:
+    done = run("--kubeconfig", kubeconfig, "--context", "staging", *QUIET)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("podmanager: ")
+    assert '"staging"' in line
+
+
+def test_a_port_that_is_taken(kubeconfig: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", f"127.0.0.1:{port}")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'podmanager: cannot listen on "127.0.0.1:{port}" (')
+    assert 'choose another address, or "0" to do without' in line
+
+
+def test_an_address_that_is_none(kubeconfig: Path) -> None:
+    done = run("--kubeconfig", kubeconfig, "--health-address", "here")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith('podmanager: "here" (')
+
+
+def test_a_server_that_cannot_be_reached(kubeconfig: Path, tmp_path: Path) -> None:
+    url = Config.from_kubeconfig(kubeconfig).server
+    nowhere = f"https://127.0.0.1:{_free_port()}"
+    moved = tmp_path / "moved"
+    moved.write_text(kubeconfig.read_text().replace(url, nowhere))
+    done = run("--kubeconfig", moved, *QUIET)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("podmanager: ")
+    assert nowhere.removeprefix("https://") in line
+
+
+async def test_a_user_without_permissions_gets_the_whole_list(
+    embedded_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    config = tmp_path / "restricted"
+    config.write_text(embedded_control_plane.add_user("intern").kubeconfig)
+    done = await asyncio.to_thread(run, "--kubeconfig", config, *QUIET)
+    assert (done.returncode, done.stdout) == (1, "")
+    managers, pods, hint = done.stderr.splitlines()
+    assert managers.startswith("podmanager: listing and watching podmanagers.apps.mycompany.com is not permitted: ")
+    assert pods.startswith('listing and watching pods is not permitted: User "intern" cannot list, watch')
+    assert hint.startswith("  add to your operator:  permissions=[Permission(PodManager, ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--unknown"], "unrecognized arguments: --unknown"),
+        (["-v", "loud"], 'argument -v/--verbosity: expected a number from 0 on, found "loud"'),
+        (["-v", "-3"], 'argument -v/--verbosity: expected a number from 0 on, found "-3"'),
+        (["--namespace", ""], "argument --namespace: expected a name, found an empty one"),
+        (["--lease-name", ""], "argument --lease-name: expected a name, found an empty one"),
+    ],
+)
+def test_a_wrong_flag_is_answered_with_the_usage(arguments: list[str], told: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: podmanager ")
+    assert done.stderr.splitlines()[-1] == f"podmanager: error: {told}"
+
+
+def test_help_names_every_flag_and_has_an_example() -> None:
+    done = run("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "example: podmanager --kubeconfig ~/.kube/config --leader-elect -v 1" in done.stdout
+    flags = "--kubeconfig --context --namespace --leader-elect --lease-name --lease-namespace --health-address"
+    for flag in f"{flags} --metrics-address --debug-address --log-format --verbosity".split():
+        assert flag in done.stdout
+
+
+def test_what_is_wrong_with_the_program_itself_is_shown_whole(kubeconfig: Path, tmp_path: Path) -> None:
+    """One line is for those who use a program. Whoever wrote this one needs the place."""
+    program = tmp_path / "wrong.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            from kubewright import run
+
+            async def broken():
+                raise LookupError("no such thing")
+
+            run(lambda manager: manager.add(broken), name="wrong")
+            """
+        )
+    )
+    done = run("--kubeconfig", kubeconfig, *QUIET, program=program)
+    assert done.returncode == 1
+    assert "LookupError: no such thing" in done.stderr
+    assert 'wrong.py", line 5, in broken' in done.stderr
