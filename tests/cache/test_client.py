@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 
 from kubewright.api.core.v1 import ConfigMap, Namespace
+from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
 from kubewright.cache import Cache, CachedClient
@@ -19,7 +20,6 @@ from kubewright.client.http.response import StreamedResponse
 from kubewright.client.selectors import Fields, Labels
 from kubewright.client.wait import deleted
 from kubewright.controlplane import ControlPlane
-
 
 T = TypeVar("T", bound=Object)
 
@@ -126,6 +126,25 @@ async def test_reads_of_what_nothing_watches_ask_the_server(client: CachedClient
     assert sum(slow.answers.values()) == before + 1
 
 
+async def test_a_watch_of_one_name_knows_whether_that_object_exists_and_nothing_of_others(
+    slow: SlowWatches, own_namespace: str
+) -> None:
+    cache = Cache(slow)
+    task = asyncio.create_task(cache.run())
+    client = CachedClient(slow, cache).in_namespace(own_namespace)
+    with cache.watch(ConfigMap, namespace=own_namespace, fields={"metadata.name": "a"}) as copy:
+        await copy.synced()
+        await slow.in_namespace(own_namespace).create(settings("b"))
+        before = sum(slow.answers.values())
+        assert await client.find(ConfigMap, "a") is None
+        assert sum(slow.answers.values()) == before
+        assert await client.find(ConfigMap, "b") is not None
+        assert sum(slow.answers.values()) == before + 1
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 async def test_own_creates_updates_patches_and_deletes_are_seen_while_the_watch_is_behind(
     client: CachedClient, slow: SlowWatches
 ) -> None:
@@ -215,6 +234,41 @@ async def test_foreign_writes_replace_own_ones_when_the_watch_brings_them(
     slow.gate.set()
     await _caught_up(client, "a", x="theirs")
     assert (await client.get(ConfigMap, "a")).data == {"x": "theirs"}
+
+
+async def test_a_name_that_was_removed_made_and_removed_again_stays_free_while_the_watch_catches_up(
+    client: CachedClient, slow: SlowWatches
+) -> None:
+    await client.create(settings("a", x="first"))
+    await _caught_up(client, "a")
+    slow.gate.clear()
+    await client.delete(ConfigMap, "a")
+    await client.create(settings("a", x="second"))
+    await client.delete(ConfigMap, "a")
+    assert await client.find(ConfigMap, "a") is None
+    assert await names(client) == []
+    assert await client.find(ConfigMap, "a", consistency="cached") is not None
+    slow.gate.set()
+    await client.create(settings("last"))
+    async with asyncio.timeout(20):
+        while await client.find(ConfigMap, "last", consistency="cached") is None:
+            assert await client.find(ConfigMap, "a") is None
+            await asyncio.sleep(0.005)
+    assert await client.find(ConfigMap, "a", consistency="cached") is None
+
+
+async def test_a_patch_of_metadata_alone_is_seen_while_the_watch_is_behind(
+    client: CachedClient, slow: SlowWatches
+) -> None:
+    await client.create(settings("a", x="1"))
+    await _caught_up(client, "a")
+    slow.gate.clear()
+    found = await client.get(metadata_only(ConfigMap), "a")
+    found.metadata.labels["tier"] = "front"
+    assert (await client.patch(found)).metadata.labels == {"tier": "front"}
+    assert (await client.get(ConfigMap, "a")).data == {"x": "1"}
+    assert await names(client, tier="front") == ["a"]
+    slow.gate.set()
 
 
 async def test_a_dry_run_is_not_shown(client: CachedClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -12,7 +13,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry
-from kubewright.cache.reflector import Reflector, State
+from kubewright.cache.reflector import Reflector, State, Trouble
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -255,6 +256,53 @@ def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
                 await task
 
     run(scenario)
+
+
+def test_who_is_told_that_a_kind_is_gone_can_see_why() -> None:
+    """Objects of a kind that is not served for a while are still stored: not everybody takes them for deleted."""
+
+    class Asking(Told):
+        def __init__(self, client: Client) -> None:
+            super().__init__()
+            self.reflector = Reflector(client, ConfigMap, self, namespace="default")
+            self.troubles: list[Trouble | None] = []
+
+        def gone(self) -> None:
+            self.troubles.append(self.reflector.trouble)
+            super().gone()
+
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            asking = Asking(here.client)
+            here.plane.faults.fail(is_watch, code=404, times=1)
+            task = asyncio.create_task(asking.reflector.run())
+            await asking.until(lambda: asking.events[:1] == ["gone"])
+            assert [trouble and trouble.problem for trouble in asking.troubles] == ["missing"]
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_hinders_a_watch_is_told_unless_it_is_a_quiet_one(quiet: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            here.plane.faults.fail(is_watch, code=403, times=3)
+            told = Told()
+            reflector = Reflector(here.client, ConfigMap, told, namespace="default", quiet=quiet)
+            caplog.clear()
+            task = asyncio.create_task(reflector.run())
+            await told.until(lambda: "init_done 0" in told.events)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    caplog.set_level(logging.INFO, "kubewright.cache")
+    run(scenario)
+    said = [record.getMessage() for record in caplog.records if record.name == "kubewright.cache.reflector"]
+    assert bool(said) is not quiet
 
 
 def test_a_watch_that_went_silent_is_begun_again() -> None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement
 from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.index import field_values
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client.selectors import Fields, Labels
 
@@ -85,3 +87,27 @@ def test_what_is_no_field_selector_is_refused(selector: str) -> None:
 
 def test_an_index_answers_equality_and_nothing_else() -> None:
     assert simple_fields("a=1,b!=2,c==3") == {"a": "1", "c": "3"}
+
+
+@pytest.mark.parametrize(
+    ("gvk", "selector", "content"),
+    [
+        (GroupVersionKind("", "v1", "Node"), "spec.unschedulable=false", {"spec": {}}),
+        (GroupVersionKind("", "v1", "Node"), "spec.unschedulable=true", {"spec": {"unschedulable": True}}),
+        (GroupVersionKind("", "v1", "Pod"), "spec.hostNetwork=false", {}),
+        (GroupVersionKind("", "v1", "Pod"), "spec.host=n1", {"spec": {"nodeName": "n1"}}),
+        (GroupVersionKind("batch", "v1", "Job"), "status.successful=0", {"status": {}}),
+        (GroupVersionKind("batch", "v1", "Job"), "status.successful=2", {"status": {"succeeded": 2}}),
+    ],
+)
+def test_fields_that_the_server_names_otherwise_are_selected_as_it_does(
+    gvk: GroupVersionKind, selector: str, content: dict[str, object]
+) -> None:
+    raw = msgspec.json.encode({"metadata": {"name": "a", "resourceVersion": "1"}, **content})
+    matches = matcher(None, selector, gvk)
+    assert matches is not None
+    assert matches(parse_entry(raw))
+    assert field_values(selector.partition("=")[0], gvk)(parse_entry(raw)) == (selector.partition("=")[2],)
+    other = matcher(None, selector.replace("=", "!="), gvk)
+    assert other is not None
+    assert not other(parse_entry(raw))

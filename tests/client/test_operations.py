@@ -69,7 +69,7 @@ def read() -> App:
     ],
 )
 def test_a_request_is_put_in_words(place: Place, words: str) -> None:
-    assert place.request("get") == words
+    assert str(place.request("get")) == words
 
 
 # create

@@ -32,9 +32,15 @@ T = TypeVar("T", bound=Object)
 class Cache:
     """All copies of one program of one cluster. Watches run while `run` does."""
 
-    def __init__(self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True) -> None:
-        """`namespaces` confines watches that name none; empty for all. Without `stream` lists are read in pages."""
+    def __init__(
+        self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True, quiet: bool = False
+    ) -> None:
+        """`namespaces` confines watches that name none; empty for all. Without `stream` lists are read in pages.
+
+        With `quiet` it is logged at debug level only what hinders a watch.
+        """
         self._client = client
+        self._quiet = quiet
         self._stream = stream
         self._namespaces = tuple(dict.fromkeys(namespaces))
         self._informers: dict[Scope, Informer] = {}
@@ -103,7 +109,7 @@ class Cache:
         For fields it is then used by `list(kind, fields={name: value})`, else by `list(kind, index=(name, value))`.
         """
         gvk = resource_info(kind).gvk
-        values = field_values(name) if function is None else object_values(kind, function)
+        values = field_values(name, gvk) if function is None else object_values(kind, function)
         self._indexes.setdefault(gvk, {})[name] = values
         for informer in self.informers(gvk):
             informer.add_index(name, values)
@@ -120,7 +126,9 @@ class Cache:
             scope = whole
         informer = self._informers.get(scope)
         if informer is None:
-            informer = self._informers[scope] = Informer(self._client, kind, scope, stream=self._stream)
+            informer = self._informers[scope] = Informer(
+                self._client, kind, scope, stream=self._stream, quiet=self._quiet
+            )
             self._of_kind.setdefault(scope.gvk, []).append(informer)
             for name, values in self._indexes.get(scope.gvk, {}).items():
                 informer.add_index(name, values)
@@ -197,7 +205,7 @@ class Copy(Generic[T]):
         index: tuple[str, str] | None = None,
     ) -> list[T]:
         """The objects that match, ordered by namespace and name."""
-        found = selected(self._of(namespace), namespace, matcher(labels, fields), index)
+        found = selected(self._of(namespace), namespace, matcher(labels, fields, self._scope.gvk), index)
         return [decode(self.kind, entry.body) for entry in found]
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -221,6 +229,7 @@ class Copy(Generic[T]):
 
     def release(self) -> None:
         """The copy is not needed any more, as far as this reader goes. Releasing twice is fine."""
+        self._recovered.set()
         for namespace in list(self._informers):
             self._drop(namespace)
         self._subscribers.clear()

@@ -29,7 +29,7 @@ from kubewright.client.client import PAGE_SIZE
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.http.transport import Response
 from kubewright.client.listing import Page
-from kubewright.client.operations import Operations, Place, WriteOptions
+from kubewright.client.operations import Asked, Operations, Place, WriteOptions
 from kubewright.client.paths import Named
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 
@@ -76,14 +76,15 @@ class CachedClient(Client):
         consistency: Consistency = "own-writes",
     ) -> T:
         """The object of that name, from the copy where the kind is watched. Raises `NotFound` when there is none."""
-        place = await self._operations.place(kind, name, namespace)
+        info = await self._operations.mapper.info(kind)
+        key = self._operations.key(info, name, namespace)
         if consistency == "live" or resource_version is not None:
-            return await self._operations.get(kind, place, resource_version)
-        is_known, entry = self._local(kind, place, consistency)
+            return await self._operations.get(kind, Place(info, *key), resource_version)
+        is_known, entry = self._local(kind, info, key, consistency)
         if not is_known:
-            return await self._operations.get(kind, place)
+            return await self._operations.get(kind, Place(info, *key))
         if entry is None:
-            raise _not_found(place.info, place.name, place.request("get"))
+            raise _not_found(info, key.name, str(Place(info, *key).request("get")))
         return decode(kind, entry.body)
 
     async def find(
@@ -96,8 +97,8 @@ class CachedClient(Client):
     ) -> T | None:
         """The object of that name, or None, from the copy where the kind is watched."""
         if consistency != "live":
-            place = await self._operations.place(kind, name, namespace)
-            is_known, entry = self._local(kind, place, consistency)
+            info = await self._operations.mapper.info(kind)
+            is_known, entry = self._local(kind, info, self._operations.key(info, name, namespace), consistency)
             if is_known:
                 return decode(kind, entry.body) if entry is not None else None
         return await super().find(kind, name, namespace=namespace)
@@ -146,11 +147,12 @@ class CachedClient(Client):
 
         return Listing(fetch, page_size)
 
-    def _local(self, kind: type[Object], place: Place, consistency: Consistency) -> tuple[bool, Entry | None]:
+    def _local(
+        self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
+    ) -> tuple[bool, Entry | None]:
         """Whether the copies know about the object, and what."""
-        key = ObjectKey(place.namespace, place.name)
         metadata_only = issubclass(kind, PartialObject)
-        for informer in self._cache.informers(place.info.gvk):
+        for informer in self._cache.informers(info.gvk):
             scope = informer.scope
             # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
             if (scope.namespace and key.namespace not in ("", scope.namespace)) or scope.transform is not None:
@@ -198,7 +200,7 @@ def _selected(
     if index is None and fields is not None:
         named = simple_fields(fields).items()
         index = next((each for each in named if all(informer.has_index(each[0]) for informer in informers)), None)
-    return selected(informers, namespace, matcher(labels, fields), index, own_writes=own_writes)
+    return selected(informers, namespace, matcher(labels, fields, informers[0].scope.gvk), index, own_writes=own_writes)
 
 
 async def _decoded(kind: type[T], entries: list[Entry]) -> list[T]:
@@ -248,7 +250,7 @@ class _Recording(Operations):
         place: Place,
         kind: type[Object],
         body: bytes,
-        request: str,
+        request: Asked,
         options: WriteOptions,
         content_type: str = "application/json",
         *,

@@ -69,7 +69,7 @@ def entry_of(header: Header, raw: bytes) -> Entry:
         header.generation,
         _names(labels) if labels else (),
         tuple(labels.values()) if labels else (),
-        tuple(_shared(owner) for owner in owners) if owners else (),
+        tuple(map(_shared, owners)) if owners else (),
         raw,
     )
 

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from kubewright.api.codec import decode
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry
 
@@ -23,6 +23,14 @@ Values: TypeAlias = Callable[[Entry], Iterable[str]]
 _log = logging.getLogger(__name__)
 
 _NOTHING: Mapping[ObjectKey, Entry] = {}
+
+_NAMED_OTHERWISE: Mapping[tuple[GroupVersionKind, str], tuple[str, str]] = {
+    (GroupVersionKind("", "v1", "Node"), "spec.unschedulable"): ("spec.unschedulable", "false"),
+    (GroupVersionKind("", "v1", "Pod"), "spec.hostNetwork"): ("spec.hostNetwork", "false"),
+    (GroupVersionKind("", "v1", "Pod"), "spec.host"): ("spec.nodeName", ""),
+    (GroupVersionKind("batch", "v1", "Job"), "status.successful"): ("status.succeeded", "0"),
+}
+"""Fields that the server selects by under another path than they have, or with another text when they are absent."""
 
 
 class Index:
@@ -77,14 +85,18 @@ def object_values(kind: type[T], function: Callable[[T], Iterable[str]]) -> Valu
     return lambda entry: function(decode(kind, entry.body))
 
 
-def field_values(path: str) -> Values:
+def field_values(path: str, gvk: GroupVersionKind | None = None) -> Values:
     """The value of the field at a path such as `spec.nodeName`, as field selectors write it; the absent field is ""."""
-    read = field_reader(path)
+    read = field_reader(path, gvk)
     return lambda entry: (read(entry),)
 
 
-def field_reader(path: str) -> Callable[[Entry], str]:
-    """Reads one field as text."""
+def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Entry], str]:
+    """Reads one field as text, the way the server selects by it if the kind is known."""
+    if gvk is not None and (named := _NAMED_OTHERWISE.get((gvk, path.removeprefix(".")))) is not None:
+        own_path, absent = named
+        read_own = field_reader(own_path)
+        return lambda entry: read_own(entry) or absent
     steps = path.removeprefix(".").split(".")
     if not all(steps):
         raise ValueError(f'"{path}" is not the path of a field: expected something like spec.nodeName')

@@ -24,7 +24,7 @@ from kubewright.cache.store import Store
 from kubewright.client import Client
 
 Transform: TypeAlias = Callable[[bytes], bytes]
-"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace and revision must stay."""
+"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay."""
 
 Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, bool], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, whether it is the
@@ -68,12 +68,14 @@ class Statistics(NamedTuple):
 class Informer:
     """Keeps a copy of the objects in its scope and tells its subscribers what changes."""
 
-    def __init__(self, client: Client, kind: type[Object], scope: Scope, *, stream: bool = True) -> None:
+    def __init__(
+        self, client: Client, kind: type[Object], scope: Scope, *, stream: bool = True, quiet: bool = False
+    ) -> None:
         self.scope = scope
         self.kind_name = ".".join(part for part in (resource_info(kind).plural, scope.gvk.group) if part)
         self.references = 0
         self.synced = asyncio.Event()
-        self._in_scope = matcher(scope.labels, scope.fields)
+        self._in_scope = matcher(scope.labels, scope.fields, scope.gvk)
         self._store = Store()
         self._overlay = Overlay()
         self._subscriptions: tuple[_Subscription, ...] = ()
@@ -87,6 +89,7 @@ class Informer:
             labels=scope.labels,
             fields=scope.fields,
             stream=stream,
+            quiet=quiet,
         )
 
     async def run(self) -> None:
@@ -277,10 +280,9 @@ class Informer:
         if old is not None and old.revision > entry.revision:
             return
         self._store.remove(entry.key)
-        if self.synced.is_set():
-            self._revision = max(self._revision, entry.revision)
-            if len(self._overlay):
-                self._overlay.seen(entry.key, None, entry.revision)
+        self._revision = max(self._revision, entry.revision)
+        if len(self._overlay):
+            self._overlay.seen(entry.key, None, entry.revision)
         if old is not None:
             self._emit([(self._transformed(entry), None)])
 

@@ -106,8 +106,10 @@ class Reflector:
         labels: str = "",
         fields: str = "",
         stream: bool = True,
+        quiet: bool = False,
     ) -> None:
         self._client = client
+        self._quiet = quiet
         self._kind = kind
         self._sink = sink
         self._namespace = namespace or None
@@ -220,7 +222,7 @@ class Reflector:
 
     def _enter(self, state: State, trouble: Trouble | None = None) -> None:
         if self.trouble is not None and trouble is None:
-            _log.info("%s: going on", self._what)
+            _log.log(logging.DEBUG if self._quiet else logging.INFO, "%s: going on", self._what)
         self.state, self.trouble = state, trouble
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
@@ -247,8 +249,8 @@ class Reflector:
             self._revision = 0
         before = self.trouble
         if before is None or before.problem != trouble.problem:
-            lost = isinstance(error, APIError | ProtocolError)
-            _log.log(logging.WARNING if lost else logging.INFO, "%s: %s; trying again", self._what, error)
+            level = logging.WARNING if isinstance(error, APIError | ProtocolError) else logging.INFO
+            _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, error)
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
         if trouble.problem == "missing":
             # After the state has changed: whoever is told that the objects are gone can see why.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.cache.entry import Entry
 from kubewright.cache.index import field_reader
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
@@ -20,10 +21,12 @@ _REQUIREMENT = re.compile(
 _FIELD = re.compile(r"(?P<path>[^=!,\\]+)(?P<operator>==|=|!=)(?P<value>(?:\\.|[^,\\])*)(?:,|$)")
 
 
-def matcher(labels: Labels | None = None, fields: Fields | None = None) -> Matches | None:
-    """A test for both selectors; None when there is nothing to test."""
+def matcher(
+    labels: Labels | None = None, fields: Fields | None = None, gvk: GroupVersionKind | None = None
+) -> Matches | None:
+    """A test for both selectors; None when there is nothing to test. Some kinds name fields in their own way."""
     tests = [*_label_tests(label_selector(labels) if labels is not None else "")]
-    reads = [*_field_tests(field_selector(fields) if fields is not None else "")]
+    reads = [*_field_tests(field_selector(fields) if fields is not None else "", gvk)]
     if not tests and not reads:
         return None
 
@@ -90,12 +93,12 @@ def _compares(label: str | None, operator: str, bound: int) -> bool:
     return number > bound if operator == ">" else number < bound
 
 
-def _field_tests(selector: str) -> list[Matches]:
-    return [_field_test(*requirement) for requirement in _field_requirements(selector)]
+def _field_tests(selector: str, gvk: GroupVersionKind | None) -> list[Matches]:
+    return [_field_test(*requirement, gvk) for requirement in _field_requirements(selector)]
 
 
-def _field_test(path: str, operator: str, value: str) -> Matches:
-    read = field_reader(path)
+def _field_test(path: str, operator: str, value: str, gvk: GroupVersionKind | None) -> Matches:
+    read = field_reader(path, gvk)
     if operator == "!=":
         return lambda entry: read(entry) != value
     return lambda entry: read(entry) == value

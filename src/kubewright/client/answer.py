@@ -23,12 +23,12 @@ _MOST_WARNINGS = 1000
 _SHOWN = 200
 
 
-def failure(code: int, headers: Headers, body: bytes, request: str) -> APIError:
+def failure(code: int, headers: Headers, body: bytes, request: object) -> APIError:
     """The error for an answer that is no success. Answers of proxies (HTML, plain text) are quoted, cut short."""
     status = _server_status(body) or Status(code=code, message=_quote(code, headers, body))
     if not status.code:
         status = msgspec.structs.replace(status, code=code)
-    return error_class(status)(status, request, retry_after=retry_after(headers, status))
+    return error_class(status)(status, str(request), retry_after=retry_after(headers, status))
 
 
 def retry_after(headers: Headers, status: Status | None = None) -> float | None:
@@ -41,24 +41,29 @@ def retry_after(headers: Headers, status: Status | None = None) -> float | None:
     return None
 
 
-def worded(error: TransportError, request: str) -> TransportError:
+def worded(error: TransportError, request: object) -> TransportError:
     """The same error, with the words of what was asked before those of the connection."""
     return type(error)(f"{request}: {error}")
 
 
-@contextmanager
-def readable(response: Response, request: str) -> Iterator[None]:
-    """Words the errors of decoding an answer: a login page of a proxy is no API server, a bad object has a name."""
-    try:
-        yield
-    except MalformedJSON as error:
+def unreadable(error: DecodeError, response: Response, request: object) -> ProtocolError | DecodeError:
+    """What to raise for an answer that cannot be decoded: a proxy's login page is no API server."""
+    if isinstance(error, MalformedJSON):
         content_type = response.headers.get("Content-Type") or "no content type"
-        raise ProtocolError(
+        return ProtocolError(
             f"{request}: the server answered {response.status} ({content_type}) with something that is not JSON, "
             f"or is cut short: {error}"
-        ) from None
+        )
+    return DecodeError(f"{request}: {error}")
+
+
+@contextmanager
+def readable(response: Response, request: object) -> Iterator[None]:
+    """Words the errors of decoding an answer."""
+    try:
+        yield
     except DecodeError as error:
-        raise DecodeError(f"{request}: {error}") from None
+        raise unreadable(error, response, request) from None
 
 
 class Warnings:

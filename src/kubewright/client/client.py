@@ -203,7 +203,7 @@ class Client:
         parameters: Sequence[Parameter],
         continue_: str,
         limit: int,
-    ) -> tuple[str, Response]:
+    ) -> tuple[object, Response]:
         place = await self._operations.collection(kind, namespace)
         request = place.request("list")
         response = await self._operations.session.request(
@@ -252,7 +252,7 @@ class Client:
 
         info = resource_info(kind)
         place = Place(info, "" if info.namespaced is False else self._operations.scope_for(namespace))
-        return Watch(kind, place.request("watch"), connect, timeout + 5)
+        return Watch(kind, str(place.request("watch")), connect, timeout + 5)
 
     async def table(
         self,

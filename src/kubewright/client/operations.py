@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from kubewright.api.codec import decode, decode_model, encode, origin
 from kubewright.api.dynamic import PartialObject
+from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
 from kubewright.api.resource import Object, ResourceInfo
-from kubewright.client.answer import readable
+from kubewright.client.answer import readable, unreadable
+from kubewright.client.errors import DecodeError
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Patch, PatchFrom, difference
@@ -37,8 +42,7 @@ ACCEPT_PARTIAL = ("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8
 BODY_JSON = ("Content-Type", "application/json")
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, gc=False):
     """How a write is to be done; None means as the client says."""
 
     dry_run: bool | None = None
@@ -46,8 +50,26 @@ class WriteOptions:
     field_validation: FieldValidation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Asked(NamedTuple):
+    """What was asked; as text `update Pod default/web-1`, put together only when an error needs it."""
+
+    verb: str
+    place: Place
+    name: str
+
+    def __str__(self) -> str:
+        info, subresource = self.place.info, self.place.subresource
+        kind = f"{info.gvk.kind}/{subresource}" if subresource else info.gvk.kind
+        name, namespace = self.place.name or self.name, self.place.namespace
+        where = f"{namespace}/{name}" if namespace and name else name or namespace
+        if not where and info.namespaced:
+            where = "in all namespaces"
+        elif namespace and not name:
+            where = f"in {namespace}"
+        return f"{self.verb} {kind} {where}".rstrip()
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a request goes: the kind, the namespace if any, the name if any."""
 
     info: ResourceInfo
@@ -62,16 +84,9 @@ class Place:
             return object_path(self.info, self.namespace, self.name, self.subresource)
         return collection_path(self.info, self.namespace)
 
-    def request(self, verb: str, name: str = "") -> str:
-        """The words for errors, such as `update Pod default/web-1`; `name` for objects that have none yet."""
-        kind = f"{self.info.gvk.kind}/{self.subresource}" if self.subresource else self.info.gvk.kind
-        name = self.name or name
-        where = f"{self.namespace}/{name}" if self.namespace and name else name or self.namespace
-        if not where and self.info.namespaced:
-            where = "in all namespaces"
-        elif self.namespace and not name:
-            where = f"in {self.namespace}"
-        return f"{verb} {kind} {where}".rstrip()
+    def request(self, verb: str, name: str = "") -> Asked:
+        """The words for errors; `name` for objects that have none yet."""
+        return Asked(verb, self, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +109,26 @@ class Operations:
         """Where one object is: given itself, or by kind and name."""
         if isinstance(target, Object):
             info = await self.mapper.info(type(target))
-            where, called = namespace or target.metadata.namespace, target.metadata.name
+            name, namespace = target.metadata.name, namespace or target.metadata.namespace
         elif name is None:
             raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
         else:
             info = await self.mapper.info(target)
-            where, called = self.locate(name, namespace)
+        return Place(info, *self.key(info, name, namespace), subresource)
+
+    def key(self, info: ResourceInfo, name: str | Named, namespace: str | None) -> ObjectKey:
+        """Which object of a kind whose scope is known. The client's namespace is the default."""
+        if isinstance(name, str):
+            called, where = name, namespace or self.namespace
+        else:
+            called, where = name.name, namespace or name.namespace or self.namespace
         if not called:
             raise ValueError(f"the {info.gvk.kind} has no name")
-        return Place(info, self._own(info, where), called, subresource)
-
-    def locate(self, name: str | Named, namespace: str | None) -> tuple[str, str]:
-        """Namespace and name, however they were given. The client's namespace is the default."""
-        if isinstance(name, str):
-            return namespace or self.namespace, name
-        return namespace or name.namespace or self.namespace, name.name
+        if not info.namespaced:
+            return ObjectKey("", called)
+        if self.scope:
+            self._stay(where)
+        return ObjectKey(where, called)
 
     async def collection(self, kind: type[Object], namespace: str | None) -> Place:
         """Where all objects of a kind are, in one namespace or in all."""
@@ -135,7 +155,7 @@ class Operations:
         info = await self.mapper.info(_whole(type(obj)))
         place = Place(info, self._own(info, obj.metadata.namespace))
         request = place.request("create", obj.metadata.name or obj.metadata.generate_name)
-        body = encode(for_create(obj, info))
+        body = for_create(obj, info)
         return decoded(type(obj), await self._write("POST", place, type(obj), body, request, options), request)
 
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
@@ -208,7 +228,7 @@ class Operations:
         place: Place,
         kind: type[Object],
         body: bytes,
-        request: str,
+        request: Asked,
         options: WriteOptions,
         content_type: str = BODY_JSON[1],
         *,
@@ -226,13 +246,11 @@ class Operations:
         )
 
     def _query(self, options: WriteOptions, force: bool | None) -> str:
-        return query(
-            [
-                ("dryRun", "All" if self.dry_run(options) else None),
-                ("fieldManager", options.field_manager or self.defaults.field_manager),
-                ("fieldValidation", options.field_validation or self.defaults.field_validation),
-                ("force", force),
-            ]
+        return _write_query(
+            self.dry_run(options),
+            options.field_manager or self.defaults.field_manager,
+            options.field_validation or self.defaults.field_validation,
+            force,
         )
 
     def _own(self, info: ResourceInfo, namespace: str | None) -> str:
@@ -251,10 +269,25 @@ class _Answer(BuiltIn):
     kind: str = ""
 
 
-def decoded(kind: type[T], response: Response, request: str) -> T:
+# A program writes in a few ways, over and over.
+@lru_cache(64)
+def _write_query(dry_run: bool, manager: str | None, validation: str | None, force: bool | None) -> str:
+    return query(
+        [
+            ("dryRun", "All" if dry_run else None),
+            ("fieldManager", manager),
+            ("fieldValidation", validation),
+            ("force", force),
+        ]
+    )
+
+
+def decoded(kind: type[T], response: Response, request: Asked) -> T:
     """The object of an answer."""
-    with readable(response, request):
+    try:
         return decode(kind, response.body)
+    except DecodeError as error:
+        raise unreadable(error, response, request) from None
 
 
 def _difference(obj: Object, patch: PatchFrom | None) -> dict[str, JSONValue]:

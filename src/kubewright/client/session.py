@@ -70,7 +70,7 @@ class Session:
         method: str,
         target: str,
         *,
-        request: str,
+        request: object,
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
     ) -> Response:
@@ -92,7 +92,7 @@ class Session:
         method: str,
         target: str,
         *,
-        request: str,
+        request: object,
         headers: Sequence[tuple[str, str]] = (),
     ) -> StreamedResponse:
         """The answer to a request, once its head is there and says success. The caller closes it."""
@@ -113,7 +113,7 @@ class Session:
         self._is_closed = True
         await self._transport.aclose()
 
-    async def _retried(self, method: str, attempt: Callable[[Credential], Awaitable[_R]], request: str) -> _R:
+    async def _retried(self, method: str, attempt: Callable[[Credential], Awaitable[_R]], request: object) -> _R:
         """The first answer that is not worth another attempt."""
         refreshed = False
         for number in range(MOST_RETRIES + 1):
@@ -130,7 +130,7 @@ class Session:
                 await self._sleep(min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE))
                 continue
             self._count(str(response.status), method)
-            if last:
+            if response.status < 300 or last:
                 return response
             if response.status == 401 and not refreshed:
                 refreshed = True
@@ -158,7 +158,7 @@ class Session:
                 await _discard(response)
         return renewed
 
-    async def _rest(self, response: StreamedResponse, request: str) -> bytes:
+    async def _rest(self, response: StreamedResponse, request: object) -> bytes:
         """The body of a refusal, which has to come as quickly as any other answer."""
         try:
             async with response, asyncio.timeout(self._timeout):

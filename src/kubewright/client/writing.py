@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import cast
 
-from kubewright.api.codec import to_json
+import msgspec
+
+from kubewright.api.codec import encode, to_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, merged
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
+
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 SERVER_METADATA = (
     "creationTimestamp",
@@ -23,9 +27,13 @@ SERVER_METADATA = (
 """Set by the server alone: a patch that carried them would claim to own them, or fail."""
 
 
-def for_create(obj: Object, info: ResourceInfo) -> JSONObject:
+def for_create(obj: Object, info: ResourceInfo) -> bytes:
     """The object as it is in Python; without status where the server would ignore it."""
-    return _part(cast(JSONObject, to_json(obj)), info, "")
+    whole = encode(obj)
+    if not info.has_status:
+        return whole
+    parts = _parts.decode(whole)
+    return encode(parts) if parts.pop("status", None) is not None else whole
 
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:

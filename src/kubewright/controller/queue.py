@@ -213,10 +213,13 @@ class Queue(Generic[Key]):
         if self._closed:
             return
         self._closed = True
+        now = self._now()
         for item in list(self._items.values()):
             item.timer = None
-            if item.due != _NOW:
-                item.due = item.quiet = _NEVER
+            if item.due > now:
+                item.due = _NEVER
+            if item.quiet > now:
+                item.quiet = _NEVER
             if item.retry != _NOW:
                 item.retry = _NEVER
             if not item.queued and item.key not in self._running:

@@ -37,7 +37,12 @@ class Headers:
     def getall(self, name: str) -> list[str]:
         """Every value of `name`, in the order they came."""
         wanted = name.lower().encode()
-        return [value.decode("utf-8", "replace") for found, value in self._raw if found.lower() == wanted]
+        length = len(wanted)
+        return [
+            value.decode("utf-8", "replace")
+            for found, value in self._raw
+            if len(found) == length and found.lower() == wanted
+        ]
 
     def __repr__(self) -> str:
         # Values may be secrets; names never are.

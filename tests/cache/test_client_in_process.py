@@ -1,0 +1,555 @@
+"""The cached client with every sort of kind, scope and verb, in virtual time, on a control plane without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from kubewright.api.apps.v1 import Deployment, DeploymentSpec
+from kubewright.api.codec import decode
+from kubewright.api.core.v1 import (
+    ConfigMap,
+    Container,
+    Namespace,
+    Node,
+    NodeSpec,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ServiceAccount,
+)
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.errors import DecodeError
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import LabelSelector, ObjectMeta
+from kubewright.api.resource import Object, resource
+from kubewright.cache import Cache, CachedClient
+from kubewright.cache.entry import Entry, parse_entry
+from kubewright.client import Client
+from kubewright.client.errors import InternalError, NotFound, Status
+from kubewright.client.http.transport import Response
+from kubewright.client.patch import MergePatch
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.request import Target
+from kubewright.testing.virtual_time import run_virtual
+
+
+@resource("v1", kind="ConfigMap", plural="configmaps")
+class Numbers(Object):
+    """ConfigMaps, as somebody sees them who expects numbers."""
+
+    data: dict[str, int] = {}
+
+
+class World:
+    """A control plane, a cache of it, and the client of a program."""
+
+    def __init__(self, plane: EmbeddedControlPlane, admin: Client, cache: Cache) -> None:
+        self.plane = plane
+        self.admin = admin
+        self.cache = cache
+        self.client = CachedClient(admin, cache)
+
+    @property
+    def requests(self) -> int:
+        """How many were answered so far."""
+        return sum(self.admin.answers.values())
+
+    def hold_watches(self) -> None:
+        """From now on the open watches bring nothing."""
+        self.plane.faults.silence_open_watches(lambda target: target.verb == "watch")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(3600):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    async def create(self, name: str, namespace: str = "default", **data: str) -> ConfigMap:
+        """As somebody else does."""
+        return await self.admin.create(settings(name, namespace, **data))
+
+    async def names(self, kind: type[Object] = ConfigMap, namespace: str | None = None) -> list[str]:
+        return [each.metadata.name for each in await self.client.list(kind, namespace=namespace)]
+
+
+@asynccontextmanager
+async def world(*, namespaces: Collection[str] = (), existing: Collection[str] = ()) -> AsyncIterator[World]:
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        assert isinstance(plane, EmbeddedControlPlane)
+        for name in {*namespaces, *existing}:
+            await admin.create(Namespace(metadata=ObjectMeta(name=name)))
+        cache = Cache(admin, namespaces=namespaces)
+        task = asyncio.create_task(cache.run())
+        try:
+            yield World(plane, admin, cache)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await scenario()
+
+    run_virtual(main)
+
+
+def settings(name: str, namespace: str = "default", **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": name}), data=data)
+
+
+def deployment(name: str) -> Deployment:
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels={"app": name}), spec=PodSpec(containers=[Container(name="c", image="i")])
+    )
+    spec = DeploymentSpec(replicas=1, selector=LabelSelector(match_labels={"app": name}), template=template)
+    return Deployment(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
+
+
+# Which copy answers
+
+
+def test_a_program_confined_to_namespaces_lists_those_from_its_copies() -> None:
+    async def scenario() -> None:
+        async with world(namespaces=["a", "b"], existing=["c"]) as here:
+            for namespace in ("a", "b", "c"):
+                await here.create(f"in-{namespace}", namespace)
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                before = here.requests
+                assert await here.names() == ["in-a", "in-b"]
+                assert await here.names(namespace="b") == ["in-b"]
+                assert here.requests == before
+                assert await here.names(namespace="c") == ["in-c"]
+                assert here.requests == before + 1
+
+    run(scenario)
+
+
+def test_a_namespace_named_twice_is_watched_and_listed_once() -> None:
+    async def scenario() -> None:
+        async with world(namespaces=["a"]) as here:
+            here.cache.set_namespaces(["a", "a"])
+            await here.create("one", "a")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                assert await here.names() == ["one"]
+                assert len(copy.informers) == 1
+
+    run(scenario)
+
+
+def test_a_view_of_one_namespace_still_lists_kinds_that_have_none() -> None:
+    async def scenario() -> None:
+        async with world(existing=["a"]) as here:
+            with here.cache.watch(Namespace) as namespaces, here.cache.watch(ConfigMap) as settings_copy:
+                await namespaces.synced()
+                await settings_copy.synced()
+                await here.create("here", "a")
+                await here.create("there", "default")
+                await here.until(lambda: len(settings_copy.list(labels="app")) == 2)
+                view, before = here.client.in_namespace("a"), here.requests
+                assert "a" in [each.metadata.name for each in await view.list(Namespace)]
+                assert [each.metadata.name for each in await view.list(ConfigMap)] == ["here"]
+                assert (await view.get(ConfigMap, "here")).metadata.namespace == "a"
+                assert here.requests == before
+                with pytest.raises(ValueError, match='stays in the namespace "a"'):
+                    await view.list(ConfigMap, namespace="default")
+
+    run(scenario)
+
+
+def test_a_copy_by_selector_answers_for_what_it_has_and_the_server_for_the_rest() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("in", x="1")
+            await here.create("out")
+            with here.cache.watch(ConfigMap, labels={"app": "in"}) as copy:
+                await copy.synced()
+                before = here.requests
+                assert (await here.client.get(ConfigMap, "in", namespace="default")).data == {"x": "1"}
+                same = await here.client.list(ConfigMap, namespace="default", labels={"app": "in"})
+                assert [each.metadata.name for each in same] == ["in"]
+                assert here.requests == before
+                assert (await here.client.get(ConfigMap, "out", namespace="default")).metadata.name == "out"
+                assert await here.client.find(ConfigMap, "nothing", namespace="default") is None
+                assert {"in", "out"} <= set(await here.names(namespace="default"))
+                assert here.requests == before + 3
+
+    run(scenario)
+
+
+def test_metadata_is_read_from_either_copy_and_the_whole_only_from_the_whole() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("a", x="1")
+            partial = metadata_only(ConfigMap)
+            with here.cache.watch(partial) as copy:
+                await copy.synced()
+                before = here.requests
+                assert (await here.client.get(partial, "a", namespace="default")).metadata.labels == {"app": "a"}
+                assert "a" in await here.names(partial)
+                assert here.requests == before
+                assert (await here.client.get(ConfigMap, "a", namespace="default")).data == {"x": "1"}
+                assert here.requests == before + 1
+            with here.cache.watch(ConfigMap) as whole:
+                await whole.synced()
+                before = here.requests
+                assert (await here.client.get(partial, "a", namespace="default")).metadata.labels == {"app": "a"}
+                assert here.requests == before
+
+    run(scenario)
+
+
+def test_a_kind_of_unknown_scope_that_has_no_namespaces_is_shown_once_and_with_own_writes() -> None:
+    """Nobody knows at the watch that it is cluster-scoped, so a confined program watches it once for each namespace."""
+
+    async def scenario() -> None:
+        async with world(namespaces=["a", "b"]) as here:
+            loose = Dynamic.of("v1", "Namespace")
+            with here.cache.watch(loose) as copy:
+                await copy.synced()
+                assert sorted(each.metadata.name for each in copy.list()) == sorted(await here.names(loose))
+                before = here.requests
+                listed = await here.names(loose)
+                assert sorted(set(listed)) == listed
+                assert {"a", "b", "default"} <= set(listed)
+                found = await here.client.get(loose, "a")
+                assert here.requests == before
+                here.hold_watches()
+                found.metadata.labels["mine"] = "yes"
+                await here.client.patch(found)
+                assert (await here.client.get(loose, "a")).metadata.labels["mine"] == "yes"
+                shown = {each.metadata.name: each.metadata.labels.get("mine") for each in await here.client.list(loose)}
+                assert shown["a"] == "yes"
+
+    run(scenario)
+
+
+def test_a_list_that_the_server_began_is_not_continued_from_the_copy() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            for name in ("a", "b", "c"):
+                await here.create(name)
+            pages = here.client.list(ConfigMap, namespace="default", page_size=2).pages()
+            names = [each.metadata.name for each in (await anext(pages)).items]
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                names += [each.metadata.name async for page in pages for each in page.items]
+            assert names == ["a", "b", "c"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("selector", ["spec.unschedulable=false", "spec.unschedulable!=false", "metadata.name=on"])
+def test_field_selectors_find_in_the_copy_what_they_find_on_the_server(selector: str, indexed: bool) -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            for name, unschedulable in (("on", None), ("off", True)):
+                spec = NodeSpec(unschedulable=unschedulable)
+                await here.admin.create(Node(metadata=ObjectMeta(name=name), spec=spec))
+            if indexed:
+                here.cache.index(Node, "spec.unschedulable")
+            with here.cache.watch(Node) as copy:
+                await copy.synced()
+                live = await here.client.list(Node, fields=selector, consistency="live")
+                before = here.requests
+                found = await here.client.list(Node, fields=selector)
+                assert here.requests == before
+                assert [each.key for each in found] == [each.key for each in live] != []
+
+    run(scenario)
+
+
+def test_waiting_for_a_copy_ends_when_the_namespace_that_hindered_it_is_dropped() -> None:
+    async def scenario() -> None:
+        async with world(namespaces=["a", "b"]) as here:
+            here.plane.faults.fail(
+                lambda target: target.resource == "configmaps" and target.namespace == "b", code=403, times=None
+            )
+            with here.cache.watch(ConfigMap) as copy:
+                waiting = [asyncio.create_task(copy.synced()), asyncio.create_task(copy.settled())]
+                await asyncio.sleep(30)
+                assert not any(task.done() for task in waiting)
+                here.cache.set_namespaces(["a"])
+                async with asyncio.timeout(60):
+                    await asyncio.gather(*waiting)
+                assert copy.is_synced
+
+    run(scenario)
+
+
+def test_waiting_for_a_copy_ends_when_it_is_released() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            here.plane.faults.fail(lambda target: target.resource == "configmaps", code=403, times=None)
+            copy = here.cache.watch(ConfigMap)
+            waiting = asyncio.create_task(copy.synced())
+            await asyncio.sleep(30)
+            assert not waiting.done()
+            copy.release()
+            async with asyncio.timeout(60):
+                await waiting
+
+    run(scenario)
+
+
+# Objects that do not fit
+
+
+def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_watch() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("good", n="1")
+            await here.create("bad", n="many")
+            here.cache.index(Numbers, "total", lambda each: [str(sum(each.data.values()))])
+            strict = here.client.in_namespace("default")
+            with here.cache.watch(Numbers) as copy:
+                await copy.synced()
+                with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data'):
+                    await strict.get(Numbers, "bad")
+                with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data'):
+                    await strict.list(Numbers)
+                assert (await strict.get(ConfigMap, "bad")).data == {"n": "many"}
+                assert await strict.list(Numbers, index=("total", "1")) == []  # "1" is no number, either
+                await here.create("later")
+                await here.until(lambda: copy.find(ObjectKey("default", "later")) is not None)
+                assert (await strict.get(Numbers, "later")).data == {}
+
+    run(scenario)
+
+
+# Own writes
+
+
+def test_a_status_that_was_written_is_seen_at_once() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.admin.create(deployment("web"))
+            with here.cache.watch(Deployment) as copy:
+                await copy.synced()
+                here.hold_watches()
+                made.status.replicas = 1
+                made = await here.client.status.update(made)
+                assert (await here.client.get(Deployment, made.key)).status.replicas == 1
+                made.status.replicas = 2
+                await here.client.status.patch(made)
+                assert (await here.client.get(Deployment, made.key)).status.replicas == 2
+
+    run(scenario)
+
+
+def test_a_scale_is_answered_as_another_kind_and_never_taken_for_the_object() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.admin.create(deployment("web"))
+            with here.cache.watch(Deployment) as copy:
+                await copy.synced()
+                here.hold_watches()
+                await here.client.scale(made, replicas=5)
+                shown = await here.client.get(Deployment, made.key)
+                assert shown.spec.template.spec is not None
+                assert shown.spec.replicas == 1
+                assert (await here.client.get(Deployment, made.key, consistency="live")).spec.replicas == 5
+                await here.until(lambda: (now := copy.find(made.key)) is not None and now.spec.replicas == 5)
+
+    run(scenario)
+
+
+def test_an_evicted_pod_is_shown_until_the_watch_says_more() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.admin.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
+            spec = PodSpec(containers=[Container(name="c", image="i")])
+            pod = await here.admin.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
+            with here.cache.watch(Pod) as copy:
+                await copy.synced()
+                here.hold_watches()
+                await here.client.evict(pod, grace_period=0)
+                assert (await here.client.get(Pod, pod.key)).metadata.uid == pod.metadata.uid
+                await here.until(lambda: copy.find(pod.key) is None)
+
+    run(scenario)
+
+
+def test_a_collection_that_was_deleted_is_gone_when_the_watch_says_so() -> None:
+    async def scenario() -> None:
+        async with world(existing=["a"]) as here:
+            await here.create("one", "a")
+            await here.create("two", "a")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                await here.client.delete_all(ConfigMap, namespace="a")
+                await here.until(lambda: copy.list(namespace="a") == [])
+                assert await here.names(namespace="a") == []
+
+    run(scenario)
+
+
+def test_an_object_whose_name_the_server_made_is_seen_under_that_name() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                here.hold_watches()
+                made = await here.client.create(ConfigMap(metadata=ObjectMeta(generate_name="made-")))
+                assert made.metadata.name.startswith("made-")
+                assert (await here.client.get(ConfigMap, made.key)).metadata.uid == made.metadata.uid
+                assert made.metadata.name in await here.names()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("watches_metadata", [False, True])
+def test_a_patch_of_metadata_is_seen_at_once_and_loses_nothing_of_the_rest(watches_metadata: bool) -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("a", x="1")
+            partial = metadata_only(ConfigMap)
+            with here.cache.watch(partial if watches_metadata else ConfigMap) as copy:
+                await copy.synced()
+                here.hold_watches()
+                found = await here.client.get(partial, "a", namespace="default")
+                found.metadata.labels["mine"] = "yes"
+                answered = await here.client.patch(found)
+                assert answered.metadata.labels == {"app": "a", "mine": "yes"}
+                seen = await here.client.get(partial, "a", namespace="default")
+                assert seen.metadata.labels == {"app": "a", "mine": "yes"}
+                assert await here.client.find(partial, "a", namespace="default", consistency="cached") is not None
+                whole = await here.client.get(ConfigMap, "a", namespace="default")
+                assert (whole.metadata.labels, whole.data) == ({"app": "a", "mine": "yes"}, {"x": "1"})
+
+    run(scenario)
+
+
+def test_a_patch_of_metadata_is_shown_by_the_copy_of_metadata_and_by_that_of_whole_objects() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            await here.create("a", x="1")
+            partial = metadata_only(ConfigMap)
+            with here.cache.watch(partial) as thin, here.cache.watch(ConfigMap) as whole:
+                await thin.synced()
+                await whole.synced()
+                assert len(here.cache.informers()) == 2
+                here.hold_watches()
+                patch = MergePatch({"metadata": {"labels": {"mine": "yes"}}})
+                await here.client.patch(partial, patch, name="a", namespace="default")
+                for copy in (thin, whole):
+                    found = copy.find(ObjectKey("default", "a"))
+                    assert found is not None
+                    assert found.metadata.labels == {"app": "a", "mine": "yes"}
+
+    run(scenario)
+
+
+def test_dry_runs_of_every_write_leave_no_trace() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a", x="1")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                made.data["x"] = "2"
+                await here.client.update(made, dry_run=True)
+                await here.client.patch(made, dry_run=True)
+                await here.client.apply(settings("b", y="1"), dry_run=True)
+                await here.client.create(settings("c"), dry_run=True)
+                await here.client.delete(made, dry_run=True)
+                assert await here.names(namespace="default") == ["a"]
+                assert (await here.client.get(ConfigMap, made.key)).data == {"x": "1"}
+
+    run(scenario)
+
+
+def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a", x="1")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                session = here.client._operations.session
+                ask = session.request
+
+                async def done_but_failed(method: str, path: str, **how: object) -> Response:
+                    await ask(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
+                    raise InternalError(Status(code=500, reason="InternalError", message="lost"), "")
+
+                made.data["x"] = "2"
+                with monkeypatch.context() as patched:
+                    patched.setattr(session, "request", done_but_failed)
+                    with pytest.raises(InternalError):
+                        await here.client.update(made)
+                    with pytest.raises(InternalError):
+                        await here.client.delete(await here.client.get(ConfigMap, made.key))
+                await here.until(lambda: copy.find(made.key) is None)
+                with pytest.raises(NotFound):
+                    await here.client.get(ConfigMap, made.key)
+
+    run(scenario)
+
+
+def test_a_delete_that_is_refused_hides_nothing() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                here.plane.faults.fail(_is_deletion, code=409)
+                with pytest.raises(Exception, match="injected fault"):
+                    await here.client.delete(made)
+                assert await here.client.find(ConfigMap, made.key) is not None
+
+    run(scenario)
+
+
+def _is_deletion(target: Target) -> bool:
+    return target.verb == "delete"
+
+
+# Large copies
+
+
+def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """5,000 objects take tens of milliseconds to decode. Counted are objects between turns of the loop, not seconds."""
+    decoded = 0
+
+    def counting(kind: type[Object], raw: bytes) -> Object:
+        nonlocal decoded
+        decoded += 1
+        return decode(kind, raw)
+
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                informer = copy.informers[0]
+                made = await here.create("a")
+                await here.until(lambda: copy.find(made.key) is not None)
+                entry = informer.find(made.key)
+                assert entry is not None
+
+                def named(name: str) -> Entry:
+                    return parse_entry(entry.body.replace(b'"name":"a"', f'"name":"{name}"'.encode()))
+
+                for number in range(5_000):
+                    informer.apply(named(f"n{number:05}"))
+                monkeypatch.setattr("kubewright.cache.client.decode", counting)
+                listing = asyncio.ensure_future(here.client.list(ConfigMap, namespace="default")._all())
+                turns, most, before = 0, 0, 0
+                while not listing.done():
+                    turns += 1
+                    most, before = max(most, decoded - before), decoded
+                    informer.apply(named(f"w{turns:05}"))
+                    await asyncio.sleep(0)
+                names = [each.metadata.name for each in await listing]
+                assert names == sorted(set(names))
+                assert len(names) >= 5_000
+                assert max(most, decoded - before) <= 256
+                assert turns >= 5_000 // 256
+
+    run(scenario)
