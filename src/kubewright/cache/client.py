@@ -157,7 +157,7 @@ class CachedClient(Client):
             # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
             if (scope.namespace and key.namespace not in ("", scope.namespace)) or scope.transform is not None:
                 continue
-            if (scope.metadata_only and not metadata_only) or not informer.synced.is_set():
+            if (scope.metadata_only and not metadata_only) or not informer.is_settled:
                 continue
             entry = informer.find(key, own_writes=consistency == "own-writes")
             # What a selector keeps out of a copy may still exist, unless it selects just this name.
@@ -174,7 +174,7 @@ class CachedClient(Client):
         usable = {
             informer.scope.namespace: informer
             for informer in self._cache.informers(resource_info(kind).gvk)
-            if informer.synced.is_set()
+            if informer.is_settled
             and informer.scope.transform is None
             and informer.scope.labels in wanted
             and informer.scope.fields in wanted_fields

@@ -37,6 +37,7 @@ from kubewright.client.errors import (
     Invalid,
     NotFound,
     ProtocolError,
+    RequestTimeout,
     Unauthorized,
 )
 
@@ -118,6 +119,7 @@ class Reflector:
         self._streams = stream
         self._revision = 0  # 0: nothing to resume from
         self._pause = FIRST_PAUSE
+        self._is_fruitless = False  # the present watch has brought nothing so far
         self._changed = asyncio.Event()
         self.state = State.EMPTY
         self.trouble: Trouble | None = None
@@ -161,8 +163,12 @@ class Reflector:
                     self._begin()
                 else:
                     self._enter(State.WATCHING)
+                self._is_fruitless = True
                 async with aclosing(aiter(events)) as stream:
                     await self._take(stream)
+        except RequestTimeout:
+            await self._check_revision()
+            raise
         except (BadRequest, Invalid, InternalError) as error:
             if not streams or self.state is State.WATCHING:
                 raise
@@ -170,10 +176,27 @@ class Reflector:
         else:
             if streams and self.state is State.LISTING:
                 self._stop_streaming("the watch ended before its initial list did")
+            await self._check_revision()
+
+    async def _check_revision(self) -> None:
+        """After a watch that brought nothing, not even a bookmark: see whether the server still counts as it did.
+
+        One that was restored from a backup counts from there, and a watch from a revision that is still to come is
+        silent until then.
+        """
+        if not self._is_fruitless or not self._revision:
+            return
+        listing = self._client.raw_pages(self._kind, namespace=self._namespace, page_size=1)
+        async with aclosing(listing) as pages:
+            metadata, _ = await anext(pages)
+        if _number(metadata.resource_version) < self._revision:
+            _log.warning("%s: the server's revisions have gone back; listing anew", self._what)
+            self._forget()
 
     async def _take(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
         sink = self._sink
         async for event in events:
+            self._is_fruitless = False
             header = event.header
             match event.type:
                 case "BOOKMARK":

@@ -1,0 +1,131 @@
+"""What an operator needs is taken away and given back: its kind, its permissions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kubewright.controlplane.embedded.request import Target
+from kubewright.manager.manager import PermissionsMissing
+
+if TYPE_CHECKING:
+    from tests.faults.conftest import InWorld, World
+
+NAMES = ["one", "two", "three"]
+
+
+def is_ours(target: Target) -> bool:
+    return target.resource in ("widgets", "configmaps")
+
+
+def is_watch_of_widgets(target: Target) -> bool:
+    return target.resource == "widgets" and target.verb == "watch"
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 300], ids=["at once", "soon", "much later"])
+def test_a_kind_that_is_removed_and_made_anew_begins_anew(in_world: InWorld, seconds: float) -> None:
+    """Its objects go with it, and their children with them."""
+
+    async def scenario(world: World) -> None:
+        operator = world.operate()
+        for _ in range(3):
+            for name in NAMES:
+                await world.make(name)
+            await world.converged()
+            await world.uninstall()
+            await asyncio.sleep(seconds)
+            if seconds > 1:
+                assert operator.controller.missing is not None
+                assert "widgets.faults.example.com" in operator.controller.missing
+            await world.install()
+            await world.converged()
+        for name in NAMES:
+            await world.make(name)
+        await world.converged()
+
+    in_world(scenario)
+
+
+def test_a_kind_that_is_removed_behind_the_back_of_its_operator_is_found_gone(in_world: InWorld) -> None:
+    """No watch tells of the end of its objects: they are gone with the kind when the operator can ask again."""
+
+    async def scenario(world: World) -> None:
+        operator = world.operate()
+        for name in NAMES:
+            await world.make(name)
+        await world.converged()
+        passes = world.ledger.passes.copy()
+        world.embedded.faults.fail(is_watch_of_widgets, code=503, times=None)
+        world.embedded.faults.cut_open_watches(is_watch_of_widgets)
+        await world.abandon()
+        world.embedded.faults.clear()
+        await asyncio.sleep(60)
+        assert all(world.ledger.passes[name] > passes[name] for name in NAMES)
+        # The passes saw that there is nothing left to do, instead of failing until the kind is there again.
+        assert operator.controller.statistics.errors == 0
+        await world.collect_garbage()
+        await world.install()
+        for name in NAMES:
+            await world.make(name)
+        await world.converged()
+
+    in_world(scenario)
+
+
+def test_an_operator_waits_for_its_kind(in_world: InWorld) -> None:
+    async def scenario(world: World) -> None:
+        await world.uninstall()
+        operator = world.operate()
+        await asyncio.sleep(3600)
+        assert not operator.task.done()
+        await world.install()
+        for name in NAMES:
+            await world.make(name)
+        await world.converged()
+
+    in_world(scenario)
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["watches stay open", "watches are cut"])
+def test_permissions_that_are_taken_away_are_waited_for(in_world: InWorld, is_cut: bool) -> None:
+    """A server lets a watch that is open go on; what is asked anew is refused."""
+
+    async def scenario(world: World) -> None:
+        operator = world.operate()
+        for name in NAMES:
+            await world.make(name)
+        await world.converged()
+        await world.forbid()
+        if is_cut:
+            world.embedded.faults.cut_open_watches(is_ours)
+        await world.make("four")
+        await world.change("one", "changed")
+        await world.remove("two")
+        await world.lose_child("three")
+        await asyncio.sleep(120)
+        if is_cut:
+            assert {informer.state for informer in operator.manager.cache.informers()} == {"forbidden"}
+            assert 'User "operator" cannot' in (operator.controller.missing or "")
+        else:
+            assert operator.controller.statistics.errors > 0
+        await world.permit()
+        await world.converged()
+
+    in_world(scenario)
+
+
+def test_an_operator_that_may_nothing_says_so_and_its_next_start_succeeds(in_world: InWorld) -> None:
+    async def scenario(world: World) -> None:
+        await world.make("one")
+        await world.forbid()
+        operator = world.operate()
+        world.operators.remove(operator)
+        with pytest.raises(PermissionsMissing, match="widgets"):
+            await operator.task
+        await world.permit()
+        world.operate()
+        await world.converged()
+
+    in_world(scenario)
