@@ -1,16 +1,22 @@
-"""One source, every control plane: `control_plane` is each of them in turn, `client` its admin in a fresh namespace."""
+"""One source, every control plane: `control_plane` is each of them in turn; and what an operator needs to run on it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object
 from kubewright.client import Client
-from kubewright.client.wait import exists
+from kubewright.client.errors import AlreadyExists
+from kubewright.client.wait import established, exists
 from kubewright.controlplane import ControlPlane
+from kubewright.manager import Manager
+from kubewright.manifest.crd import definition_of
 from kubewright.testing.namespaces import unique_name
 
 pytest_plugins = ["pytester"]
@@ -36,3 +42,32 @@ async def own_namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncI
     await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=10)
     yield created.metadata.name
     await admin.delete(created, missing_ok=True)
+
+
+@pytest.fixture
+def install(admin: Client) -> Callable[[type[Object]], Awaitable[None]]:
+    """Install the definition of a kind. It stays: the real control plane serves a whole test run."""
+
+    async def installed(kind: type[Object]) -> None:
+        definition = definition_of(kind)
+        with suppress(AlreadyExists):
+            await admin.create(definition)
+        await admin.wait_for(type(definition), established, name=definition.metadata.name, timeout=30)
+
+    return installed
+
+
+@pytest.fixture
+def running() -> Callable[[Manager], AbstractAsyncContextManager[None]]:
+    """`async with running(manager)`: it runs inside, and has ended without a failure after it."""
+
+    @asynccontextmanager
+    async def run(manager: Manager) -> AsyncIterator[None]:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(manager.run())
+            try:
+                yield
+            finally:
+                manager.stop()
+
+    return run

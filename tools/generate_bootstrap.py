@@ -1,7 +1,7 @@
 """The command: `python -m tools.generate_bootstrap [--kubeconfig FILE]`.
 
-Writes the roles and bindings that kube-apiserver makes when it starts, without what the server fills in, and without
-the rules of roles that are made of others: those are computed when the file is read.
+Writes the roles and bindings and the settings of flow control that kube-apiserver makes when it starts, without what
+the server fills in, and without the rules of roles that are made of others: those are computed when the file is read.
 """
 
 from __future__ import annotations
@@ -17,44 +17,47 @@ import msgspec
 
 from kubewright.api.codec import decode_json, origin
 from kubewright.api.errors import KubernetesError
+from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resource import Object
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane, ControlPlaneError
 from kubewright.controlplane.embedded.document import JSONObject, mapping
 
-_FILE = Path(__file__).parents[1] / "src/kubewright/controlplane/embedded/auth/bootstrap.json"
+_EMBEDDED = Path(__file__).parents[1] / "src/kubewright/controlplane/embedded"
+_FILES: dict[str, tuple[type[Object], ...]] = {
+    "auth/bootstrap.json": (ClusterRole, ClusterRoleBinding, Role, RoleBinding),
+    "builtins/flow_control.json": (PriorityLevelConfiguration, FlowSchema),
+}
 _KEPT = ("name", "namespace", "labels", "annotations")
 
 
 def main() -> int:
-    """Write the file; 1 when the server cannot be asked."""
+    """Write the files; 1 when the server cannot be asked."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.generate_bootstrap",
-        description="Writes the roles and bindings of a new kube-apiserver for the embedded one.",
+        description="Writes the roles, bindings and flow control of a new kube-apiserver for the embedded one.",
         epilog="example: python -m tools.generate_bootstrap   (starts a control plane of its own)",
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="ask this server, a new one, instead of starting one")
     try:
-        objects = asyncio.run(_objects(parser.parse_args().kubeconfig))
+        written = asyncio.run(_objects(parser.parse_args().kubeconfig))
     except (KubernetesError, ControlPlaneError) as error:
-        print(f"kubewright: cannot generate the bootstrap roles: {error}", file=sys.stderr)
+        print(f"kubewright: cannot generate what a server begins with: {error}", file=sys.stderr)
         return 1
-    lines = ",\n".join(msgspec.json.encode(found).decode() for found in objects)
-    _FILE.write_text(f"[\n{lines}\n]\n")
-    print(f"wrote {len(objects)} objects to {_FILE}")
+    for name, objects in written.items():
+        lines = ",\n".join(msgspec.json.encode(found).decode() for found in objects)
+        (_EMBEDDED / name).write_text(f"[\n{lines}\n]\n")
+        print(f"wrote {len(objects)} objects to {_EMBEDDED / name}")
     return 0
 
 
-async def _objects(kubeconfig: str | None) -> list[JSONObject]:
+async def _objects(kubeconfig: str | None) -> dict[str, list[JSONObject]]:
     async with _config(kubeconfig) as config, Client(config) as client:
-        found = [
-            *await client.list(ClusterRole, namespace=""),
-            *await client.list(ClusterRoleBinding, namespace=""),
-            *await client.list(Role, namespace=""),
-            *await client.list(RoleBinding, namespace=""),
-        ]
-    return [_as_created(item) for item in found]
+        return {
+            name: [_as_created(item) for kind in kinds for item in await client.list(kind, namespace="")]
+            for name, kinds in _FILES.items()
+        }
 
 
 def _as_created(item: Object) -> JSONObject:
@@ -67,7 +70,8 @@ def _as_created(item: Object) -> JSONObject:
         "metadata": {name: metadata[name] for name in _KEPT if metadata.get(name)},
     }
     for name, value in found.items():
-        if name not in created and not (name == "rules" and "aggregationRule" in found) and value is not None:
+        computed = name == "status" or (name == "rules" and "aggregationRule" in found)
+        if name not in created and not computed and value is not None:
             created[name] = value
     return created
 

@@ -2,52 +2,195 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from kubewright.api.core.v1 import Namespace
+from kubewright.api.apps.v1 import Deployment
+from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import Namespace, Node, Pod, ServiceAccount
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
+from kubewright.client.wait import condition, exists
 
 COMMAND = [sys.executable, "-m", "kubewright.cli"]
+POD: JSONValue = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
 
 
+@dataclass(frozen=True)
+class Served:
+    """A control plane that the command runs."""
+
+    process: asyncio.subprocess.Process
+    url: str
+    kubeconfig: Path
+
+    def client(self) -> Client:
+        return Client(Config.from_kubeconfig(self.kubeconfig))
+
+    async def end(self, ending: signal.Signals = signal.SIGTERM) -> tuple[int | None, str, str]:
+        """Its exit code, and what it still printed."""
+        self.process.send_signal(ending)
+        output, errors = await asyncio.wait_for(self.process.communicate(), 30)
+        return self.process.returncode, output.decode(), errors.decode()
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Serve:
+    @asynccontextmanager
+    async def serve(*arguments: str, kubeconfig: str = "kubeconfig") -> AsyncIterator[Served]:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            "controlplane",
+            *arguments,
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # Where tests run in the background, SIGINT is ignored, and children inherit that.
+            preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
+        try:
+            assert process.stdout is not None
+            ready = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+            assert ready.startswith("ready: https://"), (await process.communicate())[1].decode()
+            yield Served(process, ready.removeprefix("ready: ").strip(), tmp_path / kubeconfig)
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.communicate()
+
+    return serve
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-async def test_it_serves_until_it_is_told_to_end(tmp_path: Path, ending: signal.Signals) -> None:
-    kubeconfig = tmp_path / "kubeconfig"
-    arguments = ["controlplane", "--port", "0", "--kubeconfig", str(kubeconfig)]
-    # Where tests run in the background, SIGINT is ignored, and children inherit that.
-    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
-        assert process.stdout is not None
-        ready = process.stdout.readline()
-        assert ready.startswith("ready: https://127.0.0.1:")
-        assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
-        config = Config.from_kubeconfig(kubeconfig)
-        assert config.server == ready.removeprefix("ready: ").strip()
-        async with Client(config) as client:
+async def test_it_serves_until_it_is_told_to_end(serve: Serve, ending: signal.Signals) -> None:
+    async with serve("--port", "0") as served:
+        assert re.fullmatch(r"https://127\.0\.0\.1:\d+", served.url)
+        assert stat.S_IMODE(served.kubeconfig.stat().st_mode) == 0o600
+        assert Config.from_kubeconfig(served.kubeconfig).server == served.url
+        async with served.client() as client:
             assert (await client.get(Namespace, "default")).metadata.uid
-        process.send_signal(ending)
-        assert process.wait(timeout=30) == 0
+        code, output, errors = await served.end(ending)
+    assert (code, output) == (0, "")
+    assert errors == "try:   KUBECONFIG=kubeconfig kubectl get namespaces\n"
+
+
+async def test_a_kubeconfig_that_was_readable_by_others_is_so_no_more(serve: Serve, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("old")
+    mine.chmod(0o644)
+    async with serve("--port", "0", "--kubeconfig", "mine", kubeconfig="mine") as served:
+        assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+        assert Config.from_kubeconfig(mine).server == served.url
+
+
+async def test_the_port_is_the_one_that_was_asked_for(serve: Serve) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    async with serve("--port", str(port)) as served:
+        assert served.url == f"https://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "notice"),
+    [
+        ("127.0.0.1", r"https://127\.0\.0\.1:\d+", False),
+        ("localhost", r"https://localhost:\d+", False),
+        ("::1", r"https://\[::1\]:\d+", False),
+        ("0.0.0.0", r"https://127\.0\.0\.1:\d+", True),
+    ],
+)
+async def test_it_says_so_when_other_machines_can_reach_it(serve: Serve, host: str, url: str, notice: bool) -> None:
+    async with serve("--port", "0", "--host", host) as served:
+        assert re.fullmatch(url, served.url)
+        async with served.client() as client:
+            assert (await client.get(Namespace, "default")).metadata.uid
+        _, _, errors = await served.end()
+    assert (f"kubewright: listening on {host}: reachable from other machines\n" in errors) is notice
+
+
+async def test_as_many_nodes_run_pods_as_were_asked_for(serve: Serve) -> None:
+    async with serve("--port", "0", "--nodes", "2") as served, served.client() as client:
+        for name in ("node-1", "node-2"):
+            await client.wait_for(Node, condition("Ready"), name=name, timeout=30)
+        assert len(await client.list(Node)) == 2
+        await client.wait_for(await client.create(from_json(Pod, POD)), condition("Ready"), timeout=30)
+
+
+async def test_only_the_controllers_that_were_named_run(serve: Serve) -> None:
+    async with serve("--port", "0", "--controllers", "serviceaccounts,nodes") as served, served.client() as client:
+        await client.wait_for(ServiceAccount, exists, name="default", namespace="default", timeout=30)
+        await client.wait_for(Node, condition("Ready"), name="node-1", timeout=30)
+        await client.create(from_json(Pod, POD))
+        deployment: JSONValue = {
+            "metadata": {"name": "a"},
+            "spec": {
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}},
+            },
+        }
+        await client.create(from_json(Deployment, deployment))
+        # A second namespace shows that the first controller has had its turn; the others have none.
+        await client.create(Namespace(metadata=ObjectMeta(name="second")))
+        await client.wait_for(ServiceAccount, exists, name="default", namespace="second", timeout=30)
+        assert not (await client.get(Pod, "a")).spec.node_name
+        assert [pod.metadata.name for pod in await client.list(Pod)] == ["a"]
+
+
+@pytest.mark.usefixtures("real_control_plane")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+async def test_the_real_one_is_served_alike(serve: Serve, ending: signal.Signals) -> None:
+    """With nodes of its own, though no machine is behind them."""
+    async with serve("--real") as served:
+        assert re.fullmatch(r"https://127\.0\.0\.1:\d+", served.url)
+        assert stat.S_IMODE(served.kubeconfig.stat().st_mode) == 0o600
+        async with served.client() as client:
+            pod = await client.create(from_json(Pod, POD))
+            ready = await client.wait_for(pod, condition("Ready"), timeout=30)
+            assert ready is not None
+            assert ready.spec.node_name == "node-1"
+        code, output, errors = await served.end(ending)
+    assert (code, output) == (0, "")
+    assert errors == "try:   KUBECONFIG=kubeconfig kubectl get namespaces\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--port", "99999"], "'99999' is not a port: expected a number from 0 to 65535"),
+        (["--port", "-1"], "'-1' is not a port: expected a number from 0 to 65535"),
         (["--nodes", "many"], "'many' is not a number of nodes"),
+        (["--host", ""], "no address to listen on: expected one such as 127.0.0.1 or 0.0.0.0"),
         (["--controllers", "garbage-collector,nothing"], "there is no controller nothing (there are: "),
-        (["--real", "--port", "1"], "--real chooses host, port and controllers itself"),
+        (["--real", "--port", "6443"], "--real chooses host, port and controllers itself"),
+        (["--real", "--host", "127.0.0.1"], "--real chooses host, port and controllers itself"),
+        (["--real", "--controllers", "nodes"], "--real chooses host, port and controllers itself"),
         (["--kubeconfig", "/nowhere/at/all"], "there is no folder '/nowhere/at' to write the kubeconfig to"),
+        (["--port", "0", "--kubeconfig", "/"], "kubewright: cannot write the kubeconfig '/': Is a directory\n"),
+        (["--port", "0", "--host", "no.invalid"], "kubewright: cannot listen on no.invalid, port 0: "),
+        (
+            ["--port", "0", "--host", "203.0.113.7"],
+            "kubewright: cannot listen on 203.0.113.7, port 0: Cannot assign requested address\n",
+        ),
     ],
 )
 def test_a_wrong_use_is_told_in_one_line(arguments: list[str], complaint: str) -> None:
@@ -55,17 +198,28 @@ def test_a_wrong_use_is_told_in_one_line(arguments: list[str], complaint: str) -
     assert answer.returncode != 0
     assert complaint in answer.stderr
     assert "Traceback" not in answer.stderr
+    assert answer.stdout == ""
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         answer = run("controlplane", "--port", port, "--kubeconfig", str(tmp_path / "kubeconfig"))
     assert answer.returncode == 1
-    assert "Address already in use" in answer.stderr
-    assert "Traceback" not in answer.stderr
+    assert answer.stderr == (
+        f"kubewright: cannot listen on 127.0.0.1, port {port}: Address already in use; "
+        "choose another port, or 0 for any free one\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_real_one_that_was_never_built_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    answer = run("controlplane", "--real", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"kubewright: there is no real control plane in {tmp_path}")
+    assert len(answer.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
 

@@ -78,7 +78,7 @@ def program() -> Path:
     """The built Go program. Without Go or its modules the tests are skipped, loudly; a failing build fails them."""
     go = shutil.which("go")
     if go is None:
-        pytest.skip("needs a real control plane: the Go clients are built with Go, and there is no go on the PATH")
+        pytest.skip("needs Go: the clients are built with it, and there is no go on the PATH")
     sources = sorted(path for path in _SOURCES.iterdir() if path.suffix in (".go", ".mod", ".sum"))
     content = hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in sources))
     # Beside the control plane's own programs.
@@ -88,9 +88,7 @@ def program() -> Path:
         return built
     modules = _run(go, "mod", "download")
     if modules.returncode:
-        pytest.skip(
-            f"needs a real control plane: the modules of the Go clients are not there: {modules.stderr.strip()}"
-        )
+        pytest.skip(f"needs Go: the modules of the clients are not there: {modules.stderr.strip()}")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as unfinished:
         # Renamed when complete, so that a build cut short is never taken for the program.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
+import msgspec
 import pytest
+from tests.conformance.asking import Answer, Ask, Fetch, decoded
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
-from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.markers import JSONValue
-from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
-from kubewright.client.wait import established, exists
+from kubewright.client.http.transport import HTTPTransport, Response
+from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
-from kubewright.testing.namespaces import unique_name
 
 
 @pytest.fixture
@@ -24,31 +24,50 @@ async def embedded_control_plane() -> AsyncIterator[ControlPlane]:
         yield plane
 
 
-@pytest.fixture(params=["embedded", "real"])
-def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
-    plane = request.getfixturevalue(f"{request.param}_control_plane")
-    assert isinstance(plane, ControlPlane)
-    return plane
-
-
 @pytest.fixture
-async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
-    async with control_plane.client() as client:
-        yield client
-
-
-@pytest.fixture
-async def namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A namespace of the test's own, on the control plane it runs on."""
-    created = await admin.create(Namespace(metadata=ObjectMeta(name=unique_name(request.node.name))))
-    await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=10)
-    yield created.metadata.name
-    await admin.delete(created, missing_ok=True)
+def namespace(own_namespace: str) -> str:
+    return own_namespace
 
 
 @pytest.fixture
 def client(admin: Client, namespace: str) -> Client:
     return admin.in_namespace(namespace)
+
+
+@pytest.fixture
+async def fetch(control_plane: ControlPlane) -> AsyncIterator[Fetch]:
+    """A request as admin over a socket, without anything that the client of kubewright adds."""
+    transport = HTTPTransport(control_plane.url, tls=control_plane.admin.ssl_context())
+
+    async def request(
+        path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), body: bytes | None = None
+    ) -> Response:
+        return await transport.request(method, path, headers, body, timeout=30)
+
+    yield request
+    await transport.aclose()
+
+
+@pytest.fixture
+def ask(fetch: Fetch, namespace: str) -> Ask:
+    """Send a request as admin, byte for byte; `NAMESPACE` in its path and body is the test's own."""
+
+    async def ask(
+        method: str, path: str, body: JSONValue | bytes = None, content_type: str = "application/json"
+    ) -> Answer:
+        sent = body if isinstance(body, bytes) or body is None else msgspec.json.encode(body)
+        headers = [("Content-Type", content_type), ("Accept", "application/json"), ("User-Agent", "tester/1")]
+        if sent is not None:
+            sent = sent.replace(b"NAMESPACE", namespace.encode())
+        answer = await fetch(path.replace("NAMESPACE", namespace), method, headers, sent)
+        try:
+            found = decoded(answer)
+        except msgspec.DecodeError:
+            # Of what no API group is behind, the server says so in plain text.
+            found = {"message": answer.body.decode()}
+        return Answer(answer.status, found, answer.headers.getall("Warning"))
+
+    return ask
 
 
 @pytest.fixture

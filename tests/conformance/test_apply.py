@@ -31,9 +31,6 @@ from kubewright.controlplane.embedded.managedfields import apply, empty_object, 
 from kubewright.controlplane.embedded.status import StatusError
 from kubewright.controlplane.embedded.structure import SchemaStructure, Structure, structure_of
 
-# These compare our own functions with the genuine server.
-pytestmark = pytest.mark.parametrize("control_plane", ["real"], indirect=True)
-
 TEXT: JSONObject = {"type": "string"}
 SPEC: JSONObject = {
     "text": TEXT,

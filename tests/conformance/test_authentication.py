@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import replace
 
 import pytest
 
 from kubewright.api.authentication.v1 import SelfSubjectReview, TokenReview
 from kubewright.api.codec import decode_json, from_json, origin
-from kubewright.api.core.v1 import Secret, ServiceAccount
+from kubewright.api.core.v1 import Node, Pod, Secret, ServiceAccount
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
@@ -17,7 +18,7 @@ from kubewright.client import Client, Config
 from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
 from kubewright.client.errors import APIError, Forbidden, Unauthorized
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject, at, text
+from kubewright.controlplane.embedded.document import JSONObject, at, mapping, text
 
 
 def sent(received: Object) -> JSONValue:
@@ -119,6 +120,64 @@ async def test_a_forged_token_is_told_so(client: Client) -> None:
     assert await reviewed(client, f"eyJhbGciOiJFUzI1NiIsImtpZCI6InoifQ.{payload}.{signature}") == {
         "user": {},
         "error": "[invalid bearer token, invalid signature, no keys found]",
+    }
+
+
+def claims_of(token: str) -> JSONObject:
+    payload = token.split(".")[1]
+    return mapping(decode_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
+
+
+async def test_a_token_says_whose_it_is_for_whom_and_for_how_long(client: Client, namespace: str) -> None:
+    claims = claims_of(await token_of(client, "vault"))
+    account = await client.get(ServiceAccount, "robot")
+
+    assert sorted(claims) == ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"]
+    assert claims["aud"] == ["vault"]
+    assert claims["sub"] == f"system:serviceaccount:{namespace}:robot"
+    begin, end = claims["iat"], claims["exp"]
+    assert isinstance(begin, int)
+    assert isinstance(end, int)
+    assert (end - begin, claims["nbf"]) == (3600, begin)
+    assert claims["kubernetes.io"] == {
+        "namespace": namespace,
+        "serviceaccount": {"name": "robot", "uid": account.metadata.uid},
+    }
+
+
+async def test_a_token_of_a_pod_names_the_pod_and_its_node(client: Client, namespace: str) -> None:
+    await token_of(client)
+    node = await client.create(Node(metadata=ObjectMeta(name=f"{namespace}-node")))
+    spec: JSONObject = {
+        "serviceAccountName": "robot",
+        "nodeName": node.metadata.name,
+        "containers": [{"name": "main", "image": "busybox"}],
+    }
+    pod = await client.create(from_json(Pod, {"metadata": {"name": "pod"}, "spec": spec}))
+    token = text(sent(await client.token("robot", bound_to=pod, expiration_seconds=3607)), "status", "token")
+    claims = claims_of(token)
+    user = at(await reviewed(client, token), "user")
+    await client.delete(node)
+    await client.delete(pod, grace_period=0)
+
+    about = mapping(claims, "kubernetes.io")
+    assert about["pod"] == {"name": "pod", "uid": pod.metadata.uid}
+    assert about["node"] == {"name": node.metadata.name, "uid": node.metadata.uid}
+    # What kubelets ask for lives for a year, as long as nobody has got used to asking anew.
+    begin, end, warning = claims["iat"], claims["exp"], about["warnafter"]
+    assert isinstance(begin, int)
+    assert isinstance(end, int)
+    assert isinstance(warning, int)
+    assert (end - begin, warning - begin) == (365 * 24 * 3600, 3607)
+    extra = mapping(user, "extra")
+    assert extra["authentication.kubernetes.io/pod-name"] == ["pod"]
+    assert extra["authentication.kubernetes.io/pod-uid"] == [pod.metadata.uid]
+    assert extra["authentication.kubernetes.io/node-name"] == [node.metadata.name]
+    assert extra["authentication.kubernetes.io/node-uid"] == [node.metadata.uid]
+    assert extra["authentication.kubernetes.io/credential-id"] == [f"JTI={claims['jti']}"]
+    assert await reviewed_when_dead(client, token) == {
+        "user": {},
+        "error": "[invalid bearer token, service account token has been invalidated]",
     }
 
 

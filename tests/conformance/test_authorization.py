@@ -1,4 +1,4 @@
-"""Who may do what: the server's answers beside those of the embedded authorizer about the same roles and bindings."""
+"""Who may do what: each server's answers beside those of our own authorizer about the same roles and bindings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, Decision
 from kubewright.controlplane.embedded.auth.reviews import self_subject_rules_review
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.document import JSONObject, at, items, text
 from kubewright.controlplane.embedded.status import StatusError
-
-# These compare our own functions with the genuine server.
-pytestmark = pytest.mark.parametrize("control_plane", ["real"], indirect=True)
 
 GROUP = "rbac.authorization.k8s.io"
 KINDS: dict[str, type[ClusterRole | ClusterRoleBinding | Role | RoleBinding]] = {
@@ -170,7 +167,7 @@ async def answer(admin: Client, attributes: Attributes) -> Decision:
 
 
 def client_of(control_plane: ControlPlane, name: str, *groups: str) -> Client:
-    return Client(Config.from_kubeconfig_text(control_plane.add_user(name, groups).kubeconfig))
+    return control_plane.client(control_plane.add_user(name, groups))
 
 
 async def test_decisions_and_their_reasons_are_those_of_the_embedded_authorizer(admin: Client, namespace: str) -> None:
@@ -262,8 +259,8 @@ QUESTIONS = [
     local_rules=st.lists(st.lists(rules().filter(lambda found: "resources" in found), max_size=3), max_size=2),
     bindings=st.lists(st.tuples(SUBJECTS, st.integers(0, 2), st.booleans()), min_size=2, max_size=4),
 )
-def test_any_rules_are_understood_alike(
-    control_plane: ControlPlane,
+async def test_any_rules_are_understood_alike(
+    admin: Client,
     namespace: str,
     cluster_rules: list[list[JSONObject]],
     local_rules: list[list[JSONObject]],
@@ -290,16 +287,12 @@ def test_any_rules_are_understood_alike(
         for path in ("/a", "/a/b", "/abc", "/b")
     ]
 
-    async def ask() -> list[bool]:
-        async with (
-            Client(Config.from_kubeconfig_text(control_plane.kubeconfig())) as admin,
-            world.served(admin),
-        ):
-            answers = await asyncio.gather(*(answer(admin, question) for question in questions))
-            return [found.allowed for found in answers]
+    async with world.served(admin):
+        theirs = await asyncio.gather(*(answer(admin, question) for question in questions))
 
     # Reasons are left out: which of several bindings is told depends on the order of a Go map.
-    assert [world.authorizer.authorize(question).allowed for question in questions] == asyncio.run(ask())
+    ours = [world.authorizer.authorize(question).allowed for question in questions]
+    assert ours == [found.allowed for found in theirs]
 
 
 async def test_nobody_grants_what_they_do_not_hold(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
@@ -415,33 +408,6 @@ async def test_what_one_may_do_is_listed_alike(control_plane: ControlPlane, admi
         assert sorted(map(str, items(theirs, "status", field_name))) == sorted(
             map(str, items(ours, "status", field_name))
         )
-
-
-async def test_the_roles_and_bindings_of_a_new_server_are_the_ones_we_ship(admin: Client) -> None:
-    ours = {key(found): found for found in bootstrap_objects()}
-
-    async def theirs() -> dict[tuple[str, ...], JSONObject]:
-        found = {}
-        for kind in KINDS.values():
-            async for item in admin.list(kind, labels={"kubernetes.io/bootstrapping": "rbac-defaults"}):
-                received: JSONObject = {**mapping(sent(item)), "kind": item.kind, "apiVersion": item.api_version}
-                received["metadata"] = {
-                    name: value
-                    for name, value in mapping(received, "metadata").items()
-                    if name in ("name", "namespace", "labels", "annotations")
-                }
-                found[key(received)] = received
-        return found
-
-    async with asyncio.timeout(20):
-        # A controller fills in the rules of aggregated roles, one after the other.
-        while (received := await theirs()) != ours and not items(received["ClusterRole", "", "admin"], "rules"):
-            await asyncio.sleep(0.05)
-    assert received == ours
-
-
-def key(found: JSONObject) -> tuple[str, ...]:
-    return text(found, "kind"), text(found, "metadata", "namespace"), text(found, "metadata", "name")
 
 
 async def test_a_refusal_names_user_verb_resource_and_place(control_plane: ControlPlane, namespace: str) -> None:

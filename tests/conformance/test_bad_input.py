@@ -78,6 +78,16 @@ async def test_fields_that_appear_twice_are_refused_when_strict(send: Send) -> N
     assert 'duplicate field "metadata.name"' in status.message
 
 
+async def test_keys_that_appear_twice_in_yaml_are_refused_when_strict(send: Send) -> None:
+    body = b"metadata:\n  name: a\ndata:\n  x: '1'\n  x: '2'\nmore: 1\n"
+    status = await send("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", body, "application/yaml")
+    assert (status.code, status.message) == (
+        400,
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: yaml: unmarshal errors:\n'
+        '  line 5: key "x" already set in map, unknown field "more"',
+    )
+
+
 async def test_a_content_type_nobody_knows_is_415(send: Send) -> None:
     status = await send("POST", CONFIG_MAPS, b"a=b", "application/x-www-form-urlencoded")
     assert (status.code, status.reason) == (415, "UnsupportedMediaType")

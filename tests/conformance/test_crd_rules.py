@@ -384,3 +384,56 @@ async def test_a_definition_with_a_bad_rule_is_refused(admin: Client) -> None:
 
         errors = [(f"{place}.properties[spec].properties[a].{at}" if at else place, told) for at, told in expected]
         assert (schema, found(caught.value)) == (schema, sorted(errors))
+
+
+# Rules over a list of ones, and the number of them up to which they may run.
+COSTS: dict[str, tuple[str, int]] = {
+    "all": ("self.all(q, self.all(x, x >= 0))", 446),
+    "exists": ("self.all(q, !self.exists(x, x < 0))", 407),
+    "map": ("self.all(q, self.map(x, x + 1).size() >= 0)", 267),
+    "filter": ("self.all(q, self.filter(x, x > 0).size() >= 0)", 257),
+    "constants": ("self.all(q, self.all(x, x in [1,2,3]))", 499),
+    "conditional": ("self.all(q, self.all(x, x > 5 ? x > 6 : x < 7))", 377),
+}
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+async def test_a_rule_that_costs_too_much_is_stopped(admin: Client) -> None:
+    numbers: dict[str, JSONValue] = {"type": "array", "maxItems": 600, "items": NUMBER}
+    rules: dict[str, JSONValue] = {name: ruled(numbers, rule) for name, (rule, _) in COSTS.items()}
+    created = await admin.apply(definition("dears", "Dear", rules))
+    await admin.wait_for(await admin.get(CustomResourceDefinition, f"dears.{GROUP}"), established)
+    dear = Dynamic.of(f"{GROUP}/v1", "Dear", plural="dears", namespaced=False)
+
+    for name, (rule, most) in COSTS.items():
+        just = dear(metadata=ObjectMeta(name="just"), content={"spec": {name: [1] * most}})
+        over = dear(metadata=ObjectMeta(name="over"), content={"spec": {name: [1] * (most + 1)}})
+        await admin.create(just, dry_run=True)
+        with pytest.raises(Invalid) as caught:
+            await admin.create(over, dry_run=True)
+
+        why = "no further validation rules will be run due to call cost exceeds limit for rule"
+        limit = "operation cancelled: actual cost limit exceeded"
+        assert found(caught.value) == [(f"spec.{name}", f"Invalid value: \"array\": '{limit}': {why}: {rule}")]
+    await admin.delete(created)
+
+
+async def test_rules_that_cost_too_much_together_are_stopped(admin: Client) -> None:
+    """With patterns, which cost much and take no time."""
+    long: dict[str, JSONValue] = {"type": "string", "maxLength": 1000}
+    many: JSONValue = {"type": "array", "maxItems": 24, "items": ruled(long, f"!self.matches('{'y' * 4000}')")}
+    created = await admin.apply(definition("manies", "Many", {f"field{number}": many for number in range(6)}))
+    await admin.wait_for(await admin.get(CustomResourceDefinition, f"manies.{GROUP}"), established)
+    kind = Dynamic.of(f"{GROUP}/v1", "Many", plural="manies", namespaced=False)
+    texts: JSONValue = ["x" * 1000] * 24
+
+    just = {f"field{number}": texts for number in range(4)}
+    await admin.create(kind(metadata=ObjectMeta(name="just"), content={"spec": just}), dry_run=True)
+    over = kind(metadata=ObjectMeta(name="over"), content={"spec": {f"field{number}": texts for number in range(6)}})
+    with pytest.raises(Invalid) as caught:
+        await admin.create(over, dry_run=True)
+
+    # Each costs 101,002 of 10,000,000; whichever field the server comes to last, it comes to its fourth text.
+    ((field, message),) = found(caught.value)
+    assert (field[-3:], message) == ("[3]", f'Invalid value: "string": {OUT_OF_BUDGET}')
+    await admin.delete(created)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from typing import cast
 
 import msgspec
 import pytest
 
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import from_json
 from kubewright.api.markers import JSONValue
 from kubewright.client import Client
 from kubewright.client.errors import APIError, NotAcceptable, NotFound
 from kubewright.client.http.transport import Response
+from kubewright.client.wait import deleted, established
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.catalog import Catalog
 from kubewright.controlplane.embedded.discovery import discovery_response
@@ -198,3 +203,139 @@ async def test_documents_are_json_only_for_those_who_accept_it(admin: Client) ->
     with pytest.raises(APIError) as raised:
         await get(admin, "/openapi/v3/api/v1", "application/yaml")
     assert raised.value.code == 406
+
+
+GADGETS = "gadgets.discovery.example.com"
+GADGET: JSONObject = {
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "spec": {
+            "type": "object",
+            "required": ["maybe", "name"],
+            "properties": {
+                "name": {"type": "string", "default": "x", "enum": ["x", "y"], "description": "How it is called."},
+                "size": {"type": "integer", "format": "int32", "minimum": 1, "maximum": 9},
+                "port": {"x-kubernetes-int-or-string": True},
+                "anything": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "maybe": {"type": "string", "nullable": True, "pattern": "^a"},
+                "parts": {
+                    "type": "array",
+                    "items": {"type": "object", "required": ["key"], "properties": {"key": {"type": "string"}}},
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["key"],
+                },
+                "checked": {
+                    "type": "object",
+                    "properties": {"q": {"type": "string"}},
+                    "oneOf": [{"required": ["q"]}],
+                    "x-kubernetes-validations": [{"rule": "has(self.q)", "message": "no q"}],
+                },
+            },
+        }
+    },
+}
+
+
+def gadgets(versions: Sequence[str]) -> CustomResourceDefinition:
+    names: JSONObject = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
+    return from_json(
+        CustomResourceDefinition,
+        {
+            "metadata": {"name": GADGETS},
+            "spec": {
+                "group": "discovery.example.com",
+                "scope": "Namespaced",
+                "names": {**names, "shortNames": ["gg"], "categories": ["all"]},
+                "versions": [
+                    {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": GADGET}}
+                    for name in versions
+                ],
+            },
+        },
+    )
+
+
+@pytest.fixture
+async def defined(admin: Client) -> AsyncIterator[CustomResourceDefinition]:
+    versions = ["v1alpha1", "foo", "v1", "v2beta1", "v10", "v2"]
+    created = await admin.wait_for(await admin.create(gadgets(versions)), established)
+    assert created is not None
+    yield created
+    await admin.delete(CustomResourceDefinition, GADGETS, missing_ok=True)
+    await admin.wait_for(created, deleted)
+
+
+async def eventually(admin: Client, path: str, *, gone: bool = False, accept: str = "application/json") -> JSONObject:
+    """What is at a path once it is there, or nothing once it is not."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                found = decoded((await get(admin, path, accept)).body)
+            except NotFound:
+                found = {}
+            if bool(found) != gone:
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def test_the_groups_of_custom_resources_come_and_go(admin: Client, defined: CustomResourceDefinition) -> None:
+    group = await eventually(admin, "/apis/discovery.example.com")
+    versions = [text(version, "version") for version in items(group, "versions")]
+    # Stable before beta before alpha, the higher first, and names that are no versions last.
+    assert versions == ["v10", "v2", "v1", "v2beta1", "v1alpha1", "foo"]
+    assert text(group, "preferredVersion", "version") == "v10"
+    (resource,) = items(await eventually(admin, "/apis/discovery.example.com/v10"), "resources")
+    found = mapping(resource)
+    assert list(found) == [
+        *("name", "singularName", "namespaced", "kind", "verbs", "shortNames", "categories", "storageVersionHash")
+    ]
+    assert (found["shortNames"], found["categories"]) == (["gg"], ["all"])
+    await admin.delete(defined)
+    for path in ("/apis/discovery.example.com", "/apis/discovery.example.com/v10"):
+        assert await eventually(admin, path, gone=True) == {}
+    listed = items(decoded((await get(admin, "/apis", AGGREGATED)).body), "items")
+    assert "discovery.example.com" not in [text(group, "metadata", "name") for group in listed]
+
+
+@pytest.mark.usefixtures("defined")
+async def test_the_schemas_of_custom_resources_are_published(admin: Client) -> None:
+    document = await eventually(admin, "/openapi/v3/apis/discovery.example.com/v1")
+    schema = mapping(document, "components", "schemas", "com.example.discovery.v1.Gadget")
+    published = mapping(schema, "properties", "spec")
+    properties = mapping(published, "properties")
+    # What may be either is said once more, for those who do not know the extension.
+    either: list[JSONValue] = [{"type": "integer"}, {"type": "string"}]
+    assert mapping(properties, "port").pop("anyOf") == either
+    assert published == mapping(GADGET, "properties", "spec")
+    assert schema["x-kubernetes-group-version-kind"] == [
+        {"group": "discovery.example.com", "kind": "Gadget", "version": "v1"}
+    ]
+    (reference,) = items(schema, "properties", "metadata", "allOf")
+    assert reference == {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    # By this kubectl knows that the server validates fields itself.
+    patch = mapping(document, "paths", "/apis/discovery.example.com/v1/namespaces/{namespace}/gadgets/{name}", "patch")
+    assert "fieldValidation" in [text(parameter, "name") for parameter in items(patch, "parameters")]
+    assert patch["x-kubernetes-group-version-kind"] == {
+        "group": "discovery.example.com",
+        "kind": "Gadget",
+        "version": "v1",
+    }
+
+
+@pytest.mark.usefixtures("defined")
+async def test_old_clients_find_no_more_than_they_understand(admin: Client) -> None:
+    name = "com.example.discovery.v1.Gadget"
+    async with asyncio.timeout(30):
+        while True:
+            definitions = mapping(decoded((await get(admin, "/openapi/v2")).body), "definitions")
+            if name in definitions:
+                break
+            await asyncio.sleep(0.01)
+    spec = mapping(definitions, name, "properties", "spec")
+    assert spec["required"] == ["name"]
+    properties = mapping(spec, "properties")
+    assert properties["maybe"] == {"pattern": "^a"}
+    assert properties["anything"] == {"x-kubernetes-preserve-unknown-fields": True}
+    assert "default" not in mapping(properties, "name")
+    assert "oneOf" not in mapping(properties, "checked")

@@ -24,9 +24,6 @@ from kubewright.controlplane.embedded.patch.strategic import apply_strategic_pat
 from kubewright.controlplane.embedded.status import StatusError
 from kubewright.controlplane.embedded.structure import structure_of
 
-# These compare our own functions with the genuine server.
-pytestmark = pytest.mark.parametrize("control_plane", ["real"], indirect=True)
-
 T = TypeVar("T")
 P = ParamSpec("P")
 AnyWidget = Dynamic.of("example.com/v1", "Widget")

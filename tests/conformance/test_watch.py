@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.meta import ObjectMeta
-from kubewright.client import Client, Watch, WatchEvent
+from kubewright.client import Client, Config, JSONPatch, Watch, WatchEvent
 from kubewright.client.errors import Expired
+from kubewright.client.wait import deleted, established
+from kubewright.controlplane import ControlPlane
 
 ALL = {"watched": "yes"}
 
@@ -48,7 +54,7 @@ async def test_changes_come_in_order(client: Client) -> None:
 async def test_the_object_is_cut_out_of_the_line_without_a_second_parse(client: Client) -> None:
     """The fast path relies on the server writing `type` before `object`, and nothing after."""
     created = await client.create(config_map("a"))
-    async with client.watch(ConfigMap, labels=ALL, resource_version="0") as events:
+    async with client.watch(ConfigMap, labels=ALL) as events:
         response = events._response
         assert response is not None
         line = await anext(aiter(response.lines()))
@@ -85,7 +91,7 @@ async def test_the_server_ends_a_watch_after_its_timeout(client: Client) -> None
 
 async def test_metadata_can_be_watched_alone(client: Client) -> None:
     await client.create(Secret(metadata=ObjectMeta(name="s", labels=ALL), string_data={"p": "hidden"}))
-    async with client.watch(metadata_only(Secret), labels=ALL, resource_version="0") as events:
+    async with client.watch(metadata_only(Secret), labels=ALL) as events:
         event = await anext(aiter(events))
     assert event.object.metadata.name == "s"
     assert b"hidden" not in event.raw
@@ -107,3 +113,187 @@ async def test_a_watch_that_is_cancelled_leaves_the_client_usable(client: Client
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await client.find(ConfigMap, "nothing") is None
+
+
+async def test_a_deletion_shows_the_last_state_at_a_new_revision(client: Client) -> None:
+    created = await client.create(config_map("a", x="1"))
+    async with client.watch(ConfigMap, labels=ALL, resource_version=created.metadata.resource_version) as events:
+        await client.delete(created)
+        (event,) = await first(events, 1)
+    assert (event.type, event.object.data) == ("DELETED", {"x": "1"})
+    assert int(event.header.resource_version) > int(created.metadata.resource_version)
+    assert (await client.create(config_map("b"))).metadata.resource_version > event.header.resource_version
+
+
+async def test_objects_come_and_go_with_their_labels(client: Client) -> None:
+    """Who watches a selection sees an object that leaves it as deleted, and one that enters it as added."""
+    created = await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
+    revision = created.metadata.resource_version
+    async with client.watch(ConfigMap, labels=ALL, resource_version=revision, bookmarks=False) as events:
+        created.metadata.labels = {**ALL}
+        entered = await client.update(created)
+        entered.data = {"x": "1"}
+        changed = await client.update(entered)
+        changed.metadata.labels = {}
+        changed.data = {"x": "2"}
+        left = await client.update(changed)
+        await client.delete(left)
+        await client.create(config_map("end"))
+        seen = await first(events, 4)
+    assert [(event.type, event.header.name) for event in seen] == [
+        ("ADDED", "a"),
+        ("MODIFIED", "a"),
+        ("DELETED", "a"),
+        ("ADDED", "end"),
+    ]
+    # What leaves is shown as it was last selected, at the revision at which it left.
+    assert seen[2].object.data == {"x": "1"}
+    assert seen[2].object.metadata.labels == ALL
+    assert seen[2].header.resource_version == left.metadata.resource_version
+
+
+async def test_objects_come_and_go_with_their_fields(client: Client) -> None:
+    names = [await client.create(config_map(name)) for name in "ab"]
+    revision = names[0].metadata.resource_version
+    async with client.watch(ConfigMap, fields={"metadata.name": "b"}, resource_version=revision) as events:
+        await client.delete(names[0])
+        await client.delete(names[1])
+        seen = await first(events, 2)
+    assert [(event.type, event.header.name) for event in seen] == [("ADDED", "b"), ("DELETED", "b")]
+
+
+@pytest.mark.parametrize("revision", [None, "0"])
+async def test_a_watch_from_the_beginning_tells_where_the_beginning_ends(client: Client, revision: str | None) -> None:
+    """Not only those who ask for initial events get them, and with bookmarks the mark of their end."""
+    created = await client.create(config_map("a"))
+    # "0" is answered from what is at hand, which this makes new enough.
+    await client.list(ConfigMap, resource_version=created.metadata.resource_version)
+    async with client.watch(ConfigMap, labels=ALL, resource_version=revision) as events:
+        added, mark = await first(events, 2)
+    assert (added.type, added.header.name) == ("ADDED", "a")
+    assert (mark.type, mark.ends_initial_list) == ("BOOKMARK", True)
+    assert int(mark.header.resource_version) >= int(added.header.resource_version)
+
+
+async def test_nothing_before_the_mark_is_deleted(client: Client) -> None:
+    for name in "abc":
+        await client.create(config_map(name))
+    await client.delete(ConfigMap, "b")
+    async with client.watch(ConfigMap, labels=ALL, initial_events=True) as events:
+        seen = await first(events, 3)
+    assert [(event.type, event.header.name) for event in seen] == [("ADDED", "a"), ("ADDED", "c"), ("BOOKMARK", "")]
+
+
+async def test_a_mark_has_the_kind_of_what_is_watched(client: Client) -> None:
+    """Informers drop what is of another kind, and wait for ever for the end of the initial events."""
+    async with client.watch(ConfigMap, labels=ALL, initial_events=True) as events:
+        (of_objects,) = await first(events, 1)
+    async with client.watch(metadata_only(ConfigMap), labels=ALL, initial_events=True) as marks:
+        of_metadata = await anext(aiter(marks))
+    assert b'"kind":"ConfigMap","apiVersion":"v1"' in of_objects.raw
+    assert b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"' in of_metadata.raw
+    assert of_objects.ends_initial_list
+    assert of_metadata.ends_initial_list
+
+
+async def test_without_bookmarks_there_is_none(client: Client) -> None:
+    await client.create(config_map("a"))
+    async with client.watch(ConfigMap, labels=ALL, bookmarks=False, timeout=1) as events:
+        assert [event.type async for event in events] == ["ADDED"]
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_the_watches_of_a_kind_end_when_its_schema_changes(admin: Client, client: Client) -> None:
+    """What they told was read by the old one."""
+    definition = await admin.get(CustomResourceDefinition, "widgets.example.com")
+    definition.spec.group = "changing.example.com"
+    copy = CustomResourceDefinition(metadata=ObjectMeta(name="widgets.changing.example.com"), spec=definition.spec)
+    created = await admin.wait_for(await admin.create(copy), established)
+    assert created is not None
+    kind = Dynamic.of("changing.example.com/v1", "Widget")
+    async with client.watch(kind, bookmarks=False) as events:
+        path = "/spec/versions/0/schema/openAPIV3Schema/properties/note"
+        await admin.patch(created, JSONPatch([{"op": "add", "path": path, "value": {"type": "string"}}]))
+        assert [event async for event in events] == []
+    await admin.delete(created)
+    await admin.wait_for(created, deleted, timeout=30)
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_the_watches_of_a_kind_end_with_its_definition(admin: Client, client: Client) -> None:
+    definition = await admin.get(CustomResourceDefinition, "widgets.example.com")
+    definition.spec.group = "ending.example.com"
+    copy = CustomResourceDefinition(metadata=ObjectMeta(name="widgets.ending.example.com"), spec=definition.spec)
+    created = await admin.wait_for(await admin.create(copy), established)
+    assert created is not None
+    async with client.watch(Dynamic.of("ending.example.com/v1", "Widget"), bookmarks=False) as events:
+        await admin.delete(created)
+        assert [event async for event in events] == []
+    await admin.wait_for(created, deleted, timeout=30)
+
+
+@pytest.fixture(params=["embedded in process", "embedded by socket", "real by socket"])
+def way(request: pytest.FixtureRequest) -> tuple[ControlPlane, str]:
+    name, _, way = str(request.param).partition(" ")
+    plane = request.getfixturevalue(f"{name}_control_plane")
+    assert isinstance(plane, ControlPlane)
+    return plane, way
+
+
+@pytest.fixture
+async def either_way(way: tuple[ControlPlane, str]) -> AsyncIterator[Client]:
+    """A client of each control plane, by each way there is to it."""
+    plane, by = way
+    client = plane.client() if by == "in process" else Client(Config.from_kubeconfig_text(plane.kubeconfig()))
+    async with client:
+        yield client.in_namespace("default")
+
+
+async def test_hundreds_of_watches_see_the_same_in_the_same_order(either_way: Client) -> None:
+    """Each begins at another moment; from there on all see the same."""
+    client, labels = either_way, {"order": f"{random.getrandbits(64):x}"}
+    revisions: list[int] = []
+    names = [f"order-{labels['order']}-{number}" for number in range(5)]
+
+    async def change(number: int) -> None:
+        name = names[number % len(names)]
+        found = await client.find(ConfigMap, name)
+        if found is None:
+            written = await client.create(ConfigMap(metadata=ObjectMeta(name=name, labels=labels)))
+        elif number % 3 == 0:
+            await client.delete(found)
+            return
+        else:
+            found.data = {"n": str(number)}
+            written = await client.update(found)
+        revisions.append(int(written.metadata.resource_version))
+
+    async def seen(watch: Watch[ConfigMap]) -> list[tuple[str, str, str]]:
+        found: list[tuple[str, str, str]] = []
+        async for event in watch:
+            found.append((event.type, event.header.name, event.header.resource_version))
+            if event.header.name.endswith("-end"):
+                return found
+        raise AssertionError("the watch ended before the last change")
+
+    await change(0)
+    async with AsyncExitStack() as stack:
+        watches: list[Watch[ConfigMap]] = []
+        for number in range(1, 201):
+            if number % 10 == 0:
+                await change(number)
+            start = str(random.choice(revisions))
+            watch = client.watch(ConfigMap, labels=labels, resource_version=start, bookmarks=False)
+            watches.append(await stack.enter_async_context(watch))
+        readers = [asyncio.ensure_future(seen(watch)) for watch in watches]
+        for number in range(200, 230):
+            await change(number)
+        await client.create(ConfigMap(metadata=ObjectMeta(name=f"order-{labels['order']}-end", labels=labels)))
+        async with asyncio.timeout(60):
+            orders = await asyncio.gather(*readers)
+    await client.delete_all(ConfigMap, labels=labels)
+    longest = max(orders, key=len)
+    assert len(longest) > 30
+    assert all(order == longest[-len(order) :] for order in orders)
+    order_of_revisions = [int(revision) for _, _, revision in longest]
+    assert order_of_revisions == sorted(set(order_of_revisions))

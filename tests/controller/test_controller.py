@@ -3,126 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from typing import ParamSpec
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, succeed, virtual
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.client.errors import Conflict, Status
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controller import Controller, Pass
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
 from kubewright.testing.virtual_time import run_virtual
-
-P = ParamSpec("P")
-
-LONG = 3600.0
-
-
-def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test in virtual time, from 0."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        run_virtual(lambda: test(*args, **kwargs))
-
-    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
-    run.__dict__["__signature__"] = inspect.signature(test)
-    del run.__dict__["__wrapped__"]
-    return run
-
-
-def now() -> float:
-    return round(asyncio.get_running_loop().time(), 6)
-
-
-class Reconciler:
-    """Does what a function says, and writes down when."""
-
-    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
-        self.act = act
-        self.begun: list[tuple[float, str]] = []
-
-    async def reconcile(self, key: str) -> Result | None:
-        self.begun.append((now(), key))
-        return await self.act(key)
-
-    @property
-    def times(self) -> list[float]:
-        return [when for when, _ in self.begun]
-
-    @property
-    def keys(self) -> list[str]:
-        return [key for _, key in self.begun]
-
-
-async def succeed(key: str) -> None:
-    """A pass with nothing to do."""
-
-
-def in_turn(*outcomes: Result | BaseException | None) -> Callable[[str], Awaitable[Result | None]]:
-    """The first pass ends with the first outcome, and so on; further ones with success."""
-    left = list(outcomes)
-
-    async def act(key: str) -> Result | None:
-        outcome = left.pop(0) if left else None
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    return act
-
-
-def always(error: Exception) -> Callable[[str], Awaitable[Result | None]]:
-    async def act(key: str) -> Result | None:
-        raise error
-
-    return act
-
-
-@asynccontextmanager
-async def running(controller: Controller[str]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
-    try:
-        yield
-        for task in tasks:
-            assert not task.done(), task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def conflict() -> Conflict:
-    return Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
-
-
-class Every:
-    """A rate limiter that always says the same, and counts nothing."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def delay(self, key: Hashable) -> float:
-        return self.seconds
-
-    def forget(self, key: Hashable) -> None:
-        pass
-
-    def failures(self, key: Hashable) -> int:
-        return 0
-
 
 # A key is never reconciled twice at once; every change is followed by a pass that began after it.
 

@@ -3,113 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
-from contextlib import asynccontextmanager
-from typing import ParamSpec
 
 import pytest
+from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, virtual
 
 from kubewright.api.errors import KubernetesError
-from kubewright.client.errors import Conflict, Status
 from kubewright.controller.context import current
 from kubewright.controller.controller import Cancelled, Controller, ReconcileTimeout
 from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
 from kubewright.manager.log import stack_trace
 from kubewright.testing.virtual_time import run_virtual
-
-P = ParamSpec("P")
-
-LONG = 3600.0
-
-
-def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test in virtual time, from 0."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        run_virtual(lambda: test(*args, **kwargs))
-
-    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
-    run.__dict__["__signature__"] = inspect.signature(test)
-    del run.__dict__["__wrapped__"]
-    return run
-
-
-def now() -> float:
-    return round(asyncio.get_running_loop().time(), 6)
-
-
-class Reconciler:
-    """Does what a function says, and writes down when."""
-
-    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
-        self.act = act
-        self.begun: list[tuple[float, str]] = []
-
-    async def reconcile(self, key: str) -> Result | None:
-        self.begun.append((now(), key))
-        return await self.act(key)
-
-    @property
-    def times(self) -> list[float]:
-        return [when for when, _ in self.begun]
-
-
-def in_turn(*outcomes: Result | BaseException | None) -> Callable[[str], Awaitable[Result | None]]:
-    """The first pass ends with the first outcome, and so on; further ones with success."""
-    left = list(outcomes)
-
-    async def act(key: str) -> Result | None:
-        outcome = left.pop(0) if left else None
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-
-    return act
-
-
-def always(error: Exception) -> Callable[[str], Awaitable[Result | None]]:
-    async def act(key: str) -> Result | None:
-        raise error
-
-    return act
-
-
-@asynccontextmanager
-async def running(controller: Controller[str]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
-    try:
-        yield
-        for task in tasks:
-            assert not task.done(), task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def conflict() -> Conflict:
-    return Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
-
-
-class Every:
-    """A rate limiter that always says the same, and counts nothing."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def delay(self, key: Hashable) -> float:
-        return self.seconds
-
-    def forget(self, key: Hashable) -> None:
-        pass
-
-    def failures(self, key: Hashable) -> int:
-        return 0
-
 
 # Failures
 
@@ -241,6 +145,26 @@ async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: p
     assert second.outcome == Result()
     assert controller.statistics.errors == 1
     assert "in wait_for_something_cancelled" in stack_trace(first.outcome), "it can be seen where"
+
+
+@virtual
+async def test_a_pass_that_cancels_its_own_task_is_a_failure_and_costs_no_worker() -> None:
+    async def act(key: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if key == "waits":
+            task.cancel()
+            await asyncio.sleep(LONG)
+        elif key == "goes on":
+            task.cancel()  # strikes when the pass is over
+
+    controller = Controller("test", Reconciler(act))
+    async with running(controller), controller.passes() as passes:
+        for key in ("goes on", "waits", "another"):
+            controller.queue.add(key)
+        outcomes = {each.key: each.outcome for each in [await anext(passes), await anext(passes), await anext(passes)]}
+    assert outcomes["goes on"] == outcomes["another"] == Result()
+    assert isinstance(outcomes["waits"], Cancelled)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])

@@ -3,79 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
-from typing import ParamSpec
+from contextlib import suppress
 
 import pytest
+from tests.controller.scripted import LONG, Reconciler, now, running, succeed, virtual
 
 from kubewright.cache.client import own_writes
 from kubewright.controller.controller import Controller
 from kubewright.controller.hot_loop import PASSES
-from kubewright.controller.reconcile import Result
 from kubewright.controller.source import Channel
-from kubewright.testing.virtual_time import run_virtual
-
-P = ParamSpec("P")
-
-LONG = 3600.0
-
-
-def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test in virtual time, from 0."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        run_virtual(lambda: test(*args, **kwargs))
-
-    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
-    run.__dict__["__signature__"] = inspect.signature(test)
-    del run.__dict__["__wrapped__"]
-    return run
-
-
-def now() -> float:
-    return round(asyncio.get_running_loop().time(), 6)
-
-
-class Reconciler:
-    """Does what a function says, and writes down when."""
-
-    def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
-        self.act = act
-        self.begun: list[tuple[float, str]] = []
-
-    async def reconcile(self, key: str) -> Result | None:
-        self.begun.append((now(), key))
-        return await self.act(key)
-
-    @property
-    def times(self) -> list[float]:
-        return [when for when, _ in self.begun]
-
-    @property
-    def keys(self) -> list[str]:
-        return [key for _, key in self.begun]
-
-
-async def succeed(key: str) -> None:
-    """A pass with nothing to do."""
-
-
-@asynccontextmanager
-async def running(controller: Controller[str]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
-    try:
-        yield
-        for task in tasks:
-            assert not task.done(), task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
 
 # Sources
 
@@ -343,4 +279,20 @@ async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pyte
         await asyncio.sleep(0.001)
         assert len(reconciler.begun) == 10 * PASSES
     assert controller.statistics.hot_loops == 0
+    assert not caplog.records
+
+
+@virtual
+async def test_a_controller_may_write_as_often_as_it_likes_when_it_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(key: str) -> None:
+        write()
+        if len(reconciler.begun) < 10 * PASSES:
+            controller.queue.add("a")
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler, slow_hot_loops=False)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.001)
+        assert len(reconciler.begun) == 10 * PASSES
     assert not caplog.records

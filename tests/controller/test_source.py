@@ -1,22 +1,19 @@
-"""Sources in virtual time; what is watched is on an embedded control plane without sockets."""
+"""Watches as sources, in virtual time, on an embedded control plane without sockets."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from itertools import pairwise
-from typing import ParamSpec, TypeVar
 
 import msgspec
 import pytest
+from tests.controller.feeding import feeding, keys, missing, taken
+from tests.controller.scripted import virtual
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
@@ -28,54 +25,12 @@ from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.predicate import Predicate, in_namespaces, labels_changed
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.reconcile import Request
-from kubewright.controller.source import INITIAL_PRIORITY, Channel, Function, Polled, Source, Watched
+from kubewright.controller.source import INITIAL_PRIORITY, Watched
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.request import Target
 from kubewright.manifest.crd import crd_of
 from kubewright.testing.virtual_time import run_virtual
-
-P = ParamSpec("P")
-Key = TypeVar("Key", bound=Hashable)
-
-
-def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test in virtual time, from 0."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        run_virtual(lambda: test(*args, **kwargs))
-
-    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
-    run.__dict__["__signature__"] = inspect.signature(test)
-    del run.__dict__["__wrapped__"]
-    return run
-
-
-@asynccontextmanager
-async def feeding(source: Source[Key], queue: Queue[Key]) -> AsyncIterator[None]:
-    task = asyncio.create_task(source.run(queue))
-    try:
-        await asyncio.sleep(0)
-        yield
-        assert not task.done(), task
-    finally:
-        task.cancel()
-        await asyncio.wait((task,))
-
-
-async def taken(queue: Queue[Key]) -> list[tuple[Key, int, tuple[Reason, ...]]]:
-    """All keys that are due, with their priorities and reasons."""
-    found = []
-    while len(queue):
-        work = await queue.get()
-        queue.done(work.key)
-        found.append((work.key, work.priority, work.reasons))
-    return found
-
-
-async def keys(queue: Queue[Key]) -> list[Key]:
-    return [key for key, _, _ in await taken(queue)]
 
 
 class World:
@@ -108,20 +63,12 @@ async def world() -> AsyncIterator[World]:
             await asyncio.wait((task,))
 
 
-def missing(source: Source[Key]) -> str | None:
-    """Asked anew each time, which mypy does not expect of a property."""
-    return source.missing
-
-
 def reads_config_maps(target: Target) -> bool:
     return target.verb in ("list", "watch") and target.resource == "configmaps"
 
 
 def why(what: str, name: str) -> tuple[Reason, ...]:
     return (Reason("ConfigMap", what, ObjectKey("default", name)),)
-
-
-# Watched
 
 
 @virtual
@@ -457,214 +404,5 @@ def test_a_source_knows_what_it_watches() -> None:
             source = Watched(here.cache, ConfigMap, for_object)
             assert source.kind is ConfigMap
             assert repr(source) == "Watched(ConfigMap)"
-
-    run_virtual(scenario)
-
-
-# Channel
-
-
-@virtual
-async def test_what_is_sent_before_the_start_is_kept() -> None:
-    channel = Channel[str]("orders")
-    queue = Queue[str]()
-    channel.send("a")
-    channel.send("b", priority=7)
-    async with feeding(channel, queue):
-        await channel.synced()
-        assert missing(channel) is None
-        sent = (Reason("orders", "sent", None),)
-        assert await taken(queue) == [("b", 7, sent), ("a", 0, sent)]
-        channel.send("c", priority=3)
-        assert await taken(queue) == [("c", 3, sent)]
-
-
-@virtual
-async def test_what_is_sent_after_the_end_is_kept_for_the_next_start() -> None:
-    channel = Channel[str]()
-    first, second = Queue[str](), Queue[str]()
-    async with feeding(channel, first):
-        channel.send("a")
-    channel.send("b")
-    async with feeding(channel, second):
-        channel.send("c")
-    assert await keys(first) == ["a"]
-    assert await keys(second) == ["b", "c"]
-
-
-# Polled
-
-
-class System:
-    """Something without a watch."""
-
-    def __init__(self, **values: Hashable) -> None:
-        self.values = values
-        self.error: Exception | None = None
-        self.asked: list[float] = []
-
-    async def fetch(self) -> Mapping[str, Hashable]:
-        self.asked.append(asyncio.get_running_loop().time())
-        if self.error is not None:
-            raise self.error
-        return self.values  # always the same mapping, changed in place
-
-
-@virtual
-async def test_keys_whose_value_appears_changes_or_goes_are_looked_at() -> None:
-    system = System(a=1, b=1, c=1)
-    queue = Queue[str]()
-    polled = Polled(system.fetch, every=10, name="buckets")
-    assert missing(polled) == "buckets has not been asked yet"
-    async with feeding(polled, queue):
-        await polled.synced()
-        assert missing(polled) is None
-        added = (Reason("buckets", "added", None),)
-        assert await taken(queue) == [(key, INITIAL_PRIORITY, added) for key in "abc"]
-        await asyncio.sleep(15)
-        assert await taken(queue) == []
-        system.values.update(b=2, d=1)
-        del system.values["c"]
-        await asyncio.sleep(10)
-        found = {key: (priority, reasons[0].what) for key, priority, reasons in await taken(queue)}
-        assert found == {"b": (0, "updated"), "c": (0, "deleted"), "d": (0, "added")}
-        await asyncio.sleep(10)
-        assert await taken(queue) == []
-    assert system.asked == [0, 10, 20, 30]
-
-
-@virtual
-async def test_a_poll_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    system = System(a=1, b=1)
-    queue = Queue[str]()
-    polled = Polled(system.fetch, every=10, name="buckets")
-    async with feeding(polled, queue):
-        await asyncio.sleep(5)
-        assert await keys(queue) == ["a", "b"]
-        system.error = ConnectionError("no route")
-        await asyncio.sleep(10)
-        assert missing(polled) == "buckets: no route"
-        system.error = TimeoutError()
-        await asyncio.sleep(10)
-        assert missing(polled) == "buckets: TimeoutError"
-        assert await keys(queue) == []
-        system.error = None
-        system.values["b"] = 2
-        await asyncio.sleep(10)
-        assert missing(polled) is None
-        assert await keys(queue) == ["b"]
-    assert [record.getMessage() for record in caplog.records] == [
-        "polling buckets failed: no route",
-        "polling buckets failed: TimeoutError",
-    ]
-
-
-@virtual
-async def test_a_first_poll_that_fails_is_not_the_initial_list() -> None:
-    system = System(a=1)
-    system.error = ConnectionError("no route")
-    queue = Queue[str]()
-    polled = Polled(system.fetch, every=10)
-    async with feeding(polled, queue):
-        synced = asyncio.create_task(polled.synced())
-        await asyncio.sleep(5)
-        assert not synced.done()
-        system.error = None
-        await synced
-        assert [priority for _, priority, _ in await taken(queue)] == [INITIAL_PRIORITY]
-
-
-@virtual
-async def test_an_answer_that_is_no_mapping_is_a_poll_that_failed(caplog: pytest.LogCaptureFixture) -> None:
-    answers: list[object] = [None, {"a": 1}]
-
-    async def fetch() -> Mapping[str, Hashable]:
-        return answers.pop(0)  # type: ignore[return-value]  # that is what is tested
-
-    queue = Queue[str]()
-    async with feeding(Polled(fetch, every=10), queue):
-        await asyncio.sleep(15)
-        assert await keys(queue) == ["a"]
-        answers.append({})
-        await asyncio.sleep(10)
-        assert await keys(queue) == ["a"]
-        answers.append({})
-    assert "polling poll failed" in caplog.text
-
-
-@virtual
-async def test_a_poll_that_begins_again_is_synced_by_its_own_answer() -> None:
-    system = System(a=1)
-    queue = Queue[str]()
-    polled = Polled(system.fetch, every=10)
-    for _ in range(2):
-        async with feeding(polled, queue):
-            await polled.synced()
-            assert [(key, priority) for key, priority, _ in await taken(queue)] == [("a", INITIAL_PRIORITY)]
-        system.error = None
-    system.error = ConnectionError("no route")
-    async with feeding(polled, queue):
-        synced = asyncio.create_task(polled.synced())
-        await asyncio.sleep(100)
-        assert not synced.done()
-        synced.cancel()
-
-
-@pytest.mark.parametrize("every", [0, -1])
-def test_a_poll_needs_time_between(every: float) -> None:
-    with pytest.raises(ValueError, match=f"every={every}: expected a number of seconds above 0"):
-        Polled(System().fetch, every=every)
-
-
-# Function
-
-
-@virtual
-async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
-    async def ticks(add: Callable[[str], None]) -> None:
-        for name in "abc":
-            add(name)
-            await asyncio.sleep(10)
-
-    queue = Queue[str]()
-    source = Function(ticks)
-    await source.synced()
-    assert missing(source) is None
-    await source.run(queue)
-    assert asyncio.get_running_loop().time() == 30
-    assert await taken(queue) == [(name, 0, (Reason("ticks", "sent", None),)) for name in "abc"]
-
-
-@virtual
-async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
-    begun: list[float] = []
-
-    async def feed(add: Callable[[str], None]) -> None:
-        begun.append(asyncio.get_running_loop().time())
-        add("a")
-        if len(begun) == 1:
-            raise KubernetesError("the server is away")
-        if len(begun) < 10:
-            raise ValueError("no")
-        await asyncio.Event().wait()
-
-    queue = Queue[str]()
-    async with feeding(Function(feed, name="events"), queue):
-        await asyncio.sleep(3600)
-        assert await taken(queue) == [("a", 0, (Reason("events", "sent", None),))]
-    assert [after - before for before, after in pairwise(begun)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert caplog.records[0].getMessage() == "the source events failed: the server is away; beginning again"
-    assert not caplog.records[0].exc_info
-    assert caplog.records[1].exc_info
-
-
-def test_a_function_without_a_name_has_one() -> None:
-    async def scenario() -> None:
-        async def feed(add: Callable[[str], None]) -> None:
-            add("a")
-
-        queue = Queue[str]()
-        await Function(functools.partial(feed)).run(queue)
-        assert await taken(queue) == [("a", 0, (Reason("function", "sent", None),))]
 
     run_virtual(scenario)

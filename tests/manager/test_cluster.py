@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 
 import pytest
+from tests.manager.scripted import eventually, running
 
 from kubewright.api.core.v1 import ConfigMap, Namespace, Pod, Secret
 from kubewright.api.meta import ObjectMeta
@@ -16,16 +16,6 @@ from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.manager import PermissionsMissing
-
-
-@asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[None]:
-    task = asyncio.create_task(manager.run(), name="manager")
-    try:
-        yield
-    finally:
-        manager.stop()
-        await task
 
 
 @pytest.fixture
@@ -42,12 +32,6 @@ async def away() -> AsyncIterator[EmbeddedControlPlane]:
 
 def config_map(name: str, namespace: str = "default", **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
-
-
-async def eventually(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0.02)
 
 
 class Mirror:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
+from tests.manager.scripted import get, running
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
@@ -37,27 +37,6 @@ class Varied:
 async def client() -> AsyncIterator[Client]:
     async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
         yield client
-
-
-@asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[None]:
-    task = asyncio.create_task(manager.run(), name="manager")
-    try:
-        yield
-    finally:
-        manager.stop()
-        await task
-
-
-async def get(port: int, path: str) -> tuple[int, str]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    finally:
-        writer.close()
-        await writer.wait_closed()
-    return int(head.split()[1]), body.decode()
 
 
 async def create(client: Client, name: str) -> None:

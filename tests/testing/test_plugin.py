@@ -37,6 +37,49 @@ def test_tests_without_a_control_plane_do_not_run_and_one_line_says_so(suite: py
     )
 
 
+def test_what_is_missing_is_told_by_its_name(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_clients="""
+        import pytest
+        def test_go(): pytest.skip("needs Go: there is no go on the PATH")
+        def test_unrelated(): pytest.skip("needs better weather: it rains")
+        """
+    )
+
+    result = suite.runpytest_subprocess("test_clients.py", "test_suite.py")
+
+    assert result.outlines[-2:] == [
+        "1 tests DID NOT RUN without Go: test_clients.py (1); "
+        "to run them: put go on the PATH, and let it download its modules once",
+        "2 tests DID NOT RUN without a real control plane: test_suite.py (2); "
+        "to run them: make control-plane (or: python -m kubewright.controlplane.binaries)",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+def test_an_embedded_control_plane_lives_in_the_loop_of_its_test(suite: pytest.Pytester, mode: str) -> None:
+    suite.makepyfile(
+        test_embedded="""
+        import pytest
+        from kubewright.api.core.v1 import ConfigMap, Namespace
+        from kubewright.api.meta import ObjectMeta
+
+        pytestmark = pytest.mark.asyncio
+
+        @pytest.mark.parametrize("time", [1, 2])
+        async def test_fresh_each_time(embedded_control_plane, time):
+            async with embedded_control_plane.client() as client:
+                assert (await client.get(Namespace, "default")).metadata.name == "default"
+                await client.create(ConfigMap(metadata=ObjectMeta(name="mine")))
+        """
+    )
+
+    suite.makeini(f"[pytest]\nasyncio_mode = {mode}\nasyncio_default_fixture_loop_scope = function")
+    result = suite.runpytest_subprocess("test_embedded.py", "-W", "error")
+
+    result.assert_outcomes(passed=2)
+
+
 def test_tests_that_did_not_run_fail_the_run_where_they_are_required(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,15 +7,23 @@ import asyncio
 import ipaddress
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubewright.controlplane import ControlPlane
+from kubewright.client import Client
+from kubewright.controlplane import ControlPlane, ControlPlaneError
 from kubewright.controlplane.controllers import CONTROLLERS
+from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_simulator import PodSimulator
+from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.scheduler import Scheduler
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_HOST = "127.0.0.1"
 _PORT = 6443
 
 
@@ -28,10 +36,8 @@ def add_command(commands: Commands) -> None:
         epilog="example: kubewright controlplane --kubeconfig ./kubeconfig --nodes 3",
     )
     parser.add_argument("--real", action="store_true", help="the genuine kube-apiserver, etcd and controller manager")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default %(default)s)")
-    parser.add_argument(
-        "--port", type=_port, default=_PORT, help="the port to listen on, 0 for any free one (default %(default)s)"
-    )
+    parser.add_argument("--host", type=_host, help=f"the address to listen on (default {_HOST})")
+    parser.add_argument("--port", type=_port, help=f"the port to listen on, 0 for any free one (default {_PORT})")
     parser.add_argument(
         "--kubeconfig",
         type=Path,
@@ -73,32 +79,65 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _host(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("no address to listen on: expected one such as 127.0.0.1 or 0.0.0.0")
+    return text
+
+
 def _run(options: argparse.Namespace) -> None:
-    if options.real and (options.host, options.port, options.controllers) != ("127.0.0.1", _PORT, None):
+    if options.real and (options.host, options.port, options.controllers) != (None, None, None):
         raise SystemExit("kubewright: --real chooses host, port and controllers itself: leave those options out")
     if not options.kubeconfig.parent.is_dir():
         raise SystemExit(
             f"kubewright: there is no folder {str(options.kubeconfig.parent)!r} to write the kubeconfig to"
         )
-    plane = (
-        ControlPlane.real(controller_manager=True)
-        if options.real
-        else ControlPlane.embedded(
-            host=options.host, port=options.port, controllers=options.controllers, nodes=options.nodes
-        )
+    if options.real:
+        asyncio.run(_serve(ControlPlane.real(controller_manager=True), options.kubeconfig, simulated=options.nodes))
+        return
+    host = options.host or _HOST
+    plane = ControlPlane.embedded(
+        host=host,
+        port=_PORT if options.port is None else options.port,
+        controllers=options.controllers,
+        nodes=options.nodes,
     )
-    asyncio.run(_serve(plane, options.kubeconfig, options.host))
+    asyncio.run(_serve(plane, options.kubeconfig, host=host))
 
 
-async def _serve(plane: ControlPlane, kubeconfig: Path, host: str) -> None:
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _serve(plane: ControlPlane, kubeconfig: Path, *, host: str = _HOST, simulated: int = 0) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for ending in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(ending, stop.set)
-    if not ipaddress.ip_address(host).is_loopback:
-        print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr)
-    async with plane:
-        plane.write_kubeconfig(kubeconfig)
-        print(f"ready: {plane.url}", flush=True)
-        print(f"try:   KUBECONFIG={kubeconfig} kubectl get namespaces", file=sys.stderr, flush=True)
-        await stop.wait()
+    async with plane, plane.client() as client:
+        try:
+            plane.write_kubeconfig(kubeconfig)
+        except OSError as error:
+            raise ControlPlaneError(f"cannot write the kubeconfig {str(kubeconfig)!r}: {error.strerror}") from None
+        async with _simulation(client, simulated):
+            if not _is_loopback(host):
+                print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr, flush=True)
+            print(f"ready: {plane.url}", flush=True)
+            print(f"try:   KUBECONFIG={kubeconfig} kubectl get namespaces", file=sys.stderr, flush=True)
+            await stop.wait()
+
+
+@asynccontextmanager
+async def _simulation(client: Client, nodes: int) -> AsyncIterator[None]:
+    """Nodes, and pods that seem to run on them, beside a server that has none of its own."""
+    controllers: list[BuiltIn] = []
+    if nodes:
+        controllers = [SimulatedNodes(client, count=nodes), Scheduler(client), PodSimulator(client)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(controller.run()) for controller in controllers]
+        yield
+        for task in tasks:
+            task.cancel()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -18,6 +18,7 @@ from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.user import User
 
 if TYPE_CHECKING:
+    from kubewright.controlplane.controllers.clock import Clock
     from kubewright.controlplane.embedded.auth.users import UserInfo
     from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
@@ -50,14 +51,15 @@ class ControlPlane(ABC):
         host: str = "127.0.0.1",
         port: int = 0,
         tokens: Mapping[str, UserInfo] | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         controllers: Collection[str] | None = None,
         nodes: int = 1,
     ) -> EmbeddedControlPlane:
         """An API server in this process, in a fraction of a second and without any binaries.
 
         It belongs to the event loop it is started in. `tokens` are static bearer tokens and whom they stand for,
-        `clock` gives the seconds since the epoch, `controllers` are the names of those that run (None: all).
+        `clock` is the time of the server and of its controllers (`kubewright.testing.clock.VirtualClock` is one that
+        a test moves), `controllers` are the names of those that run (None: all).
         Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
         """
         try:

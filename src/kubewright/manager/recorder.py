@@ -39,10 +39,10 @@ BURST = 25
 """Writes about one object that may follow each other at once."""
 REFILL = timedelta(minutes=5)
 """After that, one write each."""
-LONGEST_QUEUE = 4096
+LONGEST_QUEUE = 10_000
 """Events that wait to be written; what comes on top is dropped."""
 
-WRITERS = 8
+WRITERS = 16
 """Writes at a time when many events wait, so that they keep up with a controller of sixteen workers."""
 
 _MOST_REMEMBERED = 4096
@@ -127,8 +127,8 @@ class EventBroadcaster:
 
     The same event again within six minutes raises the count of the one that is there. About one object there are at
     most 25 writes in a row, of each type, and one every five minutes after that: what is new is then dropped, what is a
-    repetition is counted and told with the next write. When the server is away, up to 4096 events wait for a minute or
-    two until it is back.
+    repetition is counted and told with the next write. When the server is away, up to 10,000 events wait for it for a
+    minute or two.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 `real_control_plane` is one genuine Kubernetes API server for the whole test run, `namespace` a fresh namespace in it
 for one test. Without the binaries, tests that use them are skipped and the run says so in its last line; with
-KUBEWRIGHT_REQUIRE_REAL=1 it also fails.
+KUBEWRIGHT_REQUIRE_REAL=1 it also fails. `embedded_control_plane` is one in the test's own process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ try:
 except ImportError:
     _async_fixture = pytest.fixture
 
-_NOT_RUN = "needs a real control plane: "
+_REAL = "a real control plane"
+# What a test may find missing, and how to get it. The reason of such a skip begins with `needs`, this, and a colon.
+_WAYS = {
+    _REAL: "make control-plane (or: python -m kubewright.controlplane.binaries)",
+    "Go": "put go on the PATH, and let it download its modules once",
+}
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +46,7 @@ def real_control_plane() -> Iterator[ControlPlane]:
         plane = ControlPlane.real(controller_manager=True)
         _run(plane.start())
     except BinariesNotFound as error:
-        pytest.skip(f"{_NOT_RUN}{error}")
+        pytest.skip(f"needs {_REAL}: {error}")
     except ControlPlaneError as error:
         pytest.fail(f"kubewright: {error}", pytrace=False)
     yield plane
@@ -76,19 +81,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _MissingTests:
-    """Remembers the tests that did not run for want of a real control plane, and says so at the end."""
+    """Remembers the tests that did not run for want of something, and says so at the end."""
 
     def __init__(self) -> None:
-        self._tests: list[str] = []
+        self._tests: dict[str, list[str]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # With xdist, reports arrive here serialized: the reason is all there is to recognise them by.
-        if (
-            report.skipped
-            and isinstance(report.longrepr, tuple)
-            and report.longrepr[2].startswith(f"Skipped: {_NOT_RUN}")
-        ):
-            self._tests.append(report.nodeid)
+        if report.skipped and isinstance(report.longrepr, tuple):
+            for missing in _WAYS:
+                if report.longrepr[2].startswith(f"Skipped: needs {missing}: "):
+                    self._tests.setdefault(missing, []).append(report.nodeid)
 
     # Outermost, so that the line comes after everything else that a run prints, the coverage report included.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -99,20 +102,21 @@ class _MissingTests:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             reporter = session.config.pluginmanager.get_plugin("terminalreporter")
             if isinstance(reporter, pytest.TerminalReporter):
-                self._say_so(reporter)
+                for missing, tests in self._tests.items():
+                    _say_so(reporter, missing, tests)
         return result
 
-    def _say_so(self, reporter: pytest.TerminalReporter) -> None:
-        files = Counter(test.partition("::")[0] for test in self._tests)
-        which = ", ".join(f"{file} ({count})" for file, count in files.items())
-        verdict = "FAILED, KUBEWRIGHT_REQUIRE_REAL=1: " if _required() else ""
-        reporter.write_line(
-            f"{verdict}{len(self._tests)} tests DID NOT RUN without a real control plane: {which}; "
-            "to run them: make control-plane (or: python -m kubewright.controlplane.binaries)",
-            red=_required(),
-            yellow=not _required(),
-            bold=True,
-        )
+
+def _say_so(reporter: pytest.TerminalReporter, missing: str, tests: list[str]) -> None:
+    files = Counter(test.partition("::")[0] for test in tests)
+    which = ", ".join(f"{file} ({count})" for file, count in files.items())
+    verdict = "FAILED, KUBEWRIGHT_REQUIRE_REAL=1: " if _required() else ""
+    reporter.write_line(
+        f"{verdict}{len(tests)} tests DID NOT RUN without {missing}: {which}; to run them: {_WAYS[missing]}",
+        red=_required(),
+        yellow=not _required(),
+        bold=True,
+    )
 
 
 def _required() -> bool:

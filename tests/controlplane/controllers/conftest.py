@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,8 +14,8 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.client.session import Session
 from kubewright.controlplane import BinariesNotFound, ControlPlane
-from kubewright.controlplane.controllers.clock import Timer
-from kubewright.controlplane.controllers.loop import Controller
+from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.testing.clock import VirtualClock
 
 
 @pytest.fixture(scope="session")
@@ -52,45 +51,13 @@ async def pod_namespace(client: Client, namespace: str) -> AsyncIterator[str]:
         await client.delete_all(kind, namespace=namespace, propagation="Background", grace_period=0)
 
 
-class ManualClock:
-    """Time that passes only when `advance` says so, also for whom waits on it."""
-
-    def __init__(self) -> None:
-        self._now = datetime(2026, 1, 1, tzinfo=UTC)
-        self._timers: list[_Timer] = []
-
-    def now(self) -> datetime:
-        return self._now
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        timer = _Timer(self._now + timedelta(seconds=seconds), callback)
-        self._timers.append(timer)
-        return timer
-
-    def advance(self, seconds: float) -> None:
-        self._now += timedelta(seconds=seconds)
-        due = [timer for timer in self._timers if timer.due <= self._now]
-        self._timers = [timer for timer in self._timers if timer.due > self._now]
-        for timer in sorted(due, key=lambda timer: timer.due):
-            timer.callback()
-
-
-class _Timer:
-    def __init__(self, due: datetime, callback: Callable[[], None]) -> None:
-        self.due = due
-        self.callback = callback
-
-    def cancel(self) -> None:
-        self.callback = lambda: None
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def start(client: Client) -> AsyncIterator[Callable[[Controller], None]]:
+async def start(client: Client) -> AsyncIterator[Callable[[BuiltIn], None]]:
     """Runs a controller until the end of the test, and fails the test when it ended before."""
     tasks: list[asyncio.Task[None]] = []
     yield lambda controller: tasks.append(asyncio.create_task(controller.run()))
@@ -102,13 +69,14 @@ async def start(client: Client) -> AsyncIterator[Callable[[Controller], None]]:
 
 @pytest.fixture
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is written from now on, such as `PATCH /api/v1/namespaces/a/configmaps/b`."""
+    """What is written from now on, such as `PATCH /api/v1/namespaces/a/configmaps/b`; events are left out."""
     seen: list[str] = []
     request = Session.request
 
     async def recording(self: Session, method: str, target: str, **options: object) -> object:
-        if method != "GET":
-            seen.append(f"{method} {target.partition('?')[0]}")
+        path = target.partition("?")[0]
+        if method != "GET" and "/events" not in path:
+            seen.append(f"{method} {path}")
         return await request(self, method, target, **options)  # type: ignore[arg-type]  # handed through as they are
 
     monkeypatch.setattr(Session, "request", recording)

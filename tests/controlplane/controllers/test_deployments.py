@@ -23,15 +23,15 @@ from kubewright.client.wait import Expectation, Field, available, condition, del
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.deployments import Deployments
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.revisions import REVISION, template_hash
+from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 
 
 class AdvancingClock(Clock, Protocol):
@@ -45,9 +45,9 @@ async def no_nodes_left(client: Client) -> AsyncIterator[None]:
         await client.delete(node, missing_ok=True)
 
 
-def run_pods(client: Client, start: Start, *controllers: Controller) -> None:
+def run_pods(client: Client, start: Start, *controllers: BuiltIn) -> None:
     """All that it takes for pods to run, and the controllers of a test."""
-    basic: list[Controller] = [SimulatedNodes(client, count=2), Scheduler(client), PodSimulator(client)]
+    basic: list[BuiltIn] = [SimulatedNodes(client, count=2), Scheduler(client), PodSimulator(client)]
     for controller in [*basic, *controllers]:
         start(controller)
 
@@ -185,7 +185,7 @@ async def test_recreating_waits_until_every_old_pod_is_gone(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     simulator = PodSimulator(client, rule=lambda pod: Behaviour(stop=5), clock=clock)
-    controllers: list[Controller] = [SimulatedNodes(client), Scheduler(client), simulator]
+    controllers: list[BuiltIn] = [SimulatedNodes(client), Scheduler(client), simulator]
     for controller in [*controllers, ReplicaSets(client), Deployments(client)]:
         start(controller)
     wanted = deployment(pod_namespace, replicas=2)

@@ -12,10 +12,10 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import Forbidden
 from kubewright.client.wait import Field, condition, deleted, established
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.namespaces import Namespaces, is_about_terminating
+from kubewright.controlplane.controllers.runtime import BuiltIn
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 
 NO_FINALIZERS = MergePatch({"metadata": {"finalizers": []}})
 

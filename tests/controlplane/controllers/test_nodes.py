@@ -8,10 +8,10 @@ import pytest
 from kubewright.api.core.v1 import Node
 from kubewright.client import Client
 from kubewright.client.wait import deleted, ready
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
+from kubewright.controlplane.controllers.runtime import BuiltIn
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 
 
 @pytest.fixture(autouse=True)

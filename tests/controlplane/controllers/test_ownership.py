@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from kubewright.cache import Cache
+from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.ownership import (
+    Owned,
     controller_of,
     controller_reference,
-    orphans_of,
-    owner_index,
     selects,
 )
 
@@ -51,5 +54,28 @@ def test_only_a_reference_that_says_so_is_the_controller() -> None:
 
     assert controller_of(orphan) is None
     assert controller_of(owned) == controller_reference(owner)
-    assert owner_index(orphan) == (orphans_of("shop"),)
-    assert owner_index(owned) == ("1",)
+
+
+async def test_objects_are_found_by_their_controller_and_orphans_by_their_labels() -> None:
+    owner = ConfigMap(metadata=ObjectMeta(name="owner", namespace="default", uid="1"))
+    labels = {"app": "web"}
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
+        for name, references in (("owned", [controller_reference(owner)]), ("orphan", []), ("other", [])):
+            metadata = ObjectMeta(
+                name=name,
+                namespace="default",
+                labels=labels if name != "other" else {},
+                owner_references=references,
+            )
+            await client.create(ConfigMap(metadata=metadata))
+        cache = Cache(client)
+        task = asyncio.create_task(cache.run())
+        with cache.watch(ConfigMap) as copy:
+            owned = Owned(cache, copy)
+            await copy.synced()
+            assert [obj.metadata.name for obj in owned.by(owner)] == ["owned"]
+            selector = LabelSelector(match_labels=labels)
+            assert [obj.metadata.name for obj in owned.orphans("default", selector)] == ["orphan"]
+            assert owned.orphans("kube-system", selector) == []
+        task.cancel()
+        await asyncio.wait([task])

@@ -11,12 +11,12 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Expectation, Field, deleted, exists, ready
 from kubewright.controlplane.controllers.clock import Clock
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
+from kubewright.controlplane.controllers.runtime import BuiltIn
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 PHASE = Field("status.phase")
 STATE = Field("status.containerStatuses[0].state")
 RESTARTS = Field("status.containerStatuses[0].restartCount")

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+import pytest
+
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.api.core.v1 import (
     Container,
@@ -18,13 +20,15 @@ from kubewright.api.core.v1 import (
 )
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.quantity import Quantity
+from kubewright.cache import Entry
+from kubewright.cache.informer import Informer
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
 from kubewright.controlplane.controllers.clock import Clock
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
+from kubewright.controlplane.controllers.runtime import BuiltIn
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 
 
 class AdvancingClock(Clock, Protocol):
@@ -87,22 +91,40 @@ async def test_pods_are_made_from_the_template_and_counted(client: Client, pod_n
     assert (seen.status.terminating_replicas, seen.status.observed_generation) == (0, 1)
 
 
+def hold_back_the_watch_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It brings nothing after its first list: all a controller knows of pods is what it did."""
+    apply, delete = Informer.apply, Informer.delete
+
+    def hold_apply(self: Informer, entry: Entry) -> None:
+        if self.kind_name != "pods":
+            apply(self, entry)
+
+    def hold_delete(self: Informer, entry: Entry) -> None:
+        if self.kind_name != "pods":
+            delete(self, entry)
+
+    monkeypatch.setattr(Informer, "apply", hold_apply)
+    monkeypatch.setattr(Informer, "delete", hold_delete)
+    monkeypatch.setattr(Informer, "progress", lambda self, revision: None)
+
+
 async def test_no_pod_is_made_or_deleted_twice_while_the_watch_is_behind(
-    client: Client, pod_namespace: str, writes: list[str]
+    client: Client, pod_namespace: str, start: Start, writes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    controller = ReplicaSets(client)
+    hold_back_the_watch_of_pods(monkeypatch)
+    start(ReplicaSets(client))
     created = await client.create(replica_set(pod_namespace, 20))
-    writes.clear()
+    await client.wait_for(created, REPLICAS.equals(20))
 
-    # Nothing is watched here: all the controller knows is what it did.
-    for replicas in (20, 5):
-        await client.scale(created, replicas=replicas)
-        controller._replica_sets.record(await client.get(ReplicaSet, created.key))
-        for _ in range(3):
-            await controller.reconcile(created.key)
+    await client.scale(created, replicas=5)
+    await client.wait_for(created, REPLICAS.equals(5))
+    for turn in range(3):
+        changed = await client.patch(created, MergePatch({"spec": {"minReadySeconds": turn + 1}}))
+        await client.wait_for(created, Field("status.observedGeneration").equals(changed.metadata.generation))
 
-    assert sum(write.startswith("POST") for write in writes) == 20
-    assert sum(write.startswith("DELETE") for write in writes) == 15
+    path = f"/api/v1/namespaces/{pod_namespace}/pods"
+    assert sum(write == f"POST {path}" for write in writes) == 20
+    assert sum(write.startswith(f"DELETE {path}/") for write in writes) == 15
     assert len(await pods_of(client, pod_namespace)) == 5
 
 

@@ -14,15 +14,18 @@ from kubewright.api.core.v1 import (
     PodSchedulingGate,
     PodSpec,
     ResourceRequirements,
+    ServiceAccount,
 )
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.quantity import Quantity
 from kubewright.client import Client, MergePatch
-from kubewright.client.wait import Field, condition
-from kubewright.controlplane.controllers.loop import Controller
+from kubewright.client.wait import Field, condition, exists
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
-Start = Callable[[Controller], None]
+Start = Callable[[BuiltIn], None]
 IS_PLACED = condition("PodScheduled")
 IS_REFUSED = condition("PodScheduled", "False")
 
@@ -144,3 +147,17 @@ async def test_a_pod_that_names_its_node_is_not_bound_again(
 
     assert other is not None
     assert not any("bound" in write for write in writes)
+
+
+async def test_a_pod_that_could_not_be_bound_takes_up_no_room_and_is_tried_again() -> None:
+    async with ControlPlane.embedded(nodes=1) as plane, plane.client() as client:
+        assert isinstance(plane, EmbeddedControlPlane)
+        await client.wait_for(Node, condition("Ready"), name="node-1")
+        await client.wait_for(ServiceAccount, exists, name="default", namespace="default")
+        plane.faults.fail(lambda target: target.subresource == "binding", code=500, times=3)
+        # More than half of the node: were an attempt that failed counted, there would be no room left.
+        big = await client.create(pod("default", cpu="20"))
+        placed = await client.wait_for(big, IS_PLACED)
+
+    assert placed is not None
+    assert placed.spec.node_name == "node-1"

@@ -13,9 +13,13 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resource import resource_info
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.wait import established
+from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.whole_cluster import WholeCluster
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.request import Target
 
 
 class Told:
@@ -50,12 +54,14 @@ def told() -> Told:
 
 @pytest.fixture
 async def cluster(client: Client, told: Told) -> AsyncIterator[WholeCluster]:
-    cluster = WholeCluster(client, told.changed)
-    task = asyncio.create_task(cluster.run())
+    cache = Cache(client)
+    cluster = WholeCluster(client, cache, told.changed)
+    tasks = [asyncio.create_task(cache.run()), asyncio.create_task(cluster.run())]
     await cluster.complete()
     yield cluster
-    task.cancel()
-    await asyncio.wait([task])
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
 
 
 async def define(client: Client, namespace: str, versions: dict[str, bool]) -> CustomResourceDefinition:
@@ -148,3 +154,31 @@ async def test_the_objects_of_a_definition_go_with_it(
     await told.until(lambda: gadget.metadata.uid in told.present)
     await client.delete(definition)
     await told.until(lambda: gadget.metadata.uid in told.gone)
+
+
+async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_but_what_has_gone(told: Told) -> None:
+    def watches_gadgets(target: Target) -> bool:
+        return target.resource == "gadgets" and target.verb == "watch"
+
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
+        assert isinstance(plane, EmbeddedControlPlane)
+        await define(client, "default", {"v1": True})
+        kept, lost = [(await create_gadget(client, "default")) for _ in range(2)]
+        cache = Cache(client)
+        cluster = WholeCluster(client, cache, told.changed)
+        tasks = [asyncio.create_task(cache.run()), asyncio.create_task(cluster.run())]
+        await told.until(lambda: {kept.metadata.uid, lost.metadata.uid} <= told.present.keys())
+
+        plane.faults.fail(watches_gadgets, code=404, times=2)
+        plane.faults.cut_open_watches(watches_gadgets)
+        async with asyncio.timeout(20):
+            while not any(informer.state == "missing" for informer in cache.informers()):
+                await asyncio.sleep(0)
+        await client.delete(lost)
+        assert cluster.is_complete
+        await told.until(lambda: lost.metadata.uid in told.gone)
+        assert kept.metadata.uid not in told.gone
+
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

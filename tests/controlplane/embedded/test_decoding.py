@@ -32,18 +32,38 @@ def test_an_unknown_content_type_is_415() -> None:
     assert caught.value.code == 415
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b'"\xff"', b"NaN", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"NaN", b"[" * 100_000])
 def test_what_is_no_json_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_json(body)
     assert caught.value.code == 400
 
 
-@pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: &a [*a]", b"!!python/object:os.system {}", b"[" * 5000])
+@pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: &a [*a]", b"[" * 5000])
 def test_what_is_no_yaml_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_yaml(body)
     assert caught.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "text"), [(b'"a\xff\xfe"', "a\ufffd\ufffd"), (b'"\xe2\x82"', "\ufffd\ufffd"), (b'"\\ud800b"', "\ufffdb")]
+)
+def test_what_is_not_unicode_is_replaced_as_go_does(body: bytes, text: str) -> None:
+    assert decode_json(b'{"a":%b}' % body) == {"a": text}
+
+
+def test_a_tag_of_another_language_means_nothing() -> None:
+    assert decode_yaml(b"a: !!python/object/apply:os.getcwd []\nb: !x y z\n") == {"a": [], "b": "y z"}
+
+
+def test_of_several_documents_the_first_counts() -> None:
+    assert decode_yaml(b"a: 1\n---\nb: 2\n") == {"a": 1}
+    assert decode_yaml(b"") is None
+
+
+def test_one_letter_is_enough_for_truth() -> None:
+    assert decode_yaml(b"{a: y, b: N, c: 'y', on: d}") == {"a": True, "b": False, "c": "y", "true": "d"}
 
 
 def test_nesting_is_limited() -> None:
@@ -56,4 +76,25 @@ def test_fields_that_appear_twice_are_reported_with_their_path() -> None:
     duplicates: list[str] = []
     value = decode_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":1}],"e":1,"e":2}', duplicates)
     assert value == {"a": {"b": 2}, "c": [{"d": 1}], "e": 2}
-    assert duplicates == ["e", "a.b", "c[0].d"]
+    assert duplicates == ['duplicate field "e"', 'duplicate field "a.b"', 'duplicate field "c[0].d"']
+
+
+def test_keys_that_appear_twice_in_yaml_are_reported_with_their_line() -> None:
+    duplicates: list[str] = []
+    value = decode_yaml(b"a: 1\nb:\n  c: 1\n  c: 2\n", duplicates)
+    assert value == {"a": 1, "b": {"c": 2}}
+    assert duplicates == ['line 4: key "c" already set in map']
+
+
+def test_json_that_is_sent_as_yaml_is_judged_as_yaml() -> None:
+    duplicates: list[str] = []
+    assert decode_yaml(b'{"a":1,"a":2}', duplicates) == {"a": 2}
+    assert duplicates == ['line 1: key "a" already set in map']
+
+
+def test_a_mistake_in_yaml_is_told_with_gos_line() -> None:
+    with pytest.raises(StatusError) as refused:
+        decode_yaml(b"a: [", prefix="error decoding YAML: ")
+    assert refused.value.message == (
+        "error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find expected node content"
+    )

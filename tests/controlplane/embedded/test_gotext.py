@@ -54,7 +54,7 @@ def test_strings_are_quoted_as_go_quotes_them(text: str, expected: str) -> None:
         (b"1.", "invalid character ' ' after decimal point in numeric literal"),
         (b"1e", "invalid character ' ' in exponent of numeric literal"),
         (b"1e+", "invalid character ' ' in exponent of numeric literal"),
-        (b"[" * 10_001, "exceeded max depth"),
+        (b"[" * 10_001, "invalid character '[' exceeded max depth"),
     ],
 )
 def test_what_is_not_json_is_complained_about_as_go_does(data: bytes, complaint: str) -> None:

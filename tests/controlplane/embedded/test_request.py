@@ -67,9 +67,27 @@ def test_a_flag_is_true_unless_it_says_otherwise(text: str, value: bool) -> None
     assert parse_query(text).flag("x") is value
 
 
-def test_a_dry_run_is_for_all_stages_or_an_error() -> None:
+def test_a_dry_run_is_asked_for() -> None:
     assert parse_query("dryRun=All").dry_run
     assert not parse_query("").dry_run
-    with pytest.raises(StatusError) as caught:
-        _ = parse_query("dryRun=Some").dry_run
-    assert caught.value.code == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace", "resource", "name"),
+    [
+        ("/api/v1/watch/pods", "", "pods", ""),
+        ("/api/v1/watch/namespaces/n/pods", "n", "pods", ""),
+        ("/api/v1/watch/namespaces/n/pods/p", "n", "pods", "p"),
+        ("/api/v1/watch/namespaces", "", "namespaces", ""),
+        ("/api/v1/watch/namespaces/n", "n", "namespaces", "n"),
+        ("/apis/example.com/v1/watch/namespaces/n/widgets/w", "n", "widgets", "w"),
+    ],
+)
+def test_a_watch_may_be_said_by_the_path(path: str, namespace: str, resource: str, name: str) -> None:
+    found = target("GET", path)
+    assert (found.verb, found.namespace, found.resource, found.name) == ("watch", namespace, resource, name)
+
+
+def test_a_resource_may_be_called_watch() -> None:
+    found = target("GET", "/apis/example.com/v1/watch")
+    assert (found.verb, found.resource) == ("list", "watch")

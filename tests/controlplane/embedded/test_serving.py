@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
+from urllib.parse import urlsplit
 
+import pytest
+
+from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.asgi import Application
 from kubewright.controlplane.embedded.assembly import assemble
 from kubewright.controlplane.embedded.serving import Serving
@@ -19,3 +24,25 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers() -> Non
         accepted, _ = listener.accept()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+async def test_who_would_rather_have_a_websocket_gets_an_ordinary_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """fabric8 asks for one first, and takes the stream when it gets none."""
+    head = (
+        "GET /api/v1/namespaces?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
+        "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    async with ControlPlane.embedded(controllers=[]) as plane:
+        address = urlsplit(plane.url)
+        reader, writer = await asyncio.open_connection(
+            address.hostname, address.port, ssl=plane.admin.ssl_context(), server_hostname="localhost"
+        )
+        writer.write(head.encode())
+        async with asyncio.timeout(30):
+            status = await reader.readline()
+            body = await reader.readuntil(b'{"type":"ADDED"')
+        writer.close()
+        await writer.wait_closed()
+    assert status == b"HTTP/1.1 200 OK\r\n"
+    assert b"application/json" in body
+    assert [record.getMessage() for record in caplog.records if "upgrade" in record.getMessage().lower()] == []

@@ -207,3 +207,16 @@ async def test_a_replay_over_several_resources_is_in_the_order_of_revisions() ->
     changes = await store.watch("", after=1).changes()
 
     assert [change.revision for change in changes] == [2, 3, 4, 5]
+
+
+async def test_watches_that_are_ended_tell_what_happened_so_far() -> None:
+    store = Store()
+    below, elsewhere = store.watch(PODS, after=1), store.watch("/core/nodes/", after=1)
+    one = await waiting(store.watch(f"{PODS}default/", after=1))
+    create(store, "last")
+    store.end_watches(PODS)
+
+    assert told(await below.changes()) == [("put", "last0", 2)]
+    assert (await below.changes(), below.lagged) == ([], False)
+    assert told(await one) == [("put", "last0", 2)]
+    assert not elsewhere.closed

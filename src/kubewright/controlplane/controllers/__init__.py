@@ -1,4 +1,4 @@
-"""The controllers of a control plane, written on kubewright's own client. Each runs by itself and can be left out."""
+"""The controllers of a control plane, written with kubewright itself. Each runs by itself and can be left out."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.garbage import GarbageCollector
-from kubewright.controlplane.controllers.loop import Controller
 from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 
-CONTROLLERS: dict[str, Callable[..., Controller]] = {
+CONTROLLERS: dict[str, Callable[..., BuiltIn]] = {
     ClusterRoleAggregation.name: ClusterRoleAggregation,
     GarbageCollector.name: GarbageCollector,
     Namespaces.name: Namespaces,
@@ -28,4 +28,4 @@ CONTROLLERS: dict[str, Callable[..., Controller]] = {
     ReplicaSets.name: ReplicaSets,
     Scheduler.name: Scheduler,
 }
-"""All of them by name. Each is made with a client and options of its own."""
+"""All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""

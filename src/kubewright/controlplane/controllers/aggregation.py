@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterable
 
-from kubewright.api.codec import decode_json, encode, from_json, origin
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.codec import from_json
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.errors import KubernetesError
 from kubewright.api.rbac.v1 import ClusterRole
+from kubewright.api.resource import Object, resource_info
+from kubewright.cache import Cache
 from kubewright.client import Client
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue, run
+from kubewright.controller import Event, Request, Watched
+from kubewright.controlplane.controllers.clock import Clock
+from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
-from kubewright.controlplane.embedded.document import JSONObject, items
+from kubewright.controlplane.embedded.document import JSONObject, items, text
 
 _FIELD_MANAGER = "clusterrole-aggregation-controller"
 """As kube-controller-manager's: it is seen in managedFields."""
+
+_ALL = Request("", "all")
 
 
 class ClusterRoleAggregation:
@@ -22,40 +28,37 @@ class ClusterRoleAggregation:
 
     name = "clusterrole-aggregation"
 
-    def __init__(self, client: Client, clock: Clock | None = None) -> None:
-        self._client = client
-        self._queue = Queue[str](clock or SystemClock())
-        self._roles = Mirror(client, ClusterRole, changed=self._changed)
-        self._contents: dict[str, tuple[ClusterRole, JSONObject]] = {}
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
+        info = resource_info(ClusterRole)
+        self._role = Dynamic.of(info.gvk.api_version, info.gvk.kind, plural=info.plural, namespaced=False)
 
     async def run(self) -> None:
         """Watch and aggregate until cancelled."""
-        await run(self._roles, queue=self._queue, reconcile=self.reconcile)
+        await self._runtime.run(self.name, self.reconcile, Watched(self._runtime.cache, ClusterRole, _for_all))
 
-    async def reconcile(self, name: str) -> None:
-        """Bring the rules of one role up to date."""
-        role = self._roles.get(ObjectKey("", name))
-        if role is None or role.aggregation_rule is None:
-            return
-        content = self._content(role)
-        rules = aggregated_rules(content, [self._content(other) for other in self._roles])
-        if rules == items(content, "rules"):
-            return
-        wanted = from_json(ClusterRole, {"metadata": {"name": name}, "rules": rules})
-        self._roles.record(await self._client.apply(wanted, force=True, field_manager=_FIELD_MANAGER))
+    async def reconcile(self, request: Request) -> None:
+        """Bring the rules of all roles up to date. One that cannot be written does not hold up the others."""
+        roles = [_content(role) for role in await self._client.list(self._role)]
+        failure: KubernetesError | None = None
+        for role in roles:
+            rules = aggregated_rules(role, roles)
+            if rules is None or rules == items(role, "rules"):
+                continue
+            wanted = from_json(ClusterRole, {"metadata": {"name": text(role, "metadata", "name")}, "rules": rules})
+            try:
+                await self._client.apply(wanted, force=True, field_manager=_FIELD_MANAGER)
+            except KubernetesError as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
-    def _changed(self, old: ClusterRole | None, new: ClusterRole | None) -> None:
-        if old is not None and new is None:
-            self._contents.pop(old.metadata.name, None)
-        # Which roles a selector finds is not known beforehand, and those that aggregate are few.
-        for role in self._roles:
-            if role.aggregation_rule is not None:
-                self._queue.add(role.metadata.name)
 
-    def _content(self, role: ClusterRole) -> JSONObject:
-        """The role as JSON, made once for each version of it: each pass looks at all roles."""
-        known, content = self._contents.get(role.metadata.name, (None, {}))
-        if known is not role:
-            content = cast(JSONObject, decode_json(origin(role) or encode(role)))
-            self._contents[role.metadata.name] = role, content
-        return content
+def _for_all(event: Event[Object]) -> Iterable[Request]:
+    """Which roles a selector finds is not known beforehand: one pass looks at all of them."""
+    return (_ALL,)
+
+
+def _content(role: Dynamic) -> JSONObject:
+    return {**role.content, "metadata": {"name": role.metadata.name, "labels": {**role.metadata.labels}}}

@@ -14,9 +14,10 @@ import msgspec
 from kubewright.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
+from kubewright.cache import Cache
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import AlreadyExists, APIError, Forbidden
-from kubewright.controlplane.controllers import loop
+from kubewright.controller import Request, Watched, for_object, for_owner, mapped
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.deployment_status import (
     PROGRESSING,
@@ -29,9 +30,9 @@ from kubewright.controlplane.controllers.deployment_status import (
     seconds_to_deadline,
     set_condition,
 )
-from kubewright.controlplane.controllers.loop import Mirror, Queue
+from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
-from kubewright.controlplane.controllers.ownership import claimed, controller_of, orphans_of, owner_index, selects
+from kubewright.controlplane.controllers.ownership import Owned, claimed, controller_of, is_new_orphan, selects
 from kubewright.controlplane.controllers.revisions import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
@@ -53,6 +54,7 @@ from kubewright.controlplane.controllers.rollout import (
     wanted_replicas,
     was_scaled,
 )
+from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 
 _UNLIMITED_HISTORY = 2**31 - 1
 
@@ -62,20 +64,32 @@ class Deployments:
 
     name = "deployments"
 
-    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
-        self._client = client
+    def __init__(self, client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._clock = clock or SystemClock()
-        self._queue = Queue[ObjectKey](self._clock)
-        self._deployments = Mirror(client, Deployment, changed=self._deployment_changed)
-        self._replica_sets = Mirror(client, ReplicaSet, changed=self._set_changed, index=owner_index)
+        self._replica_sets: Owned[ReplicaSet]
+        self._alarms = Alarms[Request](self._clock)
+        self._events = EventLog(client, "deployment-controller", program="kube-controller-manager", clock=self._clock)
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
-        await loop.run(self._deployments, self._replica_sets, queue=self._queue, reconcile=self.reconcile)
+        cache = self._runtime.cache
+        with cache.watch(ReplicaSet) as replica_sets:
+            self._replica_sets = Owned(cache, replica_sets)
+            await self._runtime.run(
+                self.name,
+                self.reconcile,
+                Watched(cache, Deployment, for_object),
+                Watched(cache, ReplicaSet, for_owner(Deployment)),
+                Watched(cache, ReplicaSet, mapped(self._those_who_may_adopt), where=is_new_orphan),
+                self._alarms,
+                beside=(self._events.run,),
+            )
 
-    async def reconcile(self, key: ObjectKey) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Take the next step of one Deployment."""
-        stored = self._deployments.get(key)
+        stored = await self._client.find(Deployment, request)
         if stored is None:
             return
         # Metadata and status change on the way; what they were is needed to see what moved.
@@ -134,9 +148,10 @@ class Deployments:
     # Steps
 
     async def _owned(self, deployment: Deployment) -> list[ReplicaSet]:
-        candidates = self._replica_sets.indexed(deployment.metadata.uid)
-        candidates += self._replica_sets.indexed(orphans_of(deployment.metadata.namespace))
-        return await claimed(self._client, deployment, deployment.spec.selector, candidates, self._replica_sets)
+        selector = deployment.spec.selector
+        candidates = self._replica_sets.by(deployment)
+        candidates += self._replica_sets.orphans(deployment.metadata.namespace, selector)
+        return await claimed(self._client, deployment, selector, candidates)
 
     async def _refreshed(self, deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> ReplicaSet:
         """The present ReplicaSet with the annotations it should have, and the Deployment with its revision."""
@@ -158,7 +173,7 @@ class Deployments:
         try:
             created = await self._client.create(draft)
         except AlreadyExists:
-            found = await self._client.get(ReplicaSet, draft.metadata.name, namespace=draft.metadata.namespace)
+            found = await self._client.get(ReplicaSet, draft.key, consistency="live")
             controller = controller_of(found)
             if (
                 controller is None
@@ -169,22 +184,27 @@ class Deployments:
                 raise
             created = found
         except APIError as error:
-            ending = isinstance(error, Forbidden) and is_about_terminating(error)
-            if deadline(deployment) is not None and not ending:
+            if not (isinstance(error, Forbidden) and is_about_terminating(error)):
                 message = f'Failed to create new replica set "{draft.metadata.name}": {error.status.message}'
-                set_condition(deployment.status, PROGRESSING, "False", "ReplicaSetCreateError", message, now)
-                await self._client.status.update(deployment)
+                self._events.warning(deployment, "ReplicaSetCreateError", message)
+                if deadline(deployment) is not None:
+                    set_condition(deployment.status, PROGRESSING, "False", "ReplicaSetCreateError", message, now)
+                    await self._client.status.update(deployment)
             raise
+        else:
+            if size(created):
+                message = f"Scaled up replica set {created.metadata.name} from 0 to {size(created)}"
+                self._events.normal(deployment, "ScalingReplicaSet", message)
         if deadline(deployment) is not None:
             message = f'Created new replica set "{created.metadata.name}"'
             set_condition(deployment.status, PROGRESSING, "True", "NewReplicaSetCreated", message, now)
         deployment.metadata.annotations[REVISION] = created.metadata.annotations[REVISION]
-        return self._replica_sets.record(created)
+        return created
 
     async def _note_collision(self, deployment: Deployment) -> None:
         """Another ReplicaSet has the name: the next pass computes another hash."""
         deployment.status.collision_count = (deployment.status.collision_count or 0) + 1
-        self._deployments.record(await self._client.status.update(deployment))
+        await self._client.status.update(deployment)
 
     async def _resized(
         self, deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet], sizes: Sizes
@@ -202,7 +222,12 @@ class Deployments:
         noted = _scale_annotations(deployment)
         if size(one) == replicas and noted.items() <= one.metadata.annotations.items():
             return one
-        return await self._patched(one, dict(noted), {"replicas": replicas})
+        scaled = await self._patched(one, dict(noted), {"replicas": replicas})
+        if (before := size(one)) != replicas:
+            way = "up" if before < replicas else "down"
+            message = f"Scaled {way} replica set {one.metadata.name} from {before} to {replicas}"
+            self._events.normal(deployment, "ScalingReplicaSet", message)
+        return scaled
 
     async def _patched(
         self, one: ReplicaSet, annotations: dict[str, JSONValue], spec: dict[str, JSONValue]
@@ -210,7 +235,7 @@ class Deployments:
         patch: dict[str, JSONValue] = {"metadata": {"uid": one.metadata.uid, "annotations": annotations}}
         if spec:
             patch["spec"] = spec
-        return self._replica_sets.record(await self._client.patch(one, MergePatch(patch)))
+        return await self._client.patch(one, MergePatch(patch))
 
     async def _clean_up(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> None:
         """Forget the oldest revisions beyond the history limit. One that may still have pods is kept."""
@@ -235,34 +260,14 @@ class Deployments:
         deployment.status = status
         if status != stored.status or deployment.metadata.annotations != stored.metadata.annotations:
             # The revision goes with the status: this endpoint takes annotations, and one write is enough.
-            self._deployments.record(await self._client.status.update(deployment))
+            await self._client.status.update(deployment)
         wait = seconds_to_deadline(deployment, status, self._clock.now())
         if wait is not None:
-            self._queue.add_after(deployment.key, wait)
+            self._alarms.set(Request(*deployment.key), wait)
 
-    # What happened
-
-    def _deployment_changed(self, old: Deployment | None, new: Deployment | None) -> None:
-        if new is not None:
-            self._queue.add(new.key)
-
-    def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        for replica_set in (old, new):
-            if replica_set is None:
-                continue
-            controller = controller_of(replica_set)
-            if controller is not None:
-                if controller.kind == "Deployment":
-                    self._queue.add(ObjectKey(replica_set.metadata.namespace, controller.name))
-            elif replica_set is new:
-                self._tell_those_who_may_adopt(replica_set)
-
-    def _tell_those_who_may_adopt(self, replica_set: ReplicaSet) -> None:
-        for deployment in self._deployments:
-            if deployment.metadata.namespace == replica_set.metadata.namespace and selects(
-                deployment.spec.selector, replica_set.metadata.labels
-            ):
-                self._queue.add(deployment.key)
+    async def _those_who_may_adopt(self, replica_set: ReplicaSet) -> list[ObjectKey]:
+        deployments = await self._client.list(Deployment, namespace=replica_set.metadata.namespace)
+        return [one.key for one in deployments if selects(one.spec.selector, replica_set.metadata.labels)]
 
 
 def _private(status: DeploymentStatus) -> DeploymentStatus:

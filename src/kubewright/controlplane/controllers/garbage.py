@@ -20,11 +20,13 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.errors import KubernetesError
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
+from kubewright.cache import Cache
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.client.paths import Propagation
+from kubewright.controller import Channel
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Queue
+from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.owner_graph import (
     FOREGROUND,
     ORPHAN,
@@ -34,6 +36,7 @@ from kubewright.controlplane.controllers.owner_graph import (
     identity_of,
     waits_for,
 )
+from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.controllers.served import ServedKind
 from kubewright.controlplane.controllers.whole_cluster import WholeCluster
 
@@ -52,27 +55,46 @@ class _NotDecided(KubernetesError):
     temporary = True
 
 
+class _Affected(Channel[str]):
+    """The uids of the objects to look at, complete when all that is stored was seen."""
+
+    def __init__(self, cluster: WholeCluster) -> None:
+        super().__init__("owners")
+        self._cluster = cluster
+
+    async def synced(self) -> None:
+        # A kind that cannot be read, because its conversion is broken, must not keep all others waiting for ever.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_START):
+                await self._cluster.complete()
+
+
 class GarbageCollector:
     """Runs over every kind that can be listed, watched and deleted; kinds of new definitions join as they come."""
 
     name = "garbage-collector"
 
-    def __init__(self, client: Client, clock: Clock | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        # Not one that reads from the cache: it asks for what was not seen, and for the newest of what was.
         self._client = client
-        self._queue = Queue[str](clock or SystemClock())
+        self._runtime = Runtime(client, cache)
+        self._events = EventLog(
+            client, "garbage-collector-controller", program="kube-controller-manager", clock=clock or SystemClock()
+        )
         self._graph = OwnerGraph()
-        self._cluster = WholeCluster(client, self._changed)
+        self._cluster = WholeCluster(client, self._runtime.cache, self._changed)
+        self._affected = _Affected(self._cluster)
         self._absent: dict[Identity, None] = {}
 
     async def run(self) -> None:
         """Collect until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._cluster.run())
-            # A kind that cannot be read, because its conversion is broken, must not keep all others waiting for ever.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LONGEST_START):
-                    await self._cluster.complete()
-            await self._queue.run(self.reconcile, _WORKERS)
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            self._affected,
+            workers=_WORKERS,
+            beside=(self._cluster.run, self._events.run),
+        )
 
     async def reconcile(self, uid: str) -> None:
         """Do what is due with one object. Nothing is sent for an object whose owners are all there."""
@@ -96,7 +118,7 @@ class GarbageCollector:
         if new is not None:
             affected += self._graph.put(new)
         for uid in affected:
-            self._queue.add(uid)
+            self._affected.send(uid)
 
     async def _orphan(self, owner: PartialObject) -> None:
         if not self._cluster.is_complete:
@@ -110,7 +132,7 @@ class GarbageCollector:
         blocking = self._graph.blocking_dependents(owner.metadata.uid)
         for dependent in blocking:
             if waits_for(dependent) != FOREGROUND:
-                self._queue.add(dependent.metadata.uid)
+                self._affected.send(dependent.metadata.uid)
         if not blocking:
             await self._edit(owner, _without_finalizer(FOREGROUND))
 
@@ -134,9 +156,11 @@ class GarbageCollector:
 
     async def _state(self, reference: OwnerReference, dependent: PartialObject) -> _OwnerState:
         possible = identities(reference, dependent)
+        owner = self._graph.get(reference.uid)
+        if owner is not None and owner.metadata.namespace not in ("", dependent.metadata.namespace):
+            self._events.warning(dependent, "OwnerRefInvalidNamespace", _elsewhere(reference, dependent))
         if any(identity in self._absent for identity in possible):
             return "gone"
-        owner = self._graph.get(reference.uid)
         if owner is None or identity_of(owner) not in possible:
             kind = self._cluster.kind(reference.api_version, reference.kind)
             if kind is None:
@@ -211,6 +235,16 @@ class GarbageCollector:
         self._absent[identity] = None
         if len(self._absent) > _MOST_ABSENT:
             del self._absent[next(iter(self._absent))]
+
+
+def _elsewhere(reference: OwnerReference, dependent: PartialObject) -> str:
+    """The words of Kubernetes for an owner that is in another namespace than its dependent."""
+    namespace = dependent.metadata.namespace
+    owner = (
+        f"[{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}, "
+        f"uid: {reference.uid}]"
+    )
+    return f'ownerRef {owner} does not exist in namespace "{namespace}"'
 
 
 def _propagation(obj: PartialObject) -> Propagation:

@@ -7,7 +7,6 @@ at again as soon as all of that has gone, or after a while.
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,12 +17,14 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import Namespace, Pod
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.errors import KubernetesError
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound
+from kubewright.controller import Channel, Event, Request, Watched, for_object, predicate
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue, run
 from kubewright.controlplane.controllers.namespace_conditions import Findings, said
+from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 from kubewright.controlplane.controllers.served import Discovered, ServedKind, defined_by, discover
 
 _FINALIZER = "kubernetes"
@@ -56,26 +57,36 @@ class Namespaces:
 
     name = "namespaces"
 
-    def __init__(self, client: Client, clock: Clock | None = None) -> None:
-        self._client = client
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._clock = clock or SystemClock()
-        self._queue = Queue[str](self._clock)
-        self._namespaces = Mirror(client, Namespace, changed=self._changed)
-        self._definitions = Mirror(client, CustomResourceDefinition)
+        self._alarms = Alarms[Request](self._clock)
+        self._emptied = Channel[Request]("content")
         self._discovered: Discovered | None = None
+        self._defined: dict[str, ServedKind] = {}
         self._tasks = asyncio.TaskGroup()
         self._waiting: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Watch and finalize until cancelled."""
+        cache = self._runtime.cache
         async with self._tasks:
-            await run(self._namespaces, self._definitions, queue=self._queue, reconcile=self.reconcile)
+            await self._runtime.run(
+                self.name,
+                self.reconcile,
+                Watched(cache, Namespace, for_object, where=_is_going),
+                Watched(cache, CustomResourceDefinition, self._note_kind),
+                self._alarms,
+                self._emptied,
+            )
 
-    async def reconcile(self, name: str) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Empty one namespace and let it go, as far as that is possible now."""
+        name = request.name
         if (waiting := self._waiting.pop(name, None)) is not None:
             waiting.cancel()
-        namespace = self._namespaces.get(ObjectKey("", name))
+        namespace = await self._client.find(Namespace, request)
         if namespace is None or namespace.metadata.deletion_timestamp is None or not namespace.spec.finalizers:
             return
         findings = Findings()
@@ -89,8 +100,8 @@ class Namespaces:
         if findings.failed:
             raise _NotEmptied(f"the namespace {name} could not be emptied; its status says why")
         if remains:
-            self._waiting[name] = self._tasks.create_task(self._until_gone(name, remains))
-            self._queue.add_after(name, max(one.seconds for one in remains) // 2 + 1)
+            self._waiting[name] = self._tasks.create_task(self._until_gone(request, remains))
+            self._alarms.set(request, max(one.seconds for one in remains) // 2 + 1)
 
     async def _empty(self, namespace: Namespace, findings: Findings) -> list[_Remains]:
         """Delete all content; what remains after that, as far as it is known."""
@@ -111,11 +122,10 @@ class Namespaces:
             self._discovered = await discover(self._client)
         if self._discovered.failures:
             findings.discovery_failed(self._discovered.failures)
-        defined = (defined_by(definition) for definition in self._definitions)
         kinds = [
             kind
-            for kind in (*self._discovered.kinds, *defined)
-            if kind is not None and kind.namespaced and "delete" in kind.verbs
+            for kind in (*self._discovered.kinds, *self._defined.values())
+            if kind.namespaced and "delete" in kind.verbs
         ]
         return [kind for kind in kinds if _is_pod(kind)], [kind for kind in kinds if not _is_pod(kind)]
 
@@ -161,7 +171,8 @@ class Namespaces:
     async def _list(self, kind: ServedKind, namespace: str) -> tuple[list[PartialObject], str]:
         objects: list[PartialObject] = []
         revision = ""
-        async with aclosing(self._client.list(kind.view, namespace=namespace).pages()) as pages:
+        listing = self._client.list(kind.view, namespace=namespace, consistency="live")
+        async with aclosing(listing.pages()) as pages:
             async for page in pages:
                 objects += page.items
                 revision = page.metadata.resource_version
@@ -170,7 +181,7 @@ class Namespaces:
     async def _grace_period(self, namespace: Namespace) -> int:
         """The longest that a pod may take to end; 0 when all that time has passed already."""
         longest = 0
-        async for pod in self._client.list(Pod, namespace=namespace.metadata.name):
+        async for pod in self._client.list(Pod, namespace=namespace.metadata.name, consistency="live"):
             if pod.status.phase not in ("Succeeded", "Failed"):
                 longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
         began = namespace.metadata.deletion_timestamp
@@ -182,18 +193,16 @@ class Namespaces:
         conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
         if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":
             return namespace
-        told = copy.deepcopy(namespace)
-        told.status.phase, told.status.conditions = "Terminating", conditions
-        return self._namespaces.record(await self._client.status.update(told))
+        namespace.status.phase, namespace.status.conditions = "Terminating", conditions
+        return await self._client.status.update(namespace)
 
     async def _let_go(self, namespace: Namespace) -> None:
-        finalized = copy.deepcopy(namespace)
-        finalized.spec.finalizers = [name for name in namespace.spec.finalizers if name != _FINALIZER]
-        await self._client.subresource("finalize").update(finalized)
+        namespace.spec.finalizers = [name for name in namespace.spec.finalizers if name != _FINALIZER]
+        await self._client.subresource("finalize").update(namespace)
 
-    async def _until_gone(self, name: str, remains: Sequence[_Remains]) -> None:
-        if all(await asyncio.gather(*(self._gone(name, one) for one in remains))):
-            self._queue.add(name)
+    async def _until_gone(self, request: Request, remains: Sequence[_Remains]) -> None:
+        if all(await asyncio.gather(*(self._gone(request.name, one) for one in remains))):
+            self._emptied.send(request)
 
     async def _gone(self, name: str, remains: _Remains) -> bool:
         """True when all objects have been seen to go; False when that could not be followed to the end."""
@@ -210,12 +219,29 @@ class Namespaces:
             _log.debug("watching what remains in the namespace %s: %s", name, error)
         return False
 
-    def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        # Our own conditions are no reason to look again.
-        if new is None or old is None or _state(old) != _state(new):
-            changed = new or old
-            if changed is not None and changed.metadata.deletion_timestamp is not None:
-                self._queue.add(changed.metadata.name)
+    def _note_kind(self, event: Event[Object]) -> Iterable[Request]:
+        """Keep in mind which kinds are defined. No namespace has to be looked at because of it."""
+        definition = event.new_object
+        kind = defined_by(definition) if isinstance(definition, CustomResourceDefinition) else None
+        if kind is not None:
+            self._defined[event.key.name] = kind
+        else:
+            self._defined.pop(event.key.name, None)
+        return ()
+
+
+@predicate
+def _is_going(old: Namespace | None, new: Namespace | None) -> bool:
+    changed = new or old
+    if changed is None or changed.metadata.deletion_timestamp is None:
+        return False
+    # Our own conditions are no reason to look again.
+    return old is None or new is None or _state(old) != _state(new)
+
+
+def for_its_namespace(event: Event[Object]) -> Iterable[Request]:
+    """A handler: the namespace that the object is in."""
+    return (Request("", event.key.namespace),)
 
 
 def is_about_terminating(error: Forbidden) -> bool:

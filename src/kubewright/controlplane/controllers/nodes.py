@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kubewright.api.core.v1 import Node, NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
-from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.quantity import Quantity
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
+from kubewright.controller import Channel, Request
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Queue
+from kubewright.controlplane.controllers.runtime import Runtime
 
 SIMULATED = "kubewright.dev/simulated"
 """The label of a node on which the pod simulator, and nothing else, runs the pods."""
@@ -40,34 +41,36 @@ class SimulatedNodes:
         capacity: Mapping[str, str] = CAPACITY,
         version: str = "v1.36.4",
         clock: Clock | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self._client = client
+        self._runtime = Runtime(client, cache)
         self._clock = clock or SystemClock()
         self._capacity = {name: Quantity(amount) for name, amount in capacity.items()}
         self._version = version
-        self._queue = Queue[ObjectKey](self._clock)
         self._left = count
         self.registered = asyncio.Event()
         """Set when all nodes are there and Ready."""
-        self._numbers = {ObjectKey("", f"node-{number}"): number for number in range(1, count + 1)}
+        self._numbers = {Request("", f"node-{number}"): number for number in range(1, count + 1)}
 
     async def run(self) -> None:
         """Register the nodes, then rest until cancelled."""
         if not self._numbers:
             self.registered.set()
-        for key in self._numbers:
-            self._queue.add(key)
-        await self._queue.run(self.reconcile, workers=4)
+        nodes = Channel[Request]("start")
+        for request in self._numbers:
+            nodes.send(request)
+        await self._runtime.run(self.name, self.reconcile, nodes)
 
-    async def reconcile(self, key: ObjectKey) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Make sure that one node is registered and Ready."""
-        node = Node(metadata=ObjectMeta(name=key.name, labels=_labels(key.name)))
+        node = Node(metadata=ObjectMeta(name=request.name, labels=_labels(request.name)))
         try:
             node = await self._client.create(node)
         except AlreadyExists:
-            node = await self._client.get(Node, key.name)
+            node = await self._client.get(Node, request.name)
         if not any(condition.type == "Ready" for condition in node.status.conditions):
-            node.status = self._status(key.name, self._numbers[key], self._clock.now().replace(microsecond=0))
+            node.status = self._status(request.name, self._numbers[request], self._clock.now().replace(microsecond=0))
             node = await self._client.status.update(node)
         # The server taints every new node until its first sign of life.
         if any(taint.key == _NOT_READY for taint in node.spec.taints):

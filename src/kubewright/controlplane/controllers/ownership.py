@@ -7,13 +7,18 @@ releases what its selector no longer matches. It never touches what another one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
+from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, OwnerReference
 from kubewright.api.resource import Object
-from kubewright.client import Client, StrategicMergePatch
+from kubewright.cache import Cache, CachedClient, Copy
+from kubewright.client import StrategicMergePatch
 from kubewright.client.errors import Invalid, NotFound
-from kubewright.controlplane.controllers.loop import Mirror
+from kubewright.controller import Predicate
+from kubewright.controlplane.controllers.decoded import Decoded
+
+_INDEX = "controller"
 
 OwnerT = TypeVar("OwnerT", bound=Object)
 OwnedT = TypeVar("OwnedT", bound=Object)
@@ -36,14 +41,38 @@ def controller_reference(owner: Object) -> OwnerReference:
     )
 
 
-def owner_index(obj: Object) -> tuple[str]:
-    """For a mirror: objects by the uid of their controller, and those without one by `orphans_of` their namespace."""
+is_new_orphan = Predicate(
+    "not controlled by anybody",
+    # Those that were there at the start are found by whoever may adopt them, who is looked at then too.
+    lambda event: (
+        event.new is not None and not event.initial and not any(owner.controller for owner in event.new.owners)
+    ),
+)
+
+
+class Owned(Generic[OwnedT]):
+    """The objects of a copy by their controller. They are shared: copy one before changing it."""
+
+    def __init__(self, cache: Cache, copy: Copy[OwnedT]) -> None:
+        cache.index(metadata_only(copy.kind), _INDEX, _controller_or_namespace)
+        self._objects = Decoded(copy)
+
+    def by(self, owner: Object) -> list[OwnedT]:
+        """The objects that an object controls."""
+        return self._objects.list(index=(_INDEX, owner.metadata.uid))
+
+    def orphans(self, namespace: str, selector: LabelSelector) -> list[OwnedT]:
+        """The objects of a namespace that nobody controls, as far as a selector matches them."""
+        return self._objects.list(index=(_INDEX, _orphans_of(namespace)), labels=selector)
+
+
+def _controller_or_namespace(obj: Object) -> tuple[str]:
     reference = controller_of(obj)
-    return (reference.uid if reference is not None else orphans_of(obj.metadata.namespace),)
+    return (reference.uid if reference is not None else _orphans_of(obj.metadata.namespace),)
 
 
-def orphans_of(namespace: str) -> str:
-    """The value of `owner_index` for what nobody controls in a namespace. No uid contains a slash."""
+def _orphans_of(namespace: str) -> str:
+    # No uid contains a slash.
     return f"{namespace}/"
 
 
@@ -69,7 +98,7 @@ def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> 
 
 
 async def claimed(
-    client: Client, owner: OwnerT, selector: LabelSelector, candidates: Iterable[OwnedT], mirror: Mirror[OwnedT]
+    client: CachedClient, owner: OwnerT, selector: LabelSelector, candidates: Iterable[OwnedT]
 ) -> list[OwnedT]:
     """Those of the candidates that `owner` controls, after adopting and releasing. A dying owner does neither."""
     mine: list[OwnedT] = []
@@ -83,22 +112,22 @@ async def claimed(
         if controller is not None and matches:
             mine.append(candidate)
         elif controller is not None and not dying:
-            await _release(client, owner, candidate, mirror)
+            await _release(client, owner, candidate)
         elif controller is None and matches and not dying and candidate.metadata.deletion_timestamp is None:
             if may_adopt is None:
                 may_adopt = await _still_wanted(client, owner)
-            if may_adopt and (adopted := await _adopt(client, owner, candidate, mirror)) is not None:
+            if may_adopt and (adopted := await _adopt(client, owner, candidate)) is not None:
                 mine.append(adopted)
     return mine
 
 
-async def _still_wanted(client: Client, owner: OwnerT) -> bool:
+async def _still_wanted(client: CachedClient, owner: OwnerT) -> bool:
     # Asked of the server: what is adopted for an owner that is gone would be deleted with it.
-    fresh = await client.find(type(owner), owner.metadata.name, namespace=owner.metadata.namespace)
+    fresh = await client.find(type(owner), owner.key, consistency="live")
     return fresh is not None and fresh.metadata.uid == owner.metadata.uid and fresh.metadata.deletion_timestamp is None
 
 
-async def _adopt(client: Client, owner: Object, orphan: OwnedT, mirror: Mirror[OwnedT]) -> OwnedT | None:
+async def _adopt(client: CachedClient, owner: Object, orphan: OwnedT) -> OwnedT | None:
     reference = controller_reference(owner)
     patch = StrategicMergePatch(
         {
@@ -118,12 +147,12 @@ async def _adopt(client: Client, owner: Object, orphan: OwnedT, mirror: Mirror[O
         }
     )
     try:
-        return mirror.record(await client.patch(orphan, patch))
+        return await client.patch(orphan, patch)
     except NotFound:
         return None
 
 
-async def _release(client: Client, owner: Object, owned: OwnedT, mirror: Mirror[OwnedT]) -> None:
+async def _release(client: CachedClient, owner: Object, owned: OwnedT) -> None:
     patch = StrategicMergePatch(
         {
             "metadata": {
@@ -133,7 +162,7 @@ async def _release(client: Client, owner: Object, owned: OwnedT, mirror: Mirror[
         }
     )
     try:
-        mirror.record(await client.patch(owned, patch))
+        await client.patch(owned, patch)
     except (NotFound, Invalid):
         # It is gone, or another one of the same name has taken its place: nothing left to release.
         return

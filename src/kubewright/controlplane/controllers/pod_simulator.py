@@ -9,19 +9,21 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 
 from kubewright.api.core.v1 import Node, Pod, PodStatus
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.cache import Cache, Copy, Entry
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
-from kubewright.controlplane.controllers import loop
+from kubewright.controller import Event, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue
+from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour, Rule, annotated
+from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
 from kubewright.controlplane.controllers.pod_life import (
     Addresses,
     Stage,
@@ -32,9 +34,11 @@ from kubewright.controlplane.controllers.pod_life import (
     step,
 )
 from kubewright.controlplane.controllers.pods import ENDED
+from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 
 _POD_NETWORK = IPv4Network("10.244.0.0/16")
 _KILLED, _TERMINATED = 137, 143
+_NODE, _ADDRESS = "spec.nodeName", "status.podIP"
 
 
 class PodSimulator:
@@ -42,27 +46,49 @@ class PodSimulator:
 
     name = "pod-simulator"
 
-    def __init__(self, client: Client, *, rule: Rule = annotated, clock: Clock | None = None) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: Client,
+        *,
+        rule: Rule = annotated,
+        clock: Clock | None = None,
+        cache: Cache | None = None,
+    ) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._rule = rule
         self._clock = clock or SystemClock()
-        self._queue = Queue[ObjectKey](self._clock)
-        self._nodes = Mirror(client, Node, changed=self._node_changed, labels={SIMULATED: True})
-        self._pods = Mirror(client, Pod, changed=self._pod_changed, index=_node_and_address, fields="spec.nodeName!=")
+        self._alarms = Alarms[Request](self._clock)
+        self._pods: Copy[Pod]
         self._addresses = _addresses()
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
         self._entered: dict[str, tuple[Stage, datetime]] = {}
         self._asked_to_go: dict[str, datetime] = {}
+        self._events = EventLog(client, "kubelet", program="kubelet", clock=self._clock)
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
-        await loop.run(self._nodes, self._pods, queue=self._queue, reconcile=self.reconcile, workers=16)
+        cache = self._runtime.cache
+        cache.index(Pod, _NODE)
+        cache.index(Pod, _ADDRESS)
+        with cache.watch(Pod) as self._pods:
+            await self._runtime.run(
+                self.name,
+                self.reconcile,
+                Watched(cache, Node, self._node_changed),
+                Watched(cache, Pod, self._pod_changed),
+                self._alarms,
+                workers=16,
+                beside=(self._events.run,),
+            )
 
-    async def reconcile(self, key: ObjectKey) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Take one pod as far as it has come by now."""
-        pod = self._pods.get(key)
-        node = self._nodes.get(ObjectKey("", pod.spec.node_name or "")) if pod is not None else None
-        if pod is None or node is None:
+        pod = await self._client.find(Pod, request)
+        if pod is None or not pod.spec.node_name:
+            return
+        node = await self._client.find(Node, pod.spec.node_name)
+        if node is None or SIMULATED not in node.metadata.labels:
             return
         behaviour = self._rule(pod)
         if pod.metadata.deletion_timestamp is not None:
@@ -72,24 +98,27 @@ class PodSimulator:
         next_ = step(pod, behaviour, self._where(pod, node), self._entered_at(pod, now), now)
         if next_ is not None:
             status, is_new_stage = next_
-            pod = await self._write(pod, status)
+            before, pod = pod, await self._write(pod, status)
+            self._tell(pod, events_of_step(before, pod, behaviour))
             if is_new_stage:
                 self._entered[pod.metadata.uid] = stage_of(pod), now
         now = self._clock.now()
         wait = seconds_to_next(pod, behaviour, self._entered_at(pod, now), now)
         if wait is not None:
-            self._queue.add_after(key, wait)
+            self._alarms.set(request, wait)
 
     async def _let_go(self, pod: Pod, behaviour: Behaviour) -> None:
         grace, now = pod.metadata.deletion_grace_period_seconds, self._clock.now()
         if grace == 0:
             # Its containers are gone already; only finalizers hold it.
             return
+        if pod.metadata.uid not in self._asked_to_go:
+            self._tell(pod, events_of_deletion(pod))
         asked = self._asked_to_go.setdefault(pod.metadata.uid, now)
         allowed = behaviour.stop if grace is None else min(behaviour.stop, grace)
         left = (asked + timedelta(seconds=allowed) - now).total_seconds()
         if left > 0:
-            self._queue.add_after(pod.key, left)
+            self._alarms.set(Request(*pod.key), left)
             return
         if pod.metadata.finalizers and pod.status.phase not in ENDED:
             # Somebody will still look at it, and must see that it no longer runs.
@@ -101,7 +130,12 @@ class PodSimulator:
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         changed = copy.copy(pod)
         changed.status = status
-        return self._pods.record(await self._client.status.update(changed))
+        return await self._client.status.update(changed)
+
+    def _tell(self, pod: Pod, events: Iterable[PodEvent]) -> None:
+        for kind, reason, message, path in events:
+            tell = self._events.normal if kind == "Normal" else self._events.warning
+            tell(pod, reason, message, host=pod.spec.node_name or "", field_path=path)
 
     def _entered_at(self, pod: Pod, now: datetime) -> datetime:
         stage, exact = self._entered.get(pod.metadata.uid, (None, now))
@@ -114,23 +148,25 @@ class PodSimulator:
         return Addresses(host, pod.status.pod_ip or self._free_address())
 
     def _free_address(self) -> str:
-        return next(address for address in self._addresses if not self._pods.indexed(address))
+        return next(address for address in self._addresses if not self._pods.list(index=(_ADDRESS, address)))
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if new is not None and old is None:
-            for pod in self._pods.indexed(new.metadata.name):
-                self._queue.add(pod.key)
+    def _node_changed(self, event: Event[Object]) -> Iterable[Request]:
+        """The pods on a node that has just become one of ours."""
+        if not _is_simulated(event.new) or _is_simulated(event.old):
+            return ()
+        return [Request(*pod.key) for pod in self._pods.list(index=(_NODE, event.key.name))]
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None:
-            self._queue.add(new.key)
-        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._entered.pop(old.metadata.uid, None)
-            self._asked_to_go.pop(old.metadata.uid, None)
+    def _pod_changed(self, event: Event[Object]) -> Iterable[Request]:
+        if event.old is not None:
+            uid = event.old.header.uid
+            if event.new is None or event.new.header.uid != uid:
+                self._entered.pop(uid, None)
+                self._asked_to_go.pop(uid, None)
+        return (Request(*event.key),)
 
 
-def _node_and_address(pod: Pod) -> tuple[str, str]:
-    return pod.spec.node_name or "", pod.status.pod_ip or ""
+def _is_simulated(node: Entry | None) -> bool:
+    return node is not None and SIMULATED in node.label_names
 
 
 def _addresses() -> Iterator[str]:

@@ -1,13 +1,12 @@
 """ReplicaSets: as many live pods of a template as are wanted.
 
-What was created or deleted here counts at once, before the watch shows it, so that no pod is created or deleted twice
-because the local copy is behind.
+What was created or deleted here counts at once, before the watch shows it: the client reads its own writes. So no pod
+is created or deleted twice because the local copy is behind.
 """
 
 from __future__ import annotations
 
 import asyncio
-import copy
 from datetime import datetime
 
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -15,21 +14,22 @@ from kubewright.api.core.v1 import Pod
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import APIError, Forbidden, NotFound
-from kubewright.controlplane.controllers import loop
+from kubewright.controller import Request, Watched, for_object, for_owner, mapped
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue
+from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
 from kubewright.controlplane.controllers.ownership import (
+    Owned,
     claimed,
-    controller_of,
     controller_reference,
-    orphans_of,
-    owner_index,
+    is_new_orphan,
     selects,
 )
 from kubewright.controlplane.controllers.pods import available_in, condition, is_active, is_ready, is_terminating
+from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 
 _BURST = 500
 """No more pods than this are created or deleted in one pass."""
@@ -43,21 +43,32 @@ class ReplicaSets:
 
     name = "replicasets"
 
-    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
-        self._client = client
+    def __init__(self, client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._clock = clock or SystemClock()
-        self._queue = Queue[ObjectKey](self._clock)
-        self._replica_sets = Mirror(client, ReplicaSet, changed=self._set_changed)
-        self._pods = Mirror(client, Pod, changed=self._pod_changed, index=owner_index)
-        self._deleted: set[str] = set()
+        self._pods: Owned[Pod]
+        self._alarms = Alarms[Request](self._clock)
+        self._events = EventLog(client, "replicaset-controller", program="kube-controller-manager", clock=self._clock)
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
-        await loop.run(self._replica_sets, self._pods, queue=self._queue, reconcile=self.reconcile)
+        cache = self._runtime.cache
+        with cache.watch(Pod) as pods:
+            self._pods = Owned(cache, pods)
+            await self._runtime.run(
+                self.name,
+                self.reconcile,
+                Watched(cache, ReplicaSet, for_object),
+                Watched(cache, Pod, for_owner(ReplicaSet)),
+                Watched(cache, Pod, mapped(self._those_who_may_adopt), where=is_new_orphan),
+                self._alarms,
+                beside=(self._events.run,),
+            )
 
-    async def reconcile(self, key: ObjectKey) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Bring one ReplicaSet's pods to their number and write down what there is."""
-        replica_set = self._replica_sets.get(key)
+        replica_set = await self._client.find(ReplicaSet, request)
         if replica_set is None:
             return
         pods = await self._claimed_pods(replica_set)
@@ -66,7 +77,10 @@ class ReplicaSets:
         failure: KubernetesError | None = None
         if replica_set.metadata.deletion_timestamp is None and missing:
             try:
-                await self._create(replica_set, missing) if missing > 0 else await self._delete(pods, -missing)
+                if missing > 0:
+                    await self._create(replica_set, missing)
+                else:
+                    await self._delete(replica_set, pods, -missing)
             except KubernetesError as error:
                 failure = error
             pods = self._own_pods(replica_set)
@@ -77,42 +91,19 @@ class ReplicaSets:
     # What there is
 
     def _own_pods(self, replica_set: ReplicaSet) -> list[Pod]:
-        return [
-            pod
-            for pod in self._pods.indexed(replica_set.metadata.uid)
-            if pod.metadata.uid not in self._deleted and selects(replica_set.spec.selector, pod.metadata.labels)
-        ]
+        return [pod for pod in self._pods.by(replica_set) if selects(replica_set.spec.selector, pod.metadata.labels)]
 
     async def _claimed_pods(self, replica_set: ReplicaSet) -> list[Pod]:
-        candidates = self._pods.indexed(replica_set.metadata.uid)
-        candidates += self._pods.indexed(orphans_of(replica_set.metadata.namespace))
+        selector = replica_set.spec.selector
+        own = self._pods.by(replica_set)
+        candidates = [*own, *self._pods.orphans(replica_set.metadata.namespace, selector)]
         # Only live pods are adopted or released; what is ending belongs to whom it belonged.
-        await claimed(self._client, replica_set, replica_set.spec.selector, filter(is_active, candidates), self._pods)
-        return self._own_pods(replica_set)
+        live = await claimed(self._client, replica_set, selector, filter(is_active, candidates))
+        return live + [pod for pod in own if not is_active(pod) and selects(selector, pod.metadata.labels)]
 
-    def _set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        if new is not None:
-            self._queue.add(new.key)
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or new.metadata.deletion_timestamp is not None):
-            self._deleted.discard(old.metadata.uid)
-        for pod in (old, new):
-            if pod is None:
-                continue
-            controller = controller_of(pod)
-            if controller is not None:
-                if controller.kind == "ReplicaSet":
-                    self._queue.add(ObjectKey(pod.metadata.namespace, controller.name))
-            elif pod is new:
-                self._tell_those_who_may_adopt(pod)
-
-    def _tell_those_who_may_adopt(self, pod: Pod) -> None:
-        for replica_set in self._replica_sets:
-            if replica_set.metadata.namespace == pod.metadata.namespace and selects(
-                replica_set.spec.selector, pod.metadata.labels
-            ):
-                self._queue.add(replica_set.key)
+    async def _those_who_may_adopt(self, pod: Pod) -> list[ObjectKey]:
+        replica_sets = await self._client.list(ReplicaSet, namespace=pod.metadata.namespace)
+        return [one.key for one in replica_sets if selects(one.spec.selector, pod.metadata.labels)]
 
     # What is done
 
@@ -122,12 +113,9 @@ class ReplicaSets:
         while remaining:
             batch = min(batch, remaining)
             answers = await asyncio.gather(
-                *(self._client.create(_new_pod(replica_set)) for _ in range(batch)), return_exceptions=True
+                *(self._create_pod(replica_set) for _ in range(batch)), return_exceptions=True
             )
             failures = [answer for answer in answers if isinstance(answer, BaseException)]
-            for answer in answers:
-                if isinstance(answer, Pod):
-                    self._pods.record(answer)
             if failures:
                 if isinstance(failures[0], Forbidden) and is_about_terminating(failures[0]):
                     return
@@ -135,25 +123,32 @@ class ReplicaSets:
             remaining -= batch
             batch *= 2
 
-    async def _delete(self, pods: list[Pod], count: int) -> None:
+    async def _create_pod(self, replica_set: ReplicaSet) -> None:
+        try:
+            created = await self._client.create(_new_pod(replica_set))
+        except KubernetesError as error:
+            if not (isinstance(error, Forbidden) and is_about_terminating(error)):
+                self._events.warning(replica_set, "FailedCreate", f"Error creating: {_words(error)}")
+            raise
+        self._events.normal(replica_set, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+
+    async def _delete(self, replica_set: ReplicaSet, pods: list[Pod], count: int) -> None:
         active = [pod for pod in pods if is_active(pod)]
         doomed = _in_order_of_deletion(active)[: min(count, _BURST)]
-        answers = await asyncio.gather(*(self._delete_pod(pod) for pod in doomed), return_exceptions=True)
+        answers = await asyncio.gather(*(self._delete_pod(replica_set, pod) for pod in doomed), return_exceptions=True)
         for answer in answers:
             if isinstance(answer, BaseException):
                 raise answer
 
-    async def _delete_pod(self, pod: Pod) -> None:
-        self._deleted.add(pod.metadata.uid)
+    async def _delete_pod(self, replica_set: ReplicaSet, pod: Pod) -> None:
         try:
             await self._client.delete(pod, uid=pod.metadata.uid)
         except NotFound:
-            # The watch may have told of it before it was asked for, and will not tell again.
-            if self._pods.get(pod.key) is None:
-                self._deleted.discard(pod.metadata.uid)
-        except BaseException:
-            self._deleted.discard(pod.metadata.uid)
+            return
+        except KubernetesError as error:
+            self._events.warning(replica_set, "FailedDelete", f"Error deleting: {_words(error)}")
             raise
+        self._events.normal(replica_set, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     async def _write_status(
         self, replica_set: ReplicaSet, pods: list[Pod], missing: int, failure: KubernetesError | None
@@ -162,13 +157,12 @@ class ReplicaSets:
         status = _status(replica_set, pods, now)
         _note_failure(status, missing, failure, now)
         if status != replica_set.status:
-            changed = copy.copy(replica_set)
-            changed.status = status
-            self._replica_sets.record(await self._client.status.update(changed))
+            replica_set.status = status
+            await self._client.status.update(replica_set)
         # Those not available at `now`, even if they are by now: the status does not count them yet.
         waits = [available_in(pod, replica_set.spec.min_ready_seconds or 0, now) for pod in pods if is_active(pod)]
         if pending := [wait for wait in waits if wait]:
-            self._queue.add_after(replica_set.key, min(pending))
+            self._alarms.set(Request(*replica_set.key), min(pending))
 
 
 def _new_pod(replica_set: ReplicaSet) -> Pod:
@@ -244,9 +238,14 @@ def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesErr
                 type="ReplicaFailure",
                 status="True",
                 reason="FailedCreate" if missing > 0 else "FailedDelete",
-                message=failure.status.message if isinstance(failure, APIError) else str(failure),
+                message=_words(failure),
                 last_transition_time=now.replace(microsecond=0),
             )
         )
     elif failure is None and known:
         status.conditions = [condition for condition in status.conditions if condition.type != "ReplicaFailure"]
+
+
+def _words(error: KubernetesError) -> str:
+    """The server's own words, where they are the server's."""
+    return error.status.message if isinstance(error, APIError) else str(error)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-
 from kubewright.api.core.v1 import ConfigMap, Namespace
-from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists, Forbidden, NotFound
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue, run
-from kubewright.controlplane.controllers.namespaces import is_about_terminating
+from kubewright.controller import Request, Watched, for_object, predicate
+from kubewright.controlplane.controllers.clock import Clock
+from kubewright.controlplane.controllers.namespaces import for_its_namespace, is_about_terminating
+from kubewright.controlplane.controllers.runtime import Runtime
 
 _NAME = "kube-root-ca.crt"
 _ANNOTATION = "kubernetes.io/description"
@@ -28,44 +27,43 @@ class RootCAPublisher:
 
     name = "root-ca"
 
-    def __init__(self, client: Client, clock: Clock | None = None, *, ca_certificate: str) -> None:
-        self._client = client
+    def __init__(
+        self, client: Client, clock: Clock | None = None, *, ca_certificate: str, cache: Cache | None = None
+    ) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._data = {"ca.crt": ca_certificate}
-        self._queue = Queue[str](clock or SystemClock())
-        self._namespaces = Mirror(client, Namespace, changed=self._namespace_changed)
-        self._config_maps = Mirror(client, ConfigMap, changed=self._config_map_changed, fields={"metadata.name": _NAME})
 
     async def run(self) -> None:
         """Watch and publish until cancelled."""
-        await run(self._namespaces, self._config_maps, queue=self._queue, reconcile=self.reconcile)
+        cache = self._runtime.cache
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            Watched(cache, Namespace, for_object, where=_may_lack_it),
+            Watched(cache, ConfigMap, for_its_namespace, fields={"metadata.name": _NAME}),
+        )
 
-    async def reconcile(self, name: str) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Make sure that one namespace has the certificate, unless it is going."""
-        found = self._config_maps.get(ObjectKey(name, _NAME))
+        found = await self._client.find(ConfigMap, _NAME, namespace=request.name)
         if found is not None:
             if found.data == self._data and found.metadata.annotations.get(_ANNOTATION):
                 return
-            repaired = copy.deepcopy(found)
-            repaired.data = dict(self._data)
-            repaired.metadata.annotations[_ANNOTATION] = _DESCRIPTION
-            self._config_maps.record(await self._client.update(repaired))
+            found.data = dict(self._data)
+            found.metadata.annotations[_ANNOTATION] = _DESCRIPTION
+            await self._client.update(found)
             return
-        metadata = ObjectMeta(name=_NAME, namespace=name, annotations={_ANNOTATION: _DESCRIPTION})
+        metadata = ObjectMeta(name=_NAME, namespace=request.name, annotations={_ANNOTATION: _DESCRIPTION})
         try:
-            created = await self._client.create(ConfigMap(metadata=metadata, data=dict(self._data)))
+            await self._client.create(ConfigMap(metadata=metadata, data=dict(self._data)))
         except (AlreadyExists, NotFound):
             return  # seen soon, or not needed any more
         except Forbidden as error:
             if not is_about_terminating(error):
                 raise
-            return
-        self._config_maps.record(created)
 
-    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        if new is not None and (old is None or new.status.phase == "Active"):
-            self._queue.add(new.metadata.name)
 
-    def _config_map_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self._queue.add(changed.metadata.namespace)
+@predicate
+def _may_lack_it(old: Namespace | None, new: Namespace | None) -> bool:
+    return new is not None and (old is None or new.status.phase == "Active")

@@ -6,21 +6,55 @@ spread and volumes are not looked at.
 
 from __future__ import annotations
 
-import copy
-
-import msgspec
+import platform
+from collections.abc import Collection, Iterable
 
 from kubewright.api.core.v1 import Node, Pod, PodCondition
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound
-from kubewright.controlplane.controllers import loop
+from kubewright.controller import Event, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue
 from kubewright.controlplane.controllers.placement import objections, refusal
 from kubewright.controlplane.controllers.pods import ENDED, condition
+from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.manager.recorder import EventBroadcaster
 
-_NOWHERE = ""
+_LONGEST_INSTANCE = 128
+
+
+class _Occupancy:
+    """The pods that take up room, by node: those that were seen there, and those that were just sent there."""
+
+    def __init__(self) -> None:
+        self._pods: dict[ObjectKey, tuple[str, Pod]] = {}
+        self._nodes: dict[str, dict[ObjectKey, Pod]] = {}
+
+    def __contains__(self, pod: Pod) -> bool:
+        _, found = self._pods.get(pod.key, ("", None))
+        return found is not None and found.metadata.uid == pod.metadata.uid
+
+    def on(self, node: str) -> Collection[Pod]:
+        return self._nodes.get(node, {}).values()
+
+    def put(self, pod: Pod, node: str) -> None:
+        self.remove(pod.key)
+        self._pods[pod.key] = node, pod
+        self._nodes.setdefault(node, {})[pod.key] = pod
+
+    def withdraw(self, pod: Pod) -> None:
+        """It was not sent there after all, unless it was seen there meanwhile."""
+        if self._pods.get(pod.key, ("", None))[1] is pod:
+            self.remove(pod.key)
+
+    def remove(self, key: ObjectKey) -> bool:
+        """True when it was there."""
+        node, found = self._pods.pop(key, ("", None))
+        if found is not None:
+            del self._nodes[node][key]
+        return found is not None
 
 
 class Scheduler:
@@ -29,40 +63,55 @@ class Scheduler:
     name = "scheduler"
 
     def __init__(
-        self, client: Client, *, scheduler_name: str = "default-scheduler", clock: Clock | None = None
+        self,
+        client: Client,
+        *,
+        scheduler_name: str = "default-scheduler",
+        clock: Clock | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        self._client = client
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
         self._clock = clock or SystemClock()
         self._scheduler_name = scheduler_name
-        self._queue = Queue[ObjectKey](self._clock)
-        self._pods = Mirror(client, Pod, changed=self._pod_changed, index=lambda pod: (pod.spec.node_name or _NOWHERE,))
-        self._nodes = Mirror(client, Node, changed=self._node_changed)
-        # What the watch has not confirmed yet, by uid.
-        self._bound: dict[str, tuple[str, Pod]] = {}
+        # Each decision looks at all nodes and all that is on them: they are kept as objects, and not read every time.
+        self._nodes: dict[str, Node] = {}
+        self._occupants = _Occupancy()
+        self._waiting: dict[Request, None] = {}
+        instance = f"{scheduler_name}-{platform.node()}"[:_LONGEST_INSTANCE]
+        self._events = EventBroadcaster(client, instance=instance, now=self._clock.now)
+        self._recorder = self._events.recorder(scheduler_name)
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
-        # One worker: each decision counts the pods that the one before has placed.
-        await loop.run(self._pods, self._nodes, queue=self._queue, reconcile=self.reconcile, workers=1)
+        cache = self._runtime.cache
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            Watched(cache, Pod, self._pod_changed),
+            Watched(cache, Node, self._node_changed),
+            # One worker: each decision counts the pods that the one before has placed.
+            workers=1,
+            beside=(self._events.run,),
+        )
 
-    async def reconcile(self, key: ObjectKey) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Find a node for one pod."""
-        pod = self._pods.get(key)
+        pod = await self._client.find(Pod, request)
         if pod is None or not self._is_waiting(pod):
             return
         if pod.spec.scheduling_gates:
             message = "Scheduling is blocked due to non-empty scheduling gates"
             await self._say_no(pod, "SchedulingGated", message)
             return
-        occupants = {node.metadata.name: self._occupants(node.metadata.name) for node in self._nodes}
         reasons: list[str] = []
         fitting: list[tuple[int, str]] = []
-        for node in self._nodes:
-            name = node.metadata.name
-            if against := objections(pod, node, occupants[name]):
+        for name, node in self._nodes.items():
+            occupants = self._occupants.on(name)
+            if against := objections(pod, node, occupants):
                 reasons += against
             else:
-                fitting.append((len(occupants[name]), name))
+                fitting.append((len(occupants), name))
         if fitting:
             await self._bind(pod, min(fitting)[1])
         else:
@@ -70,14 +119,17 @@ class Scheduler:
 
     async def _bind(self, pod: Pod, node: str) -> None:
         # Before the answer, which the watch may overtake.
-        self._bound[pod.metadata.uid] = node, pod
+        self._occupants.put(pod, node)
         try:
             await self._client.bind(pod, node)
         except BaseException as error:
-            self._bound.pop(pod.metadata.uid, None)
+            self._occupants.withdraw(pod)
             # When it has gone, or somebody else was quicker, the watch will tell.
             if not isinstance(error, (NotFound, Conflict)):
                 raise
+        else:
+            note = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {node}"
+            self._recorder.normal(pod, "Scheduled", note, action="Binding")
 
     async def _say_no(self, pod: Pod, reason: str, message: str) -> None:
         present = condition(pod, "PodScheduled")
@@ -93,41 +145,48 @@ class Scheduler:
             last_transition_time=since,
             observed_generation=pod.metadata.generation or None,
         )
-        changed = copy.copy(pod)
         others = [found for found in pod.status.conditions if found.type != "PodScheduled"]
-        changed.status = msgspec.structs.replace(pod.status, conditions=[*others, refused])
-        self._pods.record(await self._client.status.update(changed))
-
-    def _occupants(self, node: str) -> list[Pod]:
-        placed = [pod for where, pod in self._bound.values() if where == node]
-        return [pod for pod in (*self._pods.indexed(node), *placed) if pod.status.phase not in ENDED]
+        pod.status.conditions = [*others, refused]
+        await self._client.status.update(pod)
+        if reason == "Unschedulable":
+            self._recorder.warning(pod, "FailedScheduling", message, action="Scheduling")
 
     def _is_waiting(self, pod: Pod) -> bool:
         return (
             not pod.spec.node_name
-            and pod.metadata.uid not in self._bound
+            and pod not in self._occupants
             and pod.metadata.deletion_timestamp is None
             and pod.status.phase not in ENDED
             and (pod.spec.scheduler_name or "default-scheduler") == self._scheduler_name
         )
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None and self._is_waiting(new):
-            self._queue.add(new.key)
-        if old is not None and (new is None or new.spec.node_name):
-            self._bound.pop(old.metadata.uid, None)
-        if old is not None and old.spec.node_name and (new is None or new.status.phase in ENDED):
-            self._retry_all()
+    def _pod_changed(self, event: Event[Object]) -> Iterable[Request]:
+        key, pod = event.key, event.new_object
+        request, made_room = Request(*key), False
+        if not isinstance(pod, Pod) or pod.status.phase in ENDED:
+            made_room = self._occupants.remove(key)
+        elif pod.spec.node_name:
+            self._occupants.put(pod, pod.spec.node_name)
+        elif pod not in self._occupants:
+            # Another one had its name before.
+            made_room = self._occupants.remove(key)
+        if isinstance(pod, Pod) and self._is_waiting(pod):
+            self._waiting[request] = None
+            return self._everyone() if made_room else (request,)
+        self._waiting.pop(request, None)
+        return self._everyone() if made_room else ()
 
-    def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if new is not None and (old is None or _placement_of(old) != _placement_of(new)):
-            self._retry_all()
+    def _node_changed(self, event: Event[Object]) -> Iterable[Request]:
+        old, new = event.old_object, event.new_object
+        if not isinstance(new, Node):
+            self._nodes.pop(event.key.name, None)
+            return ()
+        self._nodes[event.key.name] = new
+        return () if isinstance(old, Node) and _placement_of(old) == _placement_of(new) else self._everyone()
 
-    def _retry_all(self) -> None:
+    def _everyone(self) -> list[Request]:
         """Room has been made somewhere: those who found none look again."""
-        for pod in self._pods.indexed(_NOWHERE):
-            if self._is_waiting(pod):
-                self._queue.add(pod.key)
+        return list(self._waiting)
 
 
 def _placement_of(node: Node) -> tuple[object, ...]:

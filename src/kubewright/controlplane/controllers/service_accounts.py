@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
-from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists, Forbidden
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.loop import Mirror, Queue, run
-from kubewright.controlplane.controllers.namespaces import is_about_terminating
+from kubewright.controller import Request, Watched, for_object
+from kubewright.controlplane.controllers.clock import Clock
+from kubewright.controlplane.controllers.namespaces import for_its_namespace, is_about_terminating
+from kubewright.controlplane.controllers.runtime import Runtime
 
 _NAME = "default"
 
@@ -19,35 +20,31 @@ class ServiceAccounts:
 
     name = "serviceaccounts"
 
-    def __init__(self, client: Client, clock: Clock | None = None) -> None:
-        self._client = client
-        self._queue = Queue[str](clock or SystemClock())
-        self._namespaces = Mirror(client, Namespace, changed=self._namespace_changed)
-        self._accounts = Mirror(client, ServiceAccount, changed=self._account_changed, fields={"metadata.name": _NAME})
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
 
     async def run(self) -> None:
         """Watch and create until cancelled."""
-        await run(self._namespaces, self._accounts, queue=self._queue, reconcile=self.reconcile)
+        cache = self._runtime.cache
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            Watched(cache, Namespace, for_object),
+            Watched(cache, ServiceAccount, for_its_namespace, fields={"metadata.name": _NAME}),
+        )
 
-    async def reconcile(self, name: str) -> None:
+    async def reconcile(self, request: Request) -> None:
         """Make sure that one namespace has its account, as long as it is active."""
-        namespace = self._namespaces.get(ObjectKey("", name))
-        if namespace is None or namespace.status.phase != "Active" or self._accounts.get(ObjectKey(name, _NAME)):
+        namespace = await self._client.find(Namespace, request)
+        if namespace is None or namespace.status.phase != "Active":
+            return
+        if await self._client.find(ServiceAccount, _NAME, namespace=request.name) is not None:
             return
         try:
-            account = await self._client.create(ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=name)))
+            await self._client.create(ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=request.name)))
         except AlreadyExists:
             return
         except Forbidden as error:
             if not is_about_terminating(error):
                 raise
-            return
-        self._accounts.record(account)
-
-    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        if new is not None:
-            self._queue.add(new.metadata.name)
-
-    def _account_changed(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
-        if old is not None and new is None:
-            self._queue.add(old.metadata.namespace)

@@ -1,17 +1,18 @@
-"""The metadata of everything that is stored: one mirror per kind, for all kinds there are at the moment."""
+"""The metadata of everything that is stored: one copy per kind, for all kinds there are at the moment."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
-from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.cache import Cache, Copy, Entry
 from kubewright.client import Client
-from kubewright.controlplane.controllers.loop import Mirror
 from kubewright.controlplane.controllers.served import ServedKind, defined_by, discover
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
@@ -21,29 +22,41 @@ _IGNORED = "events"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Followed:
-    view: type[PartialObject]
-    known: tuple[PartialObject, ...]  # of whom the mirror has to tell when they are gone, once it is complete
-    mirror: Mirror[PartialObject]
-    task: asyncio.Task[None]
+    """One kind. Its objects are kept here too: those of a kind that is not served for a while are not gone."""
 
-    @property
-    def objects(self) -> tuple[PartialObject, ...]:
-        return tuple(self.mirror) if self.mirror.synced.is_set() else (*self.known, *self.mirror)
+    objects: dict[ObjectKey, PartialObject] = field(default_factory=dict)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+    copy: Copy[PartialObject] | None = None
+    confirming: asyncio.Task[None] | None = None
+
+    def end(self) -> None:
+        if self.copy is not None:
+            self.copy.release()
+            self.copy = None
+        if self.confirming is not None:
+            self.confirming.cancel()
+            self.confirming = None
 
 
 class WholeCluster:
-    """`changed(old, new)` is called for each change of any object, as `Mirror` does.
+    """`changed(old, new)` is called for each change of any object, with None for what was or is not there.
 
     Events are left out: they own nothing, nobody owns them, and there are many. When a definition goes, so do all
     objects of its kind; when it is only served in another version or not at all, nothing seems to happen to them.
     """
 
-    def __init__(self, client: Client, changed: Callable[[PartialObject | None, PartialObject | None], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: Cache,
+        changed: Callable[[PartialObject | None, PartialObject | None], None],
+    ) -> None:
         self._client = client
+        self._cache = cache
         self._changed = changed
-        self._definitions = Mirror(client, CustomResourceDefinition, changed=self._definition_changed)
+        self._definitions: dict[ObjectKey, tuple[tuple[str, str], ServedKind | None]] = {}
         self._stale = asyncio.Event()
         self._built_in: dict[tuple[str, str], ServedKind] = {}
         self._kinds: dict[tuple[str, str], ServedKind] = {}
@@ -57,26 +70,31 @@ class WholeCluster:
     @property
     def is_complete(self) -> bool:
         """True when every object that was there when its kind was found has been seen."""
-        return self._begun.is_set() and all(one.mirror.synced.is_set() for one in self._followed.values())
+        return self._begun.is_set() and all(one.complete.is_set() for one in self._followed.values())
 
     async def complete(self) -> None:
         """Wait until all objects of all kinds that are known by then have been seen."""
         await self._begun.wait()
         for one in list(self._followed.values()):
-            await one.mirror.synced.wait()
+            await one.complete.wait()
 
     async def run(self) -> None:
         """Follow all kinds until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._definitions.run())
-            tasks.create_task(self._find_built_in())
-            await self._definitions.synced.wait()
-            while True:
-                await self._stale.wait()
-                self._stale.clear()
-                self._follow(tasks)
-                if self._built_in:
-                    self._begun.set()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._find_built_in())
+                with self._cache.watch(CustomResourceDefinition) as definitions:
+                    definitions.subscribe(self._definition_changed)
+                    await definitions.synced()
+                    while True:
+                        await self._stale.wait()
+                        self._stale.clear()
+                        self._follow(tasks)
+                        if self._built_in:
+                            self._begun.set()
+        finally:
+            for one in self._followed.values():
+                one.end()
 
     async def _find_built_in(self) -> None:
         """Until all of discovery has answered once; the server's own kinds do not change afterwards."""
@@ -93,14 +111,22 @@ class WholeCluster:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _definition_changed(self, old: CustomResourceDefinition | None, new: CustomResourceDefinition | None) -> None:
-        if (old and defined_by(old)) != (new and defined_by(new)):
+    def _definition_changed(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        if new is None:
+            if old is not None and self._definitions.pop(old.key, None) is not None:
+                self._stale.set()
+            return
+        definition = decode(CustomResourceDefinition, new.body)
+        place = definition.spec.group, definition.spec.names.plural
+        found = place, defined_by(definition)
+        if self._definitions.get(new.key) != found:
+            self._definitions[new.key] = found
             self._stale.set()
 
     def _follow(self, tasks: asyncio.TaskGroup) -> None:
         """Begin to follow the kinds that have come, and end it with those that have gone."""
-        defined = [kind for definition in self._definitions if (kind := defined_by(definition)) is not None]
-        kinds = [*self._built_in.values(), *defined]
+        defined = dict(self._definitions.values())
+        kinds = [*self._built_in.values(), *(kind for kind in defined.values() if kind is not None)]
         self._kinds = {
             (GroupVersionKind(kind.group, version, kind.kind).api_version, kind.kind): kind
             for kind in kinds
@@ -109,41 +135,43 @@ class WholeCluster:
         wanted = {
             (kind.group, kind.plural): kind.view for kind in kinds if kind.verbs >= _NEEDED and kind.plural != _IGNORED
         }
-        definitions = {(definition.spec.group, definition.spec.names.plural) for definition in self._definitions}
         for place, one in list(self._followed.items()):
-            if place in wanted and wanted[place] is not one.view:
-                one.task.cancel()
-                self._begin(tasks, place, wanted[place], one.objects)
-            elif place not in wanted and place not in definitions:
-                one.task.cancel()
+            if one.copy is not None and wanted.get(place) is not one.copy.kind:
+                one.end()
+            if place not in wanted and place not in defined:
                 del self._followed[place]
-                self._removed(one.objects)
+                for obj in one.objects.values():
+                    self._changed(obj, None)
         for place, view in wanted.items():
-            if place not in self._followed:
-                self._begin(tasks, place, view, ())
+            one = self._followed.setdefault(place, _Followed())
+            if one.copy is None:
+                self._begin(tasks, one, view)
 
-    def _begin(
-        self,
-        tasks: asyncio.TaskGroup,
-        place: tuple[str, str],
-        view: type[PartialObject],
-        known: tuple[PartialObject, ...],
-    ) -> None:
-        mirror = Mirror(self._client, view, changed=self._changed)
-        task = tasks.create_task(self._keep(mirror, known))
-        self._followed[place] = _Followed(view, known, mirror, task)
+    def _begin(self, tasks: asyncio.TaskGroup, one: _Followed, view: type[PartialObject]) -> None:
+        copy = one.copy = self._cache.watch(view)
 
-    async def _keep(self, mirror: Mirror[PartialObject], known: tuple[PartialObject, ...]) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(mirror.run())
-            await mirror.synced.wait()
-            self._removed(obj for obj in known if not _is_there(obj, mirror))
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+            if new is not None:
+                obj = decode(view, new.body)
+                before, one.objects[new.key] = one.objects.get(new.key), obj
+                self._changed(before, obj)
+            elif any(informer.state == "missing" for informer in copy.informers):
+                # The kind is not served any more, which makes nothing go. Whether it comes back will be seen.
+                self._confirm(tasks, one, copy)
+            elif old is not None and (gone := one.objects.pop(old.key, None)) is not None:
+                self._changed(gone, None)
 
-    def _removed(self, objects: Iterable[PartialObject]) -> None:
-        for obj in objects:
-            self._changed(obj, None)
+        copy.subscribe(changed)
+        self._confirm(tasks, one, copy)
 
+    def _confirm(self, tasks: asyncio.TaskGroup, one: _Followed, copy: Copy[PartialObject]) -> None:
+        if one.confirming is None or one.confirming.done():
+            one.confirming = tasks.create_task(self._confirmed(one, copy))
 
-def _is_there(obj: PartialObject, mirror: Mirror[PartialObject]) -> bool:
-    found = mirror.get(obj.key)
-    return found is not None and found.metadata.uid == obj.metadata.uid
+    async def _confirmed(self, one: _Followed, copy: Copy[PartialObject]) -> None:
+        """Once the copy is complete, what was known before and is not in it is gone."""
+        await copy.synced()
+        one.complete.set()
+        for key in list(one.objects):
+            if all(informer.find(key, own_writes=False) is None for informer in copy.informers):
+                self._changed(one.objects.pop(key), None)

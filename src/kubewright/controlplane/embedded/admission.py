@@ -1,21 +1,20 @@
 """What may change or refuse a write after the rules of its kind: the plugins of the real server that users meet.
 
-Namespaces must exist, pods get their service account's token, and nobody grants rights they do not have.
+Namespaces must exist, pods get what every pod has, and nobody grants rights they do not have.
 """
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
-from kubewright.controlplane.embedded.document import JSONObject, inside, items, text
+from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.pod_admission import admit_pod, check_priority_class, told_name
 from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.schema.termination import is_terminating
 from kubewright.controlplane.embedded.status import StatusError, forbidden, not_found
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
-_MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_SECONDS = 3607
 
 
 class Admission:
@@ -23,35 +22,56 @@ class Admission:
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Change `new` in place, or raise StatusError."""
+        resource = call.resource
         if operation == "CREATE":
-            _check_namespace(call)
-            if (call.resource.gvk.group, call.resource.plural) == ("", "pods") and not call.target.subresource:
-                _give_service_account(call, new)
+            _check_definition(call, new)
+            _check_namespace(call, new)
+        if (resource.gvk.group, resource.plural) == ("", "pods") and not call.target.subresource:
+            admit_pod(call, new, old)
+        if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
+            # Not an admission plugin there, but what comes between those that change and the rules of the kind.
+            _check_escalation(call, new, old)
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Raise StatusError to refuse."""
-        resource = call.resource
+        place = call.resource.gvk.group, call.resource.plural
         if operation == "DELETE":
             name = text(new, "metadata", "name")
-            if (resource.gvk.group, resource.plural) == ("", "namespaces") and name in _UNDELETABLE:
+            if place == ("", "namespaces") and name in _UNDELETABLE:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
-        elif resource.gvk.group == _RBAC and resource.plural in _GUARDED:
-            refused = escalation(
-                call.services.authorizer,
-                RoleWrite(
-                    user=call.user,
-                    plural=resource.plural,
-                    new=new,
-                    old=old,
-                    namespace=call.target.namespace,
-                    name=call.target.name,
-                ),
-            )
-            if refused is not None:
-                raise refused
+        elif place == ("scheduling.k8s.io", "priorityclasses"):
+            check_priority_class(call, new, old)
 
 
-def _check_namespace(call: Call) -> None:
+def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:
+    refused = escalation(
+        call.services.authorizer,
+        RoleWrite(
+            user=call.user,
+            plural=call.resource.plural,
+            new=new,
+            old=old,
+            namespace=call.target.namespace,
+            name=call.target.name,
+        ),
+    )
+    if refused is not None:
+        raise refused
+
+
+def _check_definition(call: Call, new: JSONObject) -> None:
+    """Nothing comes to a custom kind that is about to go."""
+    resource = call.resource
+    if not resource.custom:
+        return
+    place = f"{resource.plural}.{resource.gvk.group}"
+    definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{place}")
+    if definition is not None and is_terminating(definition.value):
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(resource.plural, resource.gvk.group, text(new, "metadata", "name"), why)
+
+
+def _check_namespace(call: Call, new: JSONObject) -> None:
     """Objects live in namespaces that exist and are not about to go."""
     if not call.resource.namespaced:
         return
@@ -62,11 +82,11 @@ def _check_namespace(call: Call) -> None:
     entry = call.services.store.get(f"/core/namespaces/{name}")
     if entry is None:
         raise not_found("namespaces", "", name)
-    if text(entry.value, "metadata", "deletionTimestamp"):
+    if text(entry.value, "status", "phase") == "Terminating":
         error = forbidden(
             call.resource.plural,
             call.resource.gvk.group,
-            call.target.name,
+            call.target.name or told_name(new),
             f"unable to create new content in namespace {name} because it is being terminated",
         )
         details = error.details or {}
@@ -78,63 +98,3 @@ def _check_namespace(call: Call) -> None:
             }
         ]
         raise StatusError(error.code, error.reason, error.message, details=details)
-
-
-def _give_service_account(call: Call, pod: JSONObject) -> None:
-    """A pod runs as a service account, whose token is mounted into each of its containers."""
-    spec = inside(pod, "spec")
-    name = text(spec, "serviceAccountName") or "default"
-    spec["serviceAccountName"] = spec["serviceAccount"] = name
-    entry = call.services.store.get(f"/core/serviceaccounts/{call.target.namespace}/{name}")
-    if entry is None:
-        raise forbidden(
-            "pods",
-            "",
-            text(pod, "metadata", "name"),
-            f'error looking up service account {call.target.namespace}/{name}: serviceaccount "{name}" not found',
-        )
-    wanted = spec.get("automountServiceAccountToken")
-    if wanted is None:
-        wanted = entry.value.get("automountServiceAccountToken")
-    if wanted is False:
-        return
-    volume = f"kube-api-access-{call.services.suffix()}"
-    if _mount(spec, volume):
-        volumes = items(spec, "volumes")
-        spec["volumes"] = [*volumes, _token_volume(volume)]
-
-
-def _mount(spec: JSONObject, volume: str) -> bool:
-    """Mount the token where nothing else is; True when that was done anywhere."""
-    mounted = False
-    for role in ("initContainers", "containers"):
-        for container in items(spec, role):
-            mounts = items(container, "volumeMounts")
-            if isinstance(container, dict) and all(text(mount, "mountPath") != _MOUNT_PATH for mount in mounts):
-                token: JSONObject = {"name": volume, "readOnly": True, "mountPath": _MOUNT_PATH}
-                container["volumeMounts"] = [*mounts, token]
-                mounted = True
-    return mounted
-
-
-def _token_volume(name: str) -> JSONValue:
-    return {
-        "name": name,
-        "projected": {
-            "sources": [
-                {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
-                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-                {
-                    "downwardAPI": {
-                        "items": [
-                            {
-                                "path": "namespace",
-                                "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-                            }
-                        ]
-                    }
-                },
-            ],
-            "defaultMode": 420,
-        },
-    }

@@ -65,10 +65,9 @@ async def _request(scope: Message, receive: Receive) -> Request:
 
 
 def _start(response: Response, *, length: int | None) -> Message:
-    headers = [
-        (b"cache-control", b"no-cache, private"),
-        *((name.lower().encode(), value.encode()) for name, value in response.headers),
-    ]
+    headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
+    if not any(name == b"cache-control" for name, _ in headers):
+        headers.append((b"cache-control", b"no-cache, private"))
     # What is not modified is of the type it was: caches take over what a 304 says.
     if response.status != 304:
         headers.append((b"content-type", response.content_type.encode()))

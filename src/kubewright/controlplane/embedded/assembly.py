@@ -24,7 +24,9 @@ from kubewright.controlplane.embedded.catalog import Catalog
 from kubewright.controlplane.embedded.converted import ConvertedStore
 from kubewright.controlplane.embedded.definitions import Definitions
 from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.endpoints import Endpoints
 from kubewright.controlplane.embedded.faults import Faults
+from kubewright.controlplane.embedded.lifetime import Lifetime
 from kubewright.controlplane.embedded.rest.call import Services
 from kubewright.controlplane.embedded.schema.definition import definition_strategy
 from kubewright.controlplane.embedded.server import APIServer
@@ -33,6 +35,7 @@ from kubewright.controlplane.embedded.storage import Store
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
 _RBAC = "/rbac.authorization.k8s.io/"
+_LIFE_OF_EVENTS = 3600.0
 # The letters of generated names: no vowels, so that no words come out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -75,13 +78,18 @@ def assemble(
     clock: Callable[[], float] = time.time,
     tokens: Mapping[str, UserInfo] | None = None,
     signer: TokenSigner | None = None,
+    client_ca: str = "",
+    patience: float = 3.0,
 ) -> Assembled:
-    """A server with nothing but what every cluster has. `tokens` are static bearer tokens."""
+    """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
+
+    `client_ca` (PEM) is who certifies clients, `patience` how many seconds a read waits for a revision to come.
+    """
 
     def moment() -> datetime:
         return datetime.fromtimestamp(clock(), UTC)
 
-    store = Store()
+    store = Store(lifetimes={"/core/events/": Lifetime(_LIFE_OF_EVENTS, clock)})
     allocator = Allocator(
         addresses_in_use=lambda: _used(store, "clusterIPs"), ports_in_use=lambda: _used(store, "nodePort")
     )
@@ -104,13 +112,15 @@ def assemble(
         clock=clock,
         new_uid=lambda: str(uuid.uuid4()),
         suffix=lambda: "".join(secrets.choice(_ALPHABET) for _ in range(5)),
+        patience=patience,
     )
     conversions = {
         name: ConvertedStore(store, to_storage, from_storage)
         for name, (to_storage, from_storage) in CONVERSIONS.items()
     }
-    _boot(services, boot_objects(host=host, port=port, allocator=allocator, now=moment))
-    server = APIServer(services, conversions, faults=Faults(), audit=AuditLog())
+    _boot(services, boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment))
+    endpoints = Endpoints(catalog, signer)
+    server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
     return Assembled(server, Definitions(store, catalog, services.now), store)
 
 

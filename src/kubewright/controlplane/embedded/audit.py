@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.exchange import Request
@@ -55,7 +56,8 @@ class AuditLog:
 
     def __init__(self) -> None:
         self.events: deque[AuditEvent] = deque(maxlen=_KEPT)
-        self._followers: set[asyncio.Queue[AuditEvent]] = set()
+        # Weakly: who stops following just lets go of the iterator.
+        self._followers: WeakSet[asyncio.Queue[AuditEvent]] = WeakSet()
 
     def record(self, event: AuditEvent) -> None:
         """Tell everybody who follows."""
@@ -63,12 +65,13 @@ class AuditLog:
         for follower in self._followers:
             follower.put_nowait(event)
 
-    async def follow(self) -> AsyncIterator[AuditEvent]:
-        """The requests from now on."""
+    def follow(self) -> AsyncIterator[AuditEvent]:
+        """The requests from this call on; it has no end."""
         queue: asyncio.Queue[AuditEvent] = asyncio.Queue()
         self._followers.add(queue)
-        try:
-            while True:
-                yield await queue.get()
-        finally:
-            self._followers.discard(queue)
+        return _taken_from(queue)
+
+
+async def _taken_from(queue: asyncio.Queue[AuditEvent]) -> AsyncIterator[AuditEvent]:
+    while True:
+        yield await queue.get()

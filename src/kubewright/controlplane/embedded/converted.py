@@ -1,7 +1,8 @@
 """The store as one version of a kind sees it: objects are converted on their way in and out.
 
-Kinds with a second version (autoscaling/v1) or a second home (events.k8s.io) are stored in one form only. Their
-handlers know nothing of that: they are given this in place of the store.
+Kinds with a second version (autoscaling/v1) or a second home (events.k8s.io) are stored in one form only, and custom
+resources stay in the form they were written in. The handlers know nothing of that: they are given this in place of the
+store.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from collections.abc import Callable
 
 from kubewright.controlplane.embedded.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.entry import Change, Entry
-from kubewright.controlplane.embedded.storage import Range, Store, Subscription
+from kubewright.controlplane.embedded.rest.call import Changes, ObjectStore
+from kubewright.controlplane.embedded.storage import Range
 
 Conversion = Callable[[JSONObject], JSONObject]
 
 
-class ConvertedStore:
-    """A `Store` whose values are of another version. Both conversions get a value of their own to change."""
+class SeenStore:
+    """A `Store` whose entries are shown by `seen`; what is written goes in as it is."""
 
-    def __init__(self, store: Store, to_storage: Conversion, from_storage: Conversion) -> None:
+    def __init__(self, store: ObjectStore, seen: Callable[[Entry], Entry]) -> None:
         self._store = store
-        self._to = to_storage
-        self._from = from_storage
+        self._seen = seen
 
     @property
     def revision(self) -> int:
@@ -45,29 +46,76 @@ class ConvertedStore:
 
     def create(self, key: str, value: JSONObject) -> Entry:
         """See `Store`."""
-        return self._seen(self._store.create(key, self._to(value)))
+        return self._seen(self._store.create(key, value))
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
         """See `Store`."""
-        return self._seen(self._store.update(key, self._to(value), expected=expected))
+        return self._seen(self._store.update(key, value, expected=expected))
 
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
         """See `Store`."""
-        last = None if final is None else self._to(final)
-        return self._seen(self._store.delete(key, expected=expected, final=last))
+        return self._seen(self._store.delete(key, expected=expected, final=final))
 
     def watch(self, prefix: str, after: int) -> ConvertedSubscription:
         """See `Store`."""
         return ConvertedSubscription(self._store.watch(prefix, after), self._seen)
 
-    def _seen(self, entry: Entry) -> Entry:
-        return Entry(entry.key, self._from(copied_object(entry.value)), entry.revision, entry.created)
+
+class ConvertedStore(SeenStore):
+    """A `Store` whose values are of another version. Both conversions get a value of their own to change."""
+
+    def __init__(self, store: ObjectStore, to_storage: Conversion, from_storage: Conversion) -> None:
+        super().__init__(store, lambda entry: _converted(entry, from_storage))
+        self._to = to_storage
+
+    def create(self, key: str, value: JSONObject) -> Entry:
+        """See `Store`."""
+        return super().create(key, self._to(value))
+
+    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+        """See `Store`."""
+        return super().update(key, self._to(value), expected=expected)
+
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+        """See `Store`."""
+        return super().delete(key, expected=expected, final=None if final is None else self._to(final))
+
+
+def _converted(entry: Entry, conversion: Conversion) -> Entry:
+    return Entry(entry.key, conversion(copied_object(entry.value)), entry.revision, entry.created)
+
+
+class VersionView:
+    """How one version of a custom kind sees what is stored: filled in and pruned by the schemas of today.
+
+    What was written since `since` by this very version is that already. The latest form of each object is remembered.
+    """
+
+    def __init__(self, conform: Callable[[JSONObject], None], since: float) -> None:
+        self._conform = conform
+        self._since = since
+        self._latest: dict[str, tuple[int, Entry]] = {}
+
+    def __call__(self, entry: Entry) -> Entry:
+        """The entry as this version shows it; itself when there is no difference."""
+        if entry.revision > self._since:
+            return entry
+        known, seen = self._latest.get(entry.key, (-1, entry))
+        if known == entry.revision:
+            return seen
+        value = copied_object(entry.value)
+        self._conform(value)
+        same = value == entry.value
+        seen = entry if same else Entry(entry.key, value, entry.revision, entry.created, adapted=True)
+        if entry.revision > known:
+            self._latest[entry.key] = entry.revision, seen
+        return seen
 
 
 class ConvertedSubscription:
     """A `Subscription` to such a store."""
 
-    def __init__(self, subscription: Subscription, seen: Callable[[Entry], Entry]) -> None:
+    def __init__(self, subscription: Changes, seen: Callable[[Entry], Entry]) -> None:
         self._subscription = subscription
         self._seen = seen
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Hashable
 from typing import cast
 
 import msgspec
@@ -11,6 +12,7 @@ import yaml
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.gotext import json_complaint
 from kubewright.controlplane.embedded.status import StatusError, bad_request, unsupported_media_type
 
 LARGEST_BODY = 3 * 1024 * 1024
@@ -21,13 +23,13 @@ _decoder = msgspec.json.Decoder()
 
 def too_large() -> StatusError:
     """413."""
-    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}", details={})
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}")
 
 
 def decode_body(
     content_type: str, body: bytes, *, protobuf: Callable[[bytes], JSONObject], duplicates: list[str] | None = None
 ) -> JSONValue:
-    """Decode by content type; JSON when there is none. Fields that appear twice are reported in `duplicates`."""
+    """Decode by content type; JSON when there is none. Complaints about fields that appear twice go to `duplicates`."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in ("", "application/json") or media_type.endswith("+json"):
         return decode_json(body, duplicates)
@@ -41,46 +43,129 @@ def decode_body(
     )
 
 
-def decode_json(body: bytes, duplicates: list[str] | None = None) -> JSONValue:
-    """JSON, checked for depth; with `duplicates`, also for fields that appear twice (the last one counts)."""
+def decode_json(
+    body: bytes,
+    duplicates: list[str] | None = None,
+    prefix: str = "couldn't get version/kind; json parse error: ",
+) -> JSONValue:
+    """JSON, checked for depth; with `duplicates`, also for fields that appear twice (the last one counts).
+
+    What is no JSON is refused with a message that begins with `prefix`.
+    """
     try:
         value = cast(JSONValue, _decoder.decode(body))
         _check_depth(value)
         if duplicates is not None:
             _find_duplicates(body, duplicates)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
-    except RecursionError:
-        raise bad_request("couldn't get version/kind; json parse error: exceeded max depth") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_as_go(body, duplicates, prefix)
     return value
 
 
-def decode_yaml(body: bytes, duplicates: list[str] | None = None) -> JSONValue:
-    """YAML, of which JSON is a part."""
+def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str) -> JSONValue:
+    """What is JSON to Go alone: strings that are not Unicode, numbers beyond all bounds."""
+    if complaint := json_complaint(body):
+        raise bad_request(f"{prefix}{complaint}")
+    # Byte by byte, as Go does it; Python would take several for one.
+    text = re.sub("[\udc80-\udcff]", "\ufffd", body.decode("utf-8", "surrogateescape"))
+    try:
+        value = _without_surrogates(json.loads(text))
+        _check_depth(value)
+    except RecursionError:
+        raise bad_request(f"{prefix}exceeded max depth") from None
+    if duplicates is not None:
+        _find_duplicates(text, duplicates)
+    return value
+
+
+def _without_surrogates(value: JSONValue) -> JSONValue:
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
+    return value
+
+
+def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = "") -> JSONValue:
+    """YAML, of which JSON is a part; the rest as for JSON."""
     if body.lstrip()[:1] == b"{":
+        found: list[str] = []
         try:
-            return decode_json(body, duplicates)
+            value = decode_json(body, found)
+            if not found:
+                return value
         except StatusError:
             pass  # flow-style YAML looks like this, too
     try:
-        value = yaml.load(body, _Loader)  # noqa: S506 (a safe loader)
+        loader = _Loader(body)
+        try:
+            # Of several documents the first.
+            value = loader.construct_document(loader.get_node()) if loader.check_node() else None
+        finally:
+            loader.dispose()
+        if duplicates is not None:
+            duplicates += loader.repeated
         # What JSON cannot say (dates, sets) is turned into what it would have been in JSON, or refused.
         plain = cast(JSONValue, _decoder.decode(msgspec.json.encode(value)))
         _check_depth(plain)
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
-        raise bad_request(f"error converting YAML to JSON: yaml: {' '.join(str(error).split())}") from None
+        raise bad_request(f"{prefix}error converting YAML to JSON: yaml: {_yaml_problem(error, body)}") from None
     except RecursionError:
-        raise bad_request("error converting YAML to JSON: yaml: exceeded max depth") from None
+        raise bad_request(f"{prefix}error converting YAML to JSON: yaml: exceeded max depth") from None
     return plain
 
 
+def _yaml_problem(error: Exception, body: bytes) -> str:
+    """A mistake in YAML with its line, which Go counts from nought or from one by who found it."""
+    if isinstance(error, yaml.reader.ReaderError):
+        return str(error.reason)
+    if not isinstance(error, yaml.MarkedYAMLError) or not error.problem:
+        return " ".join(str(error).split())
+    if error.problem == "found undefined alias" and error.problem_mark is not None:
+        name = re.match(r"\*([\w-]+)", body.decode()[error.problem_mark.index :])
+        return f"unknown anchor '{name[1] if name else ''}' referenced"
+    line = error.problem_mark.line if error.problem_mark is not None else 0
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    return f"line {line}: {error.problem}" if line else error.problem
+
+
 class _Loader(yaml.CSafeLoader):
-    """Reads dates as the strings they are in JSON."""
+    """Reads dates as the strings they are in JSON, and notes keys that are there twice."""
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self.repeated: list[str] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        """The mapping; of a key that is there twice, the last value counts."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                self.repeated.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+            elif isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        found = super().construct_mapping(node, deep)
+        return {str(key).lower() if isinstance(key, bool) else key: value for key, value in found.items()}
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
+    bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
+
+
+def _untagged(loader: _Loader, node: yaml.Node) -> object:
+    """What a tag that nobody knows is on, as if it were not."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
+
+
+_Loader.add_constructor(None, _untagged)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
 
 
 def _check_depth(value: JSONValue) -> None:
@@ -98,7 +183,7 @@ def _check_depth(value: JSONValue) -> None:
     raise RecursionError
 
 
-def _find_duplicates(body: bytes, duplicates: list[str]) -> None:
+def _find_duplicates(body: bytes | str, duplicates: list[str]) -> None:
     """Paths of fields that appear twice in one object."""
     # A marker per object that has any; found again below by walking the whole.
     found = False
@@ -125,7 +210,7 @@ class _Duplicated:
 
 def _collect(value: object, path: str, duplicates: list[str]) -> None:
     if isinstance(value, _Duplicated):
-        duplicates += [f"{path}.{name}".lstrip(".") for name in value.names]
+        duplicates += [f'duplicate field "{f"{path}.{name}".lstrip(".")}"' for name in value.names]
         value = value.content
     if isinstance(value, dict):
         for name, item in value.items():

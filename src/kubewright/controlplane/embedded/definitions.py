@@ -8,23 +8,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, text
+from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.managedfields import track_update
 from kubewright.controlplane.embedded.schema.custom import custom_resources
 from kubewright.controlplane.embedded.schema.names import accepted, is_true
+from kubewright.controlplane.embedded.schema.termination import CLEANUP, completed, in_progress
 from kubewright.controlplane.embedded.storage import Conflict, Entry, Store
+from kubewright.controlplane.embedded.structure import structure_of
 
 PREFIX = "/apiextensions.k8s.io/customresourcedefinitions/"
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_RETRY = 0.1
 
 
 class Definitions:
-    """Keeps the catalog in step with the definitions in the store. `settled` is set whenever nothing is left to do."""
+    """Keeps the catalog in step with the definitions in the store, and takes their objects away with them."""
 
     def __init__(self, store: Store, catalog: Catalog, now: Callable[[], str]) -> None:
         self._store = store
         self._catalog = catalog
         self._now = now
+        self._served: dict[str, JSONObject] = {}
+        self._since: dict[str, int] = {}
 
     async def run(self) -> None:
         """Follow the definitions until cancelled."""
@@ -34,10 +40,9 @@ class Definitions:
                 self._sync(entry)
             while changes := await subscription.changes():
                 for change in changes:
-                    name = text(change.entry.value, "metadata", "name")
                     current = self._store.get(change.entry.key)
                     if current is None:
-                        self._catalog.withdraw(name)
+                        self._withdraw(change.entry.value)
                     elif current.revision == change.entry.revision:
                         self._sync(current)
         finally:
@@ -50,39 +55,64 @@ class Definitions:
             return
         others = [other.value for other in self._store.range(PREFIX).entries if other.key != entry.key]
         updated = accepted(definition, others, self._now())
-        if CLEANUP not in items(updated, "metadata", "finalizers") and is_true(updated, "Established"):
-            updated = copied_object(updated)
-            metadata = inside(updated, "metadata")
-            metadata["finalizers"] = [*items(metadata, "finalizers"), CLEANUP]
         if updated != definition:
             # The write comes back as a change, and is served then.
             self._write(entry, updated)
-            return
-        if is_true(definition, "Established"):
-            self._catalog.define(text(definition, "metadata", "name"), custom_resources(definition))
+        elif is_true(definition, "Established"):
+            self._serve(definition)
+
+    def _serve(self, definition: JSONObject) -> None:
+        """Serve what a definition says. Watches begin anew when that is not what it said before, as objects do."""
+        name, before = text(definition, "metadata", "name"), self._served.get(text(definition, "metadata", "name"))
+        if before is not None:
+            if _served_part(before) == _served_part(definition):
+                return
+            if _schemas(before) != _schemas(definition):
+                self._since[name] = self._store.revision
+            self._store.end_watches(_prefix(definition))
+        self._served[name] = definition
+        self._catalog.define(name, custom_resources(definition, self._since.get(name, 0)))
+
+    def _withdraw(self, definition: JSONObject) -> None:
+        name = text(definition, "metadata", "name")
+        self._catalog.withdraw(name)
+        self._store.end_watches(_prefix(definition))
+        self._served.pop(name, None)
+        self._since.pop(name, None)
 
     def _clean_up(self, entry: Entry) -> None:
         """The objects of a definition go before it does."""
         definition = entry.value
         if CLEANUP not in items(definition, "metadata", "finalizers"):
             return
-        prefix = f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"
-        remaining = self._store.range(prefix).entries
-        for instance in remaining:
-            if not items(instance.value, "metadata", "finalizers"):
-                self._store.delete(instance.key, expected=instance.revision)
-        if self._store.range(prefix, limit=1).entries:
-            # Their finalizers keep them; whoever removes the last one wakes this again.
-            asyncio.get_running_loop().call_later(0.1, self._retry, entry.key)
+        started = in_progress(definition, self._now())
+        if started != definition:
+            self._write(entry, started)
             return
-        updated = copied_object(definition)
-        metadata = inside(updated, "metadata")
-        metadata["finalizers"] = [name for name in items(metadata, "finalizers") if name != CLEANUP]
-        if metadata["finalizers"]:
+        for instance in self._store.range(_prefix(definition)).entries:
+            self._delete(instance)
+        if self._store.range(_prefix(definition), limit=1).entries:
+            # Their finalizers keep them.
+            asyncio.get_running_loop().call_later(_RETRY, self._retry, entry.key)
+            return
+        updated = completed(definition, self._now())
+        if items(updated, "metadata", "finalizers"):
             self._write(entry, updated)
         else:
-            del metadata["finalizers"]
-            self._store.delete(entry.key, expected=entry.revision, final=updated)
+            self._store.delete(entry.key, expected=entry.revision, final=self._tracked(definition, updated))
+
+    def _delete(self, instance: Entry) -> None:
+        """Delete an object, or mark it for those whose finalizers keep it."""
+        if not items(instance.value, "metadata", "finalizers"):
+            self._store.delete(instance.key, expected=instance.revision)
+        elif not text(instance.value, "metadata", "deletionTimestamp"):
+            marked = copied_object(instance.value)
+            metadata = inside(marked, "metadata")
+            generation = metadata.get("generation")
+            metadata["deletionTimestamp"] = self._now()
+            metadata["deletionGracePeriodSeconds"] = 0
+            metadata["generation"] = (generation if isinstance(generation, int) else 0) + 1
+            self._store.update(instance.key, marked, expected=instance.revision)
 
     def _retry(self, key: str) -> None:
         entry = self._store.get(key)
@@ -91,6 +121,34 @@ class Definitions:
 
     def _write(self, entry: Entry, updated: JSONObject) -> None:
         try:
-            self._store.update(entry.key, copied_object(updated), expected=entry.revision)
+            self._store.update(entry.key, self._tracked(entry.value, updated), expected=entry.revision)
         except Conflict:
             return  # the newer write is on its way here
+
+    def _tracked(self, before: JSONObject, updated: JSONObject) -> JSONObject:
+        """A change of a definition's status, as one that the server itself made."""
+        new = copied_object(updated)
+        track_update(
+            before,
+            new,
+            manager="kube-apiserver",
+            api_version="apiextensions.k8s.io/v1",
+            subresource="status",
+            time=self._now(),
+            structure=structure_of(CustomResourceDefinition),
+            reset=[("metadata",), ("spec",)],
+        )
+        return new
+
+
+def _prefix(definition: JSONObject) -> str:
+    return f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"
+
+
+def _served_part(definition: JSONObject) -> tuple[JSONObject, JSONObject]:
+    """What of a definition decides about how its objects are served."""
+    return mapping(definition, "spec"), mapping(definition, "status", "acceptedNames")
+
+
+def _schemas(definition: JSONObject) -> list[JSONObject]:
+    return [mapping(version, "schema") for version in items(definition, "spec", "versions")]

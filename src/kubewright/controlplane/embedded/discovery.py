@@ -211,7 +211,8 @@ class _Documents:
         steps = key.strip("/").split("/")
         if steps[0] == "api" or (len(steps) == 3 and steps[1] in _GROUPS):
             return failure(no_such_resource())
-        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+        headers = [("X-Content-Type-Options", "nosniff")]
+        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)
 
 
 _documents: WeakKeyDictionary[Catalog, _Documents] = WeakKeyDictionary()

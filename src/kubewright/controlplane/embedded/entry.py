@@ -25,6 +25,8 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     revision: int
     created: int
     _encoded: bytes | None = None
+    adapted: bool = False
+    """Not what is stored but what is shown of it: to store this is a change."""
 
     @property
     def raw(self) -> bytes:

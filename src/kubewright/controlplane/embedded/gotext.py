@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 10_000
+_SUMMARY = 30
 
 _ESCAPES = {
     '"': '\\"',
@@ -21,6 +22,14 @@ _ESCAPES = {
     "\t": "\\t",
     "\v": "\\v",
 }
+
+
+def summarized(data: bytes) -> str:
+    """The beginning of a body that was not recognised: as it is when it looks like JSON, else in hexadecimal."""
+    if not data:
+        return "<empty>"
+    beginning = data[:_SUMMARY].decode(errors="replace") if data[:1] == b"{" else data[:_SUMMARY].hex()
+    return f"{beginning} ..." if len(data) > _SUMMARY else beginning
 
 
 def printed_number(value: float) -> str:
@@ -116,8 +125,8 @@ def json_complaint(data: bytes) -> str | None:
         state, complaint = _structure(state, character, nesting)
         if complaint:
             return _about(character, complaint)
-        if len(nesting) > MAX_DEPTH:
-            return "exceeded max depth"
+        if character in "{[" and len(nesting) > MAX_DEPTH:
+            return _about(character, "exceeded max depth")
     return None if state == "end" and not nesting else "unexpected end of JSON input"
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from kubewright.controlplane.embedded.status import StatusError
 
 Form: TypeAlias = Literal["object", "metadata", "table"]
 
-_SUPPORTED = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
+_YAML = "application/yaml"
+_SUPPORTED = ("application/json", _YAML, "application/vnd.kubernetes.protobuf")
+_STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != _YAML)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,13 @@ class Wanted:
     group: str = ""
     version: str = ""
     kind: str = ""
+    pretty: bool = False
+    """Indented, for people."""
 
     @property
     def content_type(self) -> str:
         """What the answer says it is."""
-        return "application/yaml" if self.yaml else "application/json"
+        return _YAML if self.yaml else "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +40,57 @@ class _Range:
     quality: float
 
 
-def negotiate(accept: str) -> Wanted:
-    """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML."""
+# Clients say the same with each of their requests: the few headers there are, are read once.
+@lru_cache(maxsize=256)
+def negotiate(accept: str, *, converted: bool = True) -> Wanted:
+    """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
+
+    Without `converted`, only what wants the object itself counts: there is no table of a failure.
+    """
     if not accept.strip():
         return Wanted()
     for wanted in sorted(_ranges(accept), key=lambda item: -item.quality):
         if wanted.media_type in ("*/*", "application/*", "application/json"):
             found = _form(wanted.parameters)
-        elif wanted.media_type == "application/yaml":
+        elif wanted.media_type == _YAML:
             found = _form(wanted.parameters, yaml=True)
         else:
             continue
-        if found is not None:
+        if found is not None and (converted or not found.kind):
             return found
-    raise StatusError(
-        406,
-        "NotAcceptable",
-        f"only the following media types are accepted: {', '.join(_SUPPORTED)}",
-    )
+    raise not_acceptable()
+
+
+@lru_cache(maxsize=256)
+def check_representation(accept: str, available: tuple[str, ...] = _SUPPORTED, *, streamed: bool = False) -> None:
+    """Raise 406 when not even the media type is one that a route has: those of built-in kinds refuse it themselves."""
+    known = (*available, *_STREAMED) if streamed else available
+    if accept.strip() and not any(found.media_type in ("*/*", *known) for found in _ranges(accept)):
+        told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
+        raise StatusError(406, "NotAcceptable", told, details={})
+
+
+def not_acceptable(*, watch: bool = False) -> StatusError:
+    """406, with what would have been acceptable."""
+    supported = _STREAMED if watch else _SUPPORTED
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(supported)}")
 
 
 def _form(parameters: dict[str, str], *, yaml: bool = False) -> Wanted | None:
-    kind = parameters.get("as", "")
-    group, version = parameters.get("g", ""), parameters.get("v", "")
+    # YAML cannot be told apart into events.
+    if parameters.get("stream") and (yaml or parameters["stream"] != "watch"):
+        return None
+    pretty = parameters.get("pretty") == "1"
+    kind, group, version = (parameters.get(name, "") for name in ("as", "g", "v"))
     if not kind:
-        return Wanted("object", yaml)
+        return Wanted("object", yaml, pretty=pretty)
     if group == "meta.k8s.io" and version == "v1":
         if kind == "Table":
-            return Wanted("table", yaml, group, version, kind)
+            return Wanted("table", yaml, group, version, kind, pretty)
         if kind in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Wanted("metadata", yaml, group, version, kind)
+            return Wanted("metadata", yaml, group, version, kind, pretty)
     if (group, version, kind) == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"):
-        return Wanted("object", yaml, group, version, kind)
+        return Wanted("object", yaml, group, version, kind, pretty)
     return None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -13,22 +15,25 @@ from pathlib import Path
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_pem_x509_certificate
 
+from kubewright.cache import Cache
 from kubewright.client import Client, Config
+from kubewright.client.client import FIELD_MANAGER
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.controlplane.controllers import CONTROLLERS
-from kubewright.controlplane.controllers.loop import Controller
+from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.embedded.asgi import Application
 from kubewright.controlplane.embedded.assembly import Assembled, assemble
 from kubewright.controlplane.embedded.audit import AuditLog
 from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.endpoints import VERSION
 from kubewright.controlplane.embedded.faults import Faults
 from kubewright.controlplane.embedded.in_process import InProcessTransport
-from kubewright.controlplane.embedded.server import VERSION
 from kubewright.controlplane.embedded.serving import Serving
 from kubewright.controlplane.embedded.storage import Snapshot
 from kubewright.controlplane.errors import ControlPlaneError
@@ -37,7 +42,14 @@ from kubewright.controlplane.real.kubectl import run_kubectl
 from kubewright.controlplane.real.processes import ProcessGroup
 from kubewright.controlplane.user import User
 
-_HOSTS = ("127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
+_HOSTS = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
+
+# Addresses that stand for all of this machine's, and the one of each family that it can be reached by from within.
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (nothing is bound to it here)
+
+
+# How often what has outlived its time is looked for. Whoever reads does not see it even before.
+_SWEEP_SECONDS = 60.0
 
 
 class EmbeddedControlPlane(ControlPlane):
@@ -53,7 +65,7 @@ class EmbeddedControlPlane(ControlPlane):
         host: str = "127.0.0.1",
         port: int = 0,
         tokens: Mapping[str, UserInfo] | None = None,
-        clock: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         controllers: Collection[str] | None = None,
         nodes: int = 1,
     ) -> None:
@@ -67,7 +79,7 @@ class EmbeddedControlPlane(ControlPlane):
         self._host = host
         self._port = port
         self._tokens = tokens
-        self._clock = clock
+        self._clock = clock or SystemClock()
         self._stack = AsyncExitStack()
         self._running: _Running | None = None
 
@@ -75,25 +87,39 @@ class EmbeddedControlPlane(ControlPlane):
         """Return when the server answers."""
         if self._running is not None:
             raise ControlPlaneError("this control plane was started already")
-        assembled = (
-            assemble(tokens=self._tokens) if self._clock is None else assemble(tokens=self._tokens, clock=self._clock)
-        )
         authority = CertificateAuthority()
-        pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host})
-        serving = Serving(Application(assembled.server), _tls(authority, pair), self._host, self._port)
+        assembled = assemble(
+            tokens=self._tokens, clock=lambda: self._clock.now().timestamp(), client_ca=authority.certificate
+        )
+        pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host, *_names_of(self._host)})
+        try:
+            serving = Serving(Application(assembled.server), _tls(authority, pair), self._host, self._port)
+        except OSError as error:
+            raise _cannot_listen(self._host, self._port, error) from None
         async with AsyncExitStack() as stack:
             await serving.start()
             stack.push_async_callback(serving.stop)
             following = asyncio.create_task(assembled.definitions.run())
             stack.push_async_callback(_end, following)
-            host = f"[{self._host}]" if ":" in self._host else self._host
-            self._running = _Running(assembled, authority, f"https://{host}:{serving.port}")
-            client = await stack.enter_async_context(self.client(user_agent="kube-controller-manager"))
-            for controller in self._chosen(client, authority.certificate):
+            stack.callback(_Repeated(_SWEEP_SECONDS, self._clock, assembled.store.sweep).cancel)
+            # Whoever listens everywhere is here too.
+            host = _EVERYWHERE.get(self._host, self._host)
+            address = f"[{host}]" if ":" in host else host
+            self._running = _Running(assembled, authority, f"https://{address}:{serving.port}")
+            assembled.server.endpoints.url = self._running.url
+            client = await stack.enter_async_context(self._controllers_client())
+            # What hinders them is most often what a test of somebody else's program is about.
+            cache = Cache(client, quiet=True)
+            stack.push_async_callback(_end, asyncio.create_task(cache.run()))
+            for controller in self._chosen(client, cache, authority.certificate):
                 stack.push_async_callback(_end, asyncio.create_task(controller.run()))
             self._stack = stack.pop_all()
 
-    def _chosen(self, client: Client, ca_certificate: str) -> Iterator[Controller]:
+    def _controllers_client(self) -> Client:
+        # They watch every kind there is, deprecated ones too: warnings about that are for nobody, as in the real one.
+        return self._client(self.admin, user_agent="kube-controller-manager", on_warning=lambda warning: None)
+
+    def _chosen(self, client: Client, cache: Cache, ca_certificate: str) -> Iterator[BuiltIn]:
         """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
         options: dict[str, dict[str, object]] = {
             RootCAPublisher.name: {"ca_certificate": ca_certificate},
@@ -104,7 +130,7 @@ class EmbeddedControlPlane(ControlPlane):
                 continue
             if self._nodes == 0 and name in (SimulatedNodes.name, Scheduler.name, PodSimulator.name):
                 continue
-            yield make(client, **options.get(name, {}))
+            yield make(client, clock=self._clock, cache=cache, **options.get(name, {}))
 
     async def stop(self) -> None:
         """End the server and forget everything."""
@@ -138,12 +164,24 @@ class EmbeddedControlPlane(ControlPlane):
         """A user with a client certificate of this control plane's authority."""
         return self._started.user(name, groups)
 
-    def client(self, user: User | None = None, *, user_agent: str | None = None) -> Client:
+    def client(self, user: User | None = None) -> Client:
         """A client in the same process: no sockets, otherwise the same. As admin, or as another user."""
-        user = user or self.admin
+        return self._client(user or self.admin)
+
+    def _client(
+        self, user: User, *, user_agent: str | None = None, on_warning: Callable[[str], None] | None = None
+    ) -> Client:
         der = load_pem_x509_certificate(user.certificate.encode()).public_bytes(Encoding.DER)
         transport = InProcessTransport(self._started.assembled.server, der)
-        return Client(Config.from_kubeconfig_text(user.kubeconfig), transport=transport, user_agent=user_agent)
+        config = Config.from_kubeconfig_text(user.kubeconfig)
+        return Client(
+            config,
+            transport=transport,
+            user_agent=user_agent,
+            # A program is known by one name, also to whom looks at managed fields.
+            field_manager=user_agent or FIELD_MANAGER,
+            on_warning=on_warning,
+        )
 
     async def kubectl(
         self, *arguments: str, input: str | None = None, kubeconfig: str | None = None, check: bool = True
@@ -192,6 +230,36 @@ class _Running:
         groups = tuple(groups)
         pair = self.authority.client(name, groups)
         return User(name, groups, self.url, self.authority.certificate, pair.certificate, pair.key)
+
+
+def _names_of(host: str) -> Iterator[str]:
+    """What other machines may call a server that listens on `host`, besides that."""
+    if host in _EVERYWHERE:
+        yield socket.gethostname()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> ControlPlaneError:
+    # `socket.create_server` adds the address, which is told already.
+    why = (error.strerror or str(error)).partition(" (while")[0]
+    hint = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
+    return ControlPlaneError(f"cannot listen on {host}, port {port}: {why}{hint}")
+
+
+class _Repeated:
+    """A call that is made again and again, by the time of a clock, until it is cancelled."""
+
+    def __init__(self, seconds: float, clock: Clock, call: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._call = call
+        self._timer = clock.call_later(seconds, self._ring)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _ring(self) -> None:
+        self._timer = self._clock.call_later(self._seconds, self._ring)
+        self._call()
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from kubewright.controlplane.embedded.status import StatusError, bad_request
+from kubewright.controlplane.embedded.status import bad_request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
 # What follows a namespace's name is a resource in it, unless it is one of the namespace's own subresources.
@@ -57,17 +57,8 @@ class Query:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored. Anything but `All` is an error."""
-        stages = self.repeated.get("dryRun", ())
-        for stage in stages:
-            if stage != "All":
-                raise StatusError(
-                    422,
-                    "Invalid",
-                    f'.meta.k8s.io "" is invalid: dryRun: Unsupported value: {stage!r}'.replace("'", '"')
-                    + ': supported values: "All"',
-                )
-        return bool(stages)
+        """Whether nothing is to be stored. That it says `All` has been checked with the other options."""
+        return bool(self.repeated.get("dryRun"))
 
 
 def parse_query(text: str) -> Query:
@@ -92,13 +83,18 @@ def parse_target(method: str, raw_path: str, query: Query) -> Target:
         group, version, steps = steps[1], steps[2], steps[3:]
     else:
         return Target(path, verb)
+    # The old way to say `?watch`: it may name an object too.
+    is_watch = steps[0] == "watch" and len(steps) > 1
+    if is_watch:
+        steps = steps[1:]
+        verb = "watch" if verb == "get" else verb
     namespace = ""
     if steps[0] == "namespaces" and len(steps) > 1:
         namespace = steps[1]
         if len(steps) > 2 and steps[2] not in _OF_NAMESPACES:
             steps = steps[2:]
     resource, name, subresource = (*steps[:3], "", "", "")[:3]
-    if not name:
+    if not name and not is_watch:
         if verb == "get":
             verb = "watch" if query.flag("watch") else "list"
         elif verb == "delete":

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.status import FieldError
 from kubewright.controlplane.embedded.structure import UNTYPED, Structure
+
+if TYPE_CHECKING:
+    # Which itself knows what a resource type is.
+    from kubewright.controlplane.embedded.rest.call import ObjectStore
 
 
 def _nothing(new: JSONObject) -> None:
@@ -39,8 +44,8 @@ def _no_fields(obj: JSONObject) -> Mapping[str, str]:
 class Strategy:
     """The rules of one kind. Functions change `new` in place; `old` is what is stored and must not be changed.
 
-    Order on create: `default`, `prepare_create`, admission, `validate`.
-    Order on update: `default`, `prepare_update` (or `prepare_status`), admission, `validate_update`.
+    Order on create: `default`, admission, `begin_create`, `prepare_create`, `validate`.
+    Order on update: `default`, `begin_update`, `prepare_update` (or `prepare_status`), admission, `validate_update`.
     Metadata (names, uid, generation of custom resources, timestamps, finalizers) is the handlers' work, except
     that `changes_generation` tells whether an update of a built-in kind is a new generation.
     """
@@ -48,6 +53,9 @@ class Strategy:
     prune: Callable[[JSONObject], list[str]] | None = None
     """Drops what the kind does not have and returns the paths; None: what its structure does not have."""
     default: Callable[[JSONObject], None] = _nothing
+    begin_create: Callable[[JSONObject], None] = _nothing
+    """Hands out what an object needs of the server; not when it comes to be by a PUT of its status."""
+    begin_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_create: Callable[[JSONObject], None] = _nothing
     prepare_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_status: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
@@ -62,10 +70,18 @@ class Strategy:
     selectable_fields: Callable[[JSONObject], Mapping[str, str]] = _no_fields
     """Field selectors beyond metadata.name and metadata.namespace, with the object's values."""
     selectable: frozenset[str] = frozenset()
+    locked_maps: tuple[str, ...] = ()
+    """Fields of which none and an empty one are not the same to `validate_update`, though both are stored as none."""
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted_object: bool = False
     default_propagation: str = "Background"
+    warnings: Callable[[JSONObject, JSONObject | None], Sequence[str]] | None = None
+    """What the client is told about an object that is stored, and what was stored before it."""
+    begin_deletion: Callable[[JSONObject, str], None] | None = None
+    """How an object is marked at the time given, in place of the usual way, when it is first deleted."""
+    terminates: bool = False
+    """Whether a deletion only begins what is over when `spec.finalizers` are gone: so it is with namespaces."""
     graceful_deletion: Callable[[JSONObject, int | None], int] | None = None
     """Seconds of grace for a deletion (the argument is what was asked for); None: the kind knows no grace."""
 
@@ -95,6 +111,10 @@ class ResourceType:
     """The OpenAPI schema of a custom resource's version."""
     definition: JSONObject | None = None
     """The CRD this comes from."""
+    view: Callable[[ObjectStore], ObjectStore] | None = None
+    """The store as this version sees it, where that is not as it is."""
+    deprecation: str = ""
+    """The warning that goes with every answer about a version that is deprecated."""
 
     @property
     def opening(self) -> bytes:

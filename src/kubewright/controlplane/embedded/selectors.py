@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias, cast
 
+from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
 from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.labels import label_key_problems, label_value_problems
 from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 LabelOperator: TypeAlias = Literal["in", "notin", "=", "==", "!=", ">", "<", "exists", "!"]
@@ -210,7 +210,7 @@ class _LabelParser:
             key = self._take()
         if not _is_word(key):
             raise _unexpected(key, "identifier")
-        if problems := label_key_problems(key):
+        if problems := qualified_name(key):
             raise bad_request(f"<nil>: Invalid value: {quoted(key)}: {'; '.join(problems)}")
         if negated:
             return LabelRequirement(key, "!")
@@ -270,7 +270,7 @@ def _checked(requirement: LabelRequirement) -> LabelRequirement:
                 f"values[{index}]: Invalid value: {quoted(value)}:"
                 " for 'Gt', 'Lt' operators, the value must be an integer"
             )
-        if wrong := label_value_problems(value):
+        if wrong := label_value(value):
             problems.append(f"values[{index}][{requirement.key}]: Invalid value: {quoted(value)}: {'; '.join(wrong)}")
     if problems:
         raise bad_request(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")

@@ -8,7 +8,7 @@ authorization, the handler; and is told to the audit stream.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kubewright.controlplane.embedded.audit import AuditEvent, AuditLog
@@ -16,38 +16,27 @@ from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.catalog import Catalog
+from kubewright.controlplane.embedded.deadline import deadline, out_of_time
 from kubewright.controlplane.embedded.decoding import LARGEST_BODY, too_large
 from kubewright.controlplane.embedded.discovery import discovery_response
-from kubewright.controlplane.embedded.exchange import Request, Response, as_yaml, failure, json_response
+from kubewright.controlplane.embedded.endpoints import Endpoints
+from kubewright.controlplane.embedded.exchange import Request, Response, failure
 from kubewright.controlplane.embedded.faults import ConnectionCut, Faults
-from kubewright.controlplane.embedded.negotiation import negotiate
+from kubewright.controlplane.embedded.negotiation import check_representation, negotiate
 from kubewright.controlplane.embedded.openapi import openapi_response
+from kubewright.controlplane.embedded.pod_admission import AccountMissing
+from kubewright.controlplane.embedded.presentation import presented
 from kubewright.controlplane.embedded.request import Query, Target, parse_query, parse_target
-from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Services
 from kubewright.controlplane.embedded.rest.dispatch import dispatch
+from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
+from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
 from kubewright.controlplane.embedded.selectors import parse_field_selector
-from kubewright.controlplane.embedded.status import StatusError, method_not_allowed, no_such_resource
+from kubewright.controlplane.embedded.status import StatusError, no_such_method, no_such_resource
 
 _log = logging.getLogger("kubewright.controlplane")
 
 _RBAC = "rbac.authorization.k8s.io"
-
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.4",
-    "gitCommit": "kubewright",
-    "gitTreeState": "clean",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "python",
-    "compiler": "kubewright",
-    "platform": "any/any",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +56,7 @@ class APIServer:
         services: Services,
         conversions: Mapping[str, ObjectStore],
         *,
+        endpoints: Endpoints,
         faults: Faults,
         audit: AuditLog,
     ) -> None:
@@ -76,12 +66,7 @@ class APIServer:
         self.audit = audit
         self._converted = {name: replace(services, store=store) for name, store in conversions.items()}
         self._impersonator = Impersonator(services.authorizer)
-        self._paths: dict[str, Callable[[Request], Response]] = {
-            "/version": lambda request: json_response(VERSION),
-            "/healthz": _healthy,
-            "/livez": _healthy,
-            "/readyz": _healthy,
-        }
+        self.endpoints = endpoints
 
     async def respond(self, request: Request) -> Response:
         """The answer to a request. Raises only `ConnectionCut`, when a fault says so."""
@@ -91,12 +76,24 @@ class APIServer:
         warnings: list[str] = []
         try:
             await self.faults.strike(target)
+            seconds = deadline(target, query)
             user = self._identify(request, target)
-            response = self._handle(request, _Asked(target, query, user), warnings)
+            asked = _Asked(target, query, user)
+            try:
+                response = self._handle(request, asked, warnings)
+            except AccountMissing as error:
+                await error.come(self.services.store)
+                response = self._handle(request, asked, warnings)
+            except NotReached as error:
+                patience = self.services.patience
+                if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
+                    response = self._handle(request, asked, warnings)
+                else:
+                    response = out_of_time()
         except ConnectionCut:
             raise
         except StatusError as error:
-            response = failure(error)
+            response = presented(failure(error), request, query)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             response = failure(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
@@ -123,18 +120,22 @@ class APIServer:
         if not self.catalog.serves(target.group, target.version):
             return _nowhere()
         resource = self.catalog.find(target.group, target.version, target.resource)
-        if resource is None or (target.subresource and target.subresource not in resource.subresources):
+        if resource is None:
             raise no_such_resource()
-        if _misplaced(target, resource):
-            raise method_not_allowed(resource.plural, resource.gvk.group, request.method)
-        if not resource.namespaced and target.namespace and resource.plural != "namespaces":
-            raise no_such_resource()
+        if is_nowhere(target, resource):
+            return _nowhere()
+        check_route(target, resource, request.method)
+        if not resource.custom:
+            check_representation(request.header("accept"), streamed=target.verb in ("list", "watch"))
         services = self._converted.get(str(resource.gvk), self.services)
+        if resource.view is not None:
+            services = replace(services, store=resource.view(services.store))
+        if resource.deprecation:
+            warnings.append(resource.deprecation)
         call = Call(services, resource, target, asked.query, asked.user, request.header("user-agent"), warnings)
         try:
             wanted = negotiate(request.header("accept"))
-            response = dispatch(call, request, wanted)
-            return as_yaml(response) if wanted.yaml else response
+            return presented(dispatch(call, request, wanted), request, asked.query)
         finally:
             if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
                 self.services.authorizer.invalidate()
@@ -142,19 +143,30 @@ class APIServer:
     def _non_resource(self, request: Request, asked: _Asked) -> Response:
         path = asked.target.path
         self.services.authorizer.require(_attributes(asked.target, asked.user))
-        plain = self._paths.get(path.rstrip("/"))
-        if plain is not None:
-            return plain(request)
+        found = self.endpoints.respond(request, path, asked.query)
+        if found is not None:
+            return found
         if path.startswith("/openapi/"):
             found = openapi_response(request, self.catalog)
         else:
-            found = discovery_response(
-                path,
-                negotiate(request.header("accept")),
-                self.catalog,
-                if_none_match=request.header("if-none-match"),
-            )
+            found = self._discovery(request, asked)
         return _nowhere() if found is None else found
+
+    def _discovery(self, request: Request, asked: _Asked) -> Response | None:
+        path = asked.target.path
+        is_list_of_groups = path.rstrip("/") == "/apis"
+        if not is_list_of_groups and path.startswith("/api"):
+            check_representation(request.header("accept"))
+        wanted = negotiate(request.header("accept"))
+        address = self.endpoints.url.partition("://")[2]
+        has = request.header("if-none-match")
+        found = discovery_response(path, wanted, self.catalog, address=address, if_none_match=has)
+        if found is None:
+            return None
+        # The list of groups is answered before anybody looks at the method.
+        if request.method != "GET" and not is_list_of_groups:
+            raise no_such_method()
+        return presented(found, request, asked.query)
 
 
 def _attributes(target: Target, user: UserInfo) -> Attributes:
@@ -182,19 +194,7 @@ def _name_asked_for(asked: _Asked) -> str:
         return ""  # refused later, with its reason
 
 
-def _misplaced(target: Target, resource: ResourceType) -> bool:
-    """Whether a verb is sent where it cannot be: to a collection what needs a name, or the other way round."""
-    if resource.namespaced and not target.namespace and target.verb not in ("list", "watch"):
-        return True
-    if target.verb == "create":
-        return bool(target.name) and not target.subresource
-    return target.verb in ("update", "patch") and not target.name
-
-
 def _nowhere() -> Response:
     """What the real server says of paths that no API group is behind."""
-    return Response(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")
-
-
-def _healthy(request: Request) -> Response:
-    return Response(200, b"ok", content_type="text/plain; charset=utf-8")
+    headers = [("X-Content-Type-Options", "nosniff")]
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

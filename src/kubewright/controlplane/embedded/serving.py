@@ -31,6 +31,9 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_begin()
         cast("dict[str, object]", self.scope).update({PEER: self._peer, CLOSE: self.transport.close})
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: clients that would rather have a WebSocket are answered as if they had not asked."""
+
 
 class _Server(uvicorn.Server):
     """Leaves the signals of the process to the process."""

@@ -210,7 +210,7 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> S
             cause["field"] = error.field
         causes.append(cause)
     details["causes"] = causes
-    return StatusError(422, "Invalid", f'{qualified(kind, group)} "{name}" is invalid: {told}', details=details)
+    return StatusError(422, "Invalid", f"{qualified(kind, group)} {quoted(name)} is invalid: {told}", details=details)
 
 
 def bad_request(message: str) -> StatusError:
@@ -227,6 +227,12 @@ def method_not_allowed(plural: str, group: str, verb: str) -> StatusError:
     """405."""
     message = f"{verb} is not supported on resources of kind {qualified(plural, group)!r}".replace("'", '"')
     return StatusError(405, "MethodNotAllowed", message, details=_about("", group, plural))
+
+
+def no_such_method() -> StatusError:
+    """405 for a path that does not take this method."""
+    message = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", message, details={})
 
 
 def unsupported_media_type(message: str) -> StatusError:

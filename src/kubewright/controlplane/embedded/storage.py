@@ -8,7 +8,7 @@ It knows nothing of kinds: a key is `/group/resource/…`, a value anything that
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
@@ -18,6 +18,7 @@ from kubewright.controlplane.embedded.document import JSONObject, inside, mappin
 from kubewright.controlplane.embedded.entry import Change as Change
 from kubewright.controlplane.embedded.entry import ChangeKind
 from kubewright.controlplane.embedded.entry import Entry as Entry
+from kubewright.controlplane.embedded.lifetime import Lifetime
 from kubewright.controlplane.embedded.watchers import Subscription as Subscription
 from kubewright.controlplane.embedded.watchers import Watchers
 
@@ -95,7 +96,8 @@ class Store:
 
     The last `history` changes can be read and watched (up to a quarter more are kept); none of them longer than twice
     `interval` seconds, and none that is younger than `interval` is dropped before there are that many. `buffer` is how
-    many changes a watcher may fall behind.
+    many changes a watcher may fall behind. In the directories `lifetimes` names, what has outlived its time is deleted:
+    when somebody looks there, or at the next `sweep`.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Store:
         history: int = 20_000,
         interval: float = 300.0,
         buffer: int = 10_000,
+        lifetimes: Mapping[str, Lifetime] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._revision = revision
@@ -117,6 +120,7 @@ class Store:
         self._due = clock() + interval
         self._collections: dict[str, Collection] = {}
         self._watchers = Watchers(buffer)
+        self._lifetimes = dict(lifetimes or {})
 
     @property
     def revision(self) -> int:
@@ -132,7 +136,10 @@ class Store:
 
     def get(self, key: str) -> Entry | None:
         """What a key holds now."""
-        collection = self._collections.get(_directory(key))
+        directory = _directory(key)
+        if directory in self._lifetimes:
+            self.sweep()
+        collection = self._collections.get(directory)
         return None if collection is None else collection.entries.get(key)
 
     def get_at(self, key: str, revision: int) -> Entry | None:
@@ -148,6 +155,8 @@ class Store:
         """
         if prefix and not prefix.endswith("/"):
             raise ValueError(f"a range is read below a directory, which ends in a slash, not {prefix!r}")
+        if _directory(prefix) in self._lifetimes:
+            self.sweep()
         if revision is not None:
             self._must_retain(revision)
         at = self._revision if revision is None else revision
@@ -203,7 +212,17 @@ class Store:
             replayed = (change for change in replayed if change.key == prefix)
         return self._watchers.add(prefix, list(replayed))
 
+    def end_watches(self, directory: str) -> None:
+        """End all watches below a directory, once they have told what happened so far."""
+        self._watchers.end(directory)
+
     # Forgetting
+
+    def sweep(self) -> None:
+        """Delete what has outlived its time. Watchers see it go."""
+        for lifetime in self._lifetimes.values():
+            for key in lifetime.ended():
+                self.delete(key)
 
     def compact(self, revision: int) -> None:
         """Forget how things were before a revision. Watches under way are not affected."""
@@ -247,6 +266,11 @@ class Store:
         change = Change(kind, key, entry, previous)
         self._revision = revision
         collection.apply(change)
+        if lifetime := self._lifetimes.get(_directory(key)):
+            if kind == "put":
+                lifetime.renew(key)
+            else:
+                lifetime.forget(key)
         self._watchers.publish(change)
         return entry
 

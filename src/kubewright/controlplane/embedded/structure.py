@@ -21,6 +21,7 @@ from kubewright.api.resource import Object
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 Form: TypeAlias = Literal["scalar", "struct", "map", "list", "untyped"]
+ScalarType: TypeAlias = Literal["string", "numeric", "boolean", "any"]
 
 
 class Structure:
@@ -31,6 +32,8 @@ class Structure:
     """
 
     form: Form = "untyped"
+    scalar_type: ScalarType = "any"
+    """What a scalar may be."""
     atomic: bool = False
     list_type: Literal["atomic", "set", "map"] = "atomic"
     list_keys: tuple[str, ...] = ()
@@ -66,8 +69,24 @@ UNTYPED: Structure = _Untyped()
 class _Scalar(Structure):
     form = "scalar"
 
+    def __init__(self, scalar_type: ScalarType = "any") -> None:
+        self.scalar_type = scalar_type
+
 
 SCALAR: Structure = _Scalar()
+_SCALARS: Mapping[object, Structure] = {
+    str: _Scalar("string"),
+    bytes: _Scalar("string"),
+    bool: _Scalar("boolean"),
+    int: _Scalar("numeric"),
+    float: _Scalar("numeric"),
+}
+_SCALAR_TYPES: Mapping[str, ScalarType] = {
+    "string": "string",
+    "integer": "numeric",
+    "number": "numeric",
+    "boolean": "boolean",
+}
 
 
 @dataclass(frozen=True)
@@ -167,7 +186,7 @@ def _of_annotation(annotation: object, markers: _Markers | None = None) -> Struc
         return _Struct(annotation, markers)
     if annotation == JSONValue:
         return UNTYPED
-    return SCALAR
+    return _SCALARS.get(annotation, SCALAR)
 
 
 class SchemaStructure(Structure):
@@ -177,8 +196,10 @@ class SchemaStructure(Structure):
         self._schema = schema
         self.preserves_unknown = schema.get("x-kubernetes-preserve-unknown-fields") is True
         type_ = text(schema, "type")
-        if schema.get("x-kubernetes-int-or-string") is True or type_ in ("string", "integer", "number", "boolean"):
+        if schema.get("x-kubernetes-int-or-string") is True:
             self.form = "scalar"
+        elif type_ in _SCALAR_TYPES:
+            self.form, self.scalar_type = "scalar", _SCALAR_TYPES[type_]
         elif type_ == "array":
             self.form = "list"
             self.list_type = _list_type(text(schema, "x-kubernetes-list-type"))

@@ -54,6 +54,13 @@ class Subscription:
             for change in changes:
                 yield change
 
+    def end(self) -> None:
+        """Nothing more comes: the reader gets what is there already, and then an empty list."""
+        if not self.closed:
+            self.closed = True
+            self._leave(self)
+            self._wake()
+
     def close(self) -> None:
         """End it: the reader gets an empty list. May be called twice."""
         if not self.closed:
@@ -106,6 +113,12 @@ class Watchers:
         for subscription in lagging:
             subscription.lagged = True
             subscription.close()
+
+    def end(self, directory: str) -> None:
+        """Nobody watches anything below a directory any more."""
+        for prefix in [prefix for prefix in self._by_prefix if prefix.startswith(directory)]:
+            for subscription in list(self._by_prefix.get(prefix, ())):
+                subscription.end()
 
     def _remove(self, subscription: Subscription) -> None:
         watching = self._by_prefix[subscription.prefix]

@@ -49,6 +49,7 @@ def create() -> Create:
             metadata.setdefault("name", f"{text(metadata, 'generateName')}xxxxx")
         if strategy.has_generation:
             metadata["generation"] = 1
+        strategy.begin_create(new)
         strategy.prepare_create(new)
         wrong = validate_metadata(new, namespaced=resource.namespaced, validate_name=strategy.validate_name)
         refuse(resource, new, [*wrong, *strategy.validate(new)])
@@ -69,6 +70,7 @@ def update() -> Update:
         strategy.default(new)
         metadata, kept = inside(new, "metadata"), mapping(old, "metadata")
         metadata.update({name: kept[name] for name in ("creationTimestamp", "generation", "uid") if name in kept})
+        strategy.begin_update(new, old)
         strategy.prepare_update(new, old)
         refuse(resource, new, [*validate_metadata_update(new, old), *strategy.validate_update(new, old)])
         if strategy.has_generation and _is_new_generation(resource, new, old):

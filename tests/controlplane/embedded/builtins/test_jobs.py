@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping
+from kubewright.controlplane.embedded.builtins.jobs import JOB
+from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]
@@ -61,5 +62,68 @@ def test_an_indexed_job_may_grow_with_its_parallelism(create: Create, update: Up
 
     assert mapping(update(stored, changed), "spec")["completions"] == 3
     inside(changed, "spec")["parallelism"] = 2
-    with pytest.raises(StatusError, match=r"spec\.completions: Invalid value: 3: field is immutable"):
+    with pytest.raises(StatusError, match=r"3: can only be modified in tandem with spec\.parallelism"):
         update(stored, changed)
+
+
+def test_a_suspended_job_may_need_other_resources_but_no_other_image(create: Create, update: Update) -> None:
+    stored = create(job(suspend=True))
+    changed = copied_object(stored)
+    container = mapping(items(changed, "spec", "template", "spec", "containers")[0])
+    container["resources"] = {"requests": {"cpu": "2"}}
+
+    assert update(stored, changed)
+    container["image"] = "c"
+    with pytest.raises(StatusError, match=r"spec\.template\.spec: Invalid value: .*: field is immutable"):
+        update(stored, changed)
+
+
+def test_what_is_wrong_with_a_changed_job_is_told_as_of_a_new_one_and_again(create: Create, update: Update) -> None:
+    stored = create(job())
+    changed = copied_object(stored)
+    inside(changed, "spec")["parallelism"] = -1
+
+    with pytest.raises(StatusError) as refused:
+        update(stored, changed)
+
+    causes = [text(cause, "field") for cause in items(refused.value.details, "causes")]
+    assert causes == ["spec.parallelism", "spec.parallelism"]
+
+
+@pytest.mark.parametrize(
+    ("status", "before", "expected"),
+    [
+        ({"active": -1}, {}, ["status.active: Invalid value: -1: must be greater than or equal to 0"]),
+        ({"failed": 1}, {"failed": 2}, ["status.failed: Invalid value: 1: cannot decrease the failed counter"]),
+        ({}, {"succeeded": 1}, ["status.succeeded: Invalid value: 0: cannot decrease the succeeded counter"]),
+        (
+            {},
+            {"startTime": "2026-01-01T00:00:00Z"},
+            ["status.startTime: Invalid value: null: field is immutable for unsuspended job once set"],
+        ),
+        (
+            {"conditions": [{"type": "Suspended", "status": "False"}]},
+            {
+                "startTime": "2026-01-01T00:00:00Z",
+                "conditions": [{"type": "Suspended", "status": "True"}],
+            },
+            [],
+        ),
+    ],
+)
+def test_counters_of_a_job_only_grow_and_its_start_stays(
+    status: JSONObject, before: JSONObject, expected: list[str]
+) -> None:
+    errors = JOB.validate_status({"spec": {}, "status": status}, {"spec": {}, "status": before})
+
+    assert [str(error) for error in errors] == expected
+
+
+def test_a_job_that_loses_its_labels_with_its_status_shows_those_of_its_pods(create: Create) -> None:
+    stored = create(job())
+    changed = copied_object(stored)
+    inside(changed, "metadata").pop("labels")
+
+    JOB.prepare_status(changed, stored)
+
+    assert mapping(changed, "metadata")["labels"] == mapping(stored, "spec", "template", "metadata")["labels"]

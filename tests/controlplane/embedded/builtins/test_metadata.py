@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
+from kubewright.controlplane.embedded.builtins.metadata import (
+    validate_change,
+    validate_metadata,
+    validate_metadata_change,
+    validate_metadata_update,
+)
 from kubewright.controlplane.embedded.document import JSONObject
 
 
@@ -9,7 +14,7 @@ def complaints(obj: JSONObject, *, namespaced: bool = True) -> list[str]:
 
 
 def changes(new: JSONObject, old: JSONObject) -> list[str]:
-    return [str(error) for error in validate_metadata_update({"metadata": new}, {"metadata": old})]
+    return [str(error) for error in validate_metadata_change({"metadata": new}, {"metadata": old})]
 
 
 def test_a_name_and_a_namespace_are_needed() -> None:
@@ -66,4 +71,32 @@ def test_finalizers_are_only_removed_once_an_object_is_deleted() -> None:
     assert changes({**old, "finalizers": ["x/a", "x/d", "x/c"]}, old) == [
         "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
         'found new finalizers []string{"x/c", "x/d"}'
+    ]
+
+
+def test_an_update_is_judged_by_the_rules_of_a_creation_as_well() -> None:
+    new: JSONObject = {"metadata": {"name": "a", "labels": {"tier": "not a value"}, "finalizers": ["not a name"]}}
+    old: JSONObject = {"metadata": {"name": "a"}}
+
+    assert [error.field for error in validate_metadata_update(new, old)] == [
+        "metadata.labels",
+        "metadata.finalizers",
+        "metadata.labels",
+    ]
+
+
+def test_what_was_wrong_before_is_not_judged_again() -> None:
+    wrong: JSONObject = {"metadata": {"name": "a", "labels": {"tier": "not a value"}, "finalizers": ["short"]}}
+
+    assert validate_metadata_update(wrong, wrong) == []
+    assert validate_change(wrong, wrong) == []
+
+
+def test_finalizers_of_built_in_kinds_need_a_domain() -> None:
+    old: JSONObject = {"metadata": {"name": "a"}}
+    new: JSONObject = {"metadata": {"name": "a", "finalizers": ["example.com/one", "short", "orphan"]}}
+
+    assert [str(error) for error in validate_change(new, old)] == [
+        'metadata.finalizers[1]: Invalid value: "short": '
+        "name is neither a standard finalizer name nor is it fully qualified"
     ]

@@ -53,3 +53,44 @@ def test_a_trailing_newline_is_not_overlooked() -> None:
     assert names.dns_label("a\n")
     assert names.label_value("a\n")
     assert names.qualified_name("a\n")
+
+
+NAME = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+VALUE = "a valid label must be an empty string or consist of"
+
+
+@pytest.mark.parametrize("key", ["a", "A-b_c.9", "example.com/a", "a.b-c/X", "a" * 63, f"{'a' * 253}/b"])
+def test_a_valid_label_key_has_no_complaints(key: str) -> None:
+    assert names.qualified_name(key) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "complaints"),
+    [
+        (names.qualified_name, "", ["name part must be non-empty", f"name part {NAME} (e.g."]),
+        (names.qualified_name, "-a", [f"name part {NAME} (e.g."]),
+        (names.qualified_name, "é" * 32, ["name part must be no more than 63 bytes", f"name part {NAME}"]),
+        (names.qualified_name, "/a", ["prefix part must be non-empty"]),
+        (names.qualified_name, "x/", ["name part must be non-empty", f"name part {NAME}"]),
+        (names.qualified_name, "A/a", ["prefix part a lowercase RFC 1123 subdomain must consist of lower case"]),
+        (names.qualified_name, "a/b/c", [f"a valid label key {NAME}"]),
+        (names.label_value, "a" * 64, ["must be no more than 63 bytes"]),
+        (names.label_value, ".a", [VALUE]),
+        (names.label_value, "a/b", [VALUE]),
+        (names.label_value, "-" * 64, ["must be no more than 63 bytes", VALUE]),
+    ],
+)
+def test_everything_that_is_wrong_with_a_label_is_told(rule: Rule, value: str, complaints: list[str]) -> None:
+    found = rule(value)
+
+    assert len(found) == len(complaints)
+    for complaint, beginning in zip(found, complaints, strict=True):
+        assert complaint.startswith(beginning)
+
+
+def test_a_complaint_shows_the_pattern_and_an_example() -> None:
+    assert names.dns_subdomain("a..b") == [
+        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+        "and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+        r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.builtins.pods import POD, quality_of_service
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping
+from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.status import StatusError
 
 SMALL: JSONObject = {"cpu": "100m", "memory": "1Mi"}
@@ -161,3 +161,17 @@ def test_pods_are_selected_by_what_their_fields_say() -> None:
     assert fields["spec.hostNetwork"] == "true"
     assert fields["status.podIP"] == "1.2.3.4"
     assert set(fields) <= POD.selectable
+
+
+def test_the_image_of_a_changed_pod_is_looked_at_twice(
+    create: Callable[[JSONObject], JSONObject], update: Callable[[JSONObject, JSONObject], JSONObject]
+) -> None:
+    stored = create(BASE)
+    changed = copied_object(stored)
+    mapping(items(changed, "spec", "containers")[0])["image"] = ""
+
+    with pytest.raises(StatusError) as refused:
+        update(stored, changed)
+
+    causes = [text(cause, "field") for cause in items(refused.value.details, "causes")]
+    assert causes == ["spec.containers[0].image", "spec.containers[0].image"]

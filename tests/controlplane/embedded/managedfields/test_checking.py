@@ -28,7 +28,12 @@ from kubewright.controlplane.embedded.structure import SchemaStructure, structur
             '.spec.parts: element 0: associative list with keys has an element that omits all key fields ["name"] '
             "(and doesn't have default values for any key fields)",
         ),
-        ({"list": [{"a": True}]}, ".spec.list[0]: expected any scalar, got &{map[a:true]}"),
+        ({"list": [{"a": True}]},
+         '.spec.list[0]: expected string, got &value.valueUnstructured{Value:map[string]interface {}{"a":true}}'),
+        ({"text": [1, None]},
+         ".spec.text: expected string, got &value.valueUnstructured{Value:[]interface {}{1, interface {}(nil)}}"),
+        ({"number": "1"}, ".spec.number: expected numeric (int or float), got string"),
+        ({"number": True}, ".spec.number: expected numeric (int or float), got bool"),
         (
             {"map": 1, "set": 2.0},
             "errors:\n  .spec.map: expected map, got &{1}\n  .spec.set: expected list, got &{2}",

@@ -87,10 +87,21 @@ def test_who_has_a_document_does_not_get_it_again(catalog: Catalog, path: str) -
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/apps/v1", "/openapi/v2"])
-def test_there_is_nothing_but_json(catalog: Catalog, path: str) -> None:
-    assert ask(catalog, path, accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf").status == 406
+def test_a_form_that_there_is_not_is_refused(catalog: Catalog, path: str) -> None:
+    assert ask(catalog, path, accept="application/xml").status == 406
     assert ask(catalog, path, accept="application/json, */*").status == 200
-    assert ask(catalog, path, accept="*/*").status == 200
+    assert ask(catalog, path, accept="*/*").content_type == "application/json"
+    assert ask(catalog, path).content_type == "application/json"
+
+
+def test_only_version_2_is_there_as_protobuf(catalog: Catalog) -> None:
+    form = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    for asked in (form, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", f"{form}, application/json"):
+        response = ask(catalog, "/openapi/v2", accept=asked)
+        assert (response.status, response.content_type) == (200, form)
+        assert response.body.startswith(b"\x0a\x032.0")
+        assert ask(catalog, "/openapi/v3/apis/apps/v1", accept=form).status == 406
+    assert ask(catalog, "/openapi/v2", accept=f"application/json, {form}").content_type == "application/json"
 
 
 def test_version_2_has_the_definitions_of_all_groups(catalog: Catalog) -> None:

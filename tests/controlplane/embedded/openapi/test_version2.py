@@ -26,7 +26,6 @@ def test_references_are_not_wrapped() -> None:
 def test_what_version_2_does_not_know_is_left_out() -> None:
     schema: JSONObject = {
         "type": "string",
-        "nullable": True,
         "default": "x",
         "anyOf": [{"minLength": 1}],
         "maxLength": 5,
@@ -43,6 +42,14 @@ def test_one_of_two_types_is_a_string() -> None:
     either: JSONObject = {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}
     assert definition(either) == {"type": "string", "format": "int-or-string"}
     assert definition({"oneOf": [{"type": "string"}, {"type": "number"}]}) == {"type": "string"}
+
+
+def test_what_may_be_null_has_no_type_and_need_not_be_there() -> None:
+    null: JSONObject = {"type": "array", "items": {"type": "string"}, "nullable": True, "maxItems": 3}
+    properties: JSONObject = {"a": null, "b": {"type": "string"}}
+    found = definition({"type": "object", "required": ["a", "b"], "properties": properties})
+    assert found["properties"] == {"a": {"maxItems": 3}, "b": {"type": "string"}}
+    assert found["required"] == ["b"]
 
 
 def test_where_unknown_fields_are_kept_nothing_is_said() -> None:

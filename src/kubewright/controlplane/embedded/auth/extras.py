@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from kubewright.controlplane.embedded.labels import subdomain_problems
+from kubewright.controlplane.embedded.builtins.names import dns_subdomain
 from kubewright.controlplane.embedded.status import FieldError, invalid_value
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
@@ -27,7 +27,7 @@ def _wrong_key(key: str) -> list[FieldError]:
     domain, _, path = key.partition("/")
     if not domain or not path:
         return [invalid_value("extra.key", key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    if problems := subdomain_problems(domain):
+    if problems := dns_subdomain(domain):
         return [invalid_value("extra.key", domain, problem) for problem in problems]
     if not re.fullmatch(_PATH, path):
         return [invalid_value("extra.key", path, f"Invalid path (regex used for validation is '{_PATH}')")]

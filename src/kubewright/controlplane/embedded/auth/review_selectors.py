@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
 from kubewright.controlplane.embedded.document import JSONObject, at, items, text
-from kubewright.controlplane.embedded.labels import label_key_problems, label_value_problems
 from kubewright.controlplane.embedded.selectors import parse_field_selector, parse_label_selector
 from kubewright.controlplane.embedded.status import (
     FieldError,
@@ -57,10 +57,10 @@ def _requirement_errors(kind: str, requirement: JSONValue, path: str) -> Iterato
     if operator in ("Exists", "DoesNotExist") and values:
         yield forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     if kind == "labelSelector":
-        for problem in label_key_problems(key):
+        for problem in qualified_name(key):
             yield invalid_value(f"{path}.key", key, problem)
         for index, value in enumerate(values):
-            for problem in label_value_problems(value if isinstance(value, str) else ""):
+            for problem in label_value(value if isinstance(value, str) else ""):
                 yield invalid_value(f"{path}.values[{index}]", value, problem)
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import msgspec
 
 from kubewright.api.builtin import MODULES
 from kubewright.api.markers import JSONValue
 from kubewright.api.time import now
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.cluster import SYSTEM_PRIORITIES
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.document import JSONObject, inside, text
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
 
@@ -48,19 +52,23 @@ _PRIORITIES = {
     "flowcontrol.apiserver.k8s.io": (16100, 21),
 }
 _SECOND_AUTOSCALING = 30
+# Written by `python -m tools.generate_bootstrap` from what the pinned kube-apiserver makes.
+_FLOW_CONTROL = Path(__file__).with_name("flow_control.json")
 
 
 def boot_objects(
     *,
     host: str = "127.0.0.1",
     port: int = 6443,
+    client_ca: str = "",
     allocator: Allocator | None = None,
     now: Callable[[], datetime] = now,
 ) -> list[JSONObject]:
     """Complete objects, in an order in which they can be created, without uid and times of their own.
 
     `host` and `port` are where the server listens. The service of the server has endpoints only when pods could reach
-    them, which is not so on a loopback address; the real server does the same. `now` is the time conditions carry.
+    them, which is not so on a loopback address; the real server does the same. `client_ca` (PEM) is by whom clients
+    are certified. `now` is the time conditions carry.
     """
     allocator = allocator or Allocator()
     address = str(next(allocator.network.hosts()))
@@ -72,7 +80,10 @@ def boot_objects(
         *([_endpoints(host, port), _endpoint_slice(host, port)] if reachable else []),
         _service_cidr(allocator, time),
         _ip_address(address, allocator),
+        *([_config_map("extension-apiserver-authentication", {"client-ca-file": client_ca})] if client_ca else []),
+        _config_map("kube-apiserver-legacy-service-account-token-tracking", {"since": time[:10]}),
         *(_priority_class(name, value) for name, value in SYSTEM_PRIORITIES.items()),
+        *_flow_control(time),
         *(_api_service(api_version, time) for api_version in MODULES if _is_local(api_version)),
     ]
 
@@ -139,16 +150,17 @@ def _endpoint_slice(host: str, port: int) -> JSONObject:
     }
 
 
-def _condition(kind: str, reason: str, message: str, now: str) -> JSONValue:
-    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+def _condition(kind: str, reason: str, message: str, now: str, *, status: str = "True") -> JSONValue:
+    return {"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
 
 
 def _service_cidr(allocator: Allocator, now: str) -> JSONObject:
-    ready = _condition("Ready", "", "Kubernetes default Service CIDR is ready", now)
+    # As it is once kube-controller-manager has looked at it.
+    ready = _condition("Ready", "", "Kubernetes Service CIDR is ready", now)
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
-        "metadata": {"name": "kubernetes"},
+        "metadata": {"name": "kubernetes", "finalizers": ["networking.k8s.io/service-cidr-finalizer"]},
         "spec": {"cidrs": [str(allocator.network)]},
         "status": {"conditions": [ready]},
     }
@@ -178,6 +190,24 @@ def _priority_class(name: str, value: int) -> JSONObject:
         "description": _DESCRIPTIONS[name],
         "preemptionPolicy": "PreemptLowerPriority",
     }
+
+
+def _config_map(name: str, data: JSONObject) -> JSONObject:
+    metadata: JSONObject = {"name": name, "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _flow_control(now: str) -> list[JSONObject]:
+    """Priority levels, and the schemas that refer to them; nothing is queued here, but they can be read and changed."""
+    objects = cast("list[JSONObject]", msgspec.json.decode(_FLOW_CONTROL.read_bytes()))
+    for obj in objects:
+        inside(obj, "metadata")["generation"] = 1
+        obj["status"] = {}
+        if obj["kind"] == "FlowSchema":
+            level = text(obj, "spec", "priorityLevelConfiguration", "name")
+            message = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and it exists'
+            obj["status"] = {"conditions": [_condition("Dangling", "Found", message, now, status="False")]}
+    return objects
 
 
 def _is_local(api_version: str) -> bool:

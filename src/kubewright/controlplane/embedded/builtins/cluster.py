@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubewright.controlplane.embedded.builtins.metadata import (
+    NOT_QUALIFIED,
+    STANDARD_FINALIZERS,
+    validate_change,
+    validate_content,
+)
 from kubewright.controlplane.embedded.builtins.names import dns_label, first_complaint, qualified_name
 from kubewright.controlplane.embedded.builtins.placement import EFFECTS, validate_tolerations
 from kubewright.controlplane.embedded.builtins.values import (
@@ -26,21 +32,11 @@ from kubewright.controlplane.embedded.status import (
     required,
 )
 
-_NOT_QUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_PRIORITIES: Mapping[str, int] = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,
 }
-
-
-def validate_finalizer(finalizer: str, path: str, value_path: str | None = None) -> Errors:
-    """A finalizer of a built-in kind: qualified, or one of Kubernetes' own."""
-    errors = matching(path, finalizer, qualified_name)
-    if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-        errors.append(invalid_value(value_path or path, finalizer, _NOT_QUALIFIED))
-    return errors
 
 
 def _prepare_namespace(namespace: JSONObject) -> None:
@@ -55,21 +51,44 @@ def _keep_finalizers(new: JSONObject, old: JSONObject) -> None:
 
 
 def _validate_namespace(namespace: JSONObject) -> Errors:
-    return [
-        error
-        for finalizer in items(namespace, "spec", "finalizers")
-        for error in validate_finalizer(str(finalizer), "spec.finalizers")
-    ]
+    errors: Errors = []
+    for finalizer in map(str, items(namespace, "spec", "finalizers")):
+        errors += matching("spec.finalizers", finalizer, qualified_name)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            errors.append(invalid_value("spec.finalizers", finalizer, NOT_QUALIFIED))
+    return errors
 
 
 def _namespace_fields(namespace: JSONObject) -> Mapping[str, str]:
     return {"status.phase": text(namespace, "status", "phase")}
 
 
+def _begin_termination(namespace: JSONObject, now: str) -> None:
+    inside(namespace, "metadata")["deletionTimestamp"] = now
+    inside(namespace, "status")["phase"] = "Terminating"
+
+
+def _validate_namespace_update(new: JSONObject, old: JSONObject) -> Errors:
+    return [*validate_content(new), *_validate_namespace(new), *validate_change(new, old)]
+
+
+def _validate_namespace_status(new: JSONObject, old: JSONObject) -> Errors:
+    deleted = "deletionTimestamp" in mapping(new, "metadata")
+    expected, state = ("Terminating", "not empty") if deleted else ("Active", "empty")
+    phase = text(new, "status", "phase")
+    if phase == expected:
+        return []
+    return [invalid_value("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` is {state}")]
+
+
 NAMESPACE = Strategy(
     prepare_create=_prepare_namespace,
     prepare_update=_keep_finalizers,
     validate=_validate_namespace,
+    validate_update=_validate_namespace_update,
+    validate_status=_validate_namespace_status,
+    begin_deletion=_begin_termination,
+    terminates=True,
     validate_name=first_complaint(dns_label),
     selectable_fields=_namespace_fields,
     selectable=frozenset(_namespace_fields({})),

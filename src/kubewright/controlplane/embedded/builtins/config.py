@@ -14,6 +14,7 @@ from kubewright.controlplane.embedded.builtins.container_resources import (
     resource_amount,
     resource_name,
 )
+from kubewright.controlplane.embedded.builtins.metadata import validate_content
 from kubewright.controlplane.embedded.builtins.names import config_key, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, objects, quantity, unchanged
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
@@ -68,7 +69,12 @@ def _validate_config_map(config_map: JSONObject) -> Errors:
 
 CONFIG_MAP = Strategy(
     validate=_validate_config_map,
-    validate_update=lambda new, old: _locked(new, old, "data", "binaryData") + _validate_config_map(new),
+    validate_update=lambda new, old: [
+        *_locked(new, old, "data", "binaryData"),
+        *validate_content(new),
+        *_validate_config_map(new),
+    ],
+    locked_maps=("binaryData",),
 )
 
 
@@ -119,7 +125,7 @@ def _json_object(data: JSONObject, key: str) -> Errors:
 
 def _validate_secret_update(new: JSONObject, old: JSONObject) -> Errors:
     errors = unchanged("type", new.get("type"), old.get("type"))
-    return errors + _locked(new, old, "data") + _validate_secret(new)
+    return [*errors, *_locked(new, old, "data"), *validate_content(new), *_validate_secret(new)]
 
 
 def _fields(secret: JSONObject) -> Mapping[str, str]:
@@ -129,6 +135,7 @@ def _fields(secret: JSONObject) -> Mapping[str, str]:
 SECRET = Strategy(
     validate=_validate_secret,
     validate_update=_validate_secret_update,
+    locked_maps=("data",),
     selectable_fields=_fields,
     selectable=frozenset(("type",)),
 )

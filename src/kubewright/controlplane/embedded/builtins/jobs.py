@@ -8,13 +8,19 @@ from collections.abc import Mapping
 
 from kubewright.controlplane.embedded.builtins.cron import schedule_complaint
 from kubewright.controlplane.embedded.builtins.label_selectors import matches, validate_selector
-from kubewright.controlplane.embedded.builtins.metadata import validate_annotations, validate_labels
+from kubewright.controlplane.embedded.builtins.metadata import (
+    validate_annotations,
+    validate_change,
+    validate_content,
+    validate_labels,
+)
 from kubewright.controlplane.embedded.builtins.names import dns_label
 from kubewright.controlplane.embedded.builtins.pod_spec import validate_pod_template
 from kubewright.controlplane.embedded.builtins.values import (
     Errors,
     not_negative_fields,
     number,
+    objects,
     one_of,
     sorted_or_null,
     unchanged,
@@ -146,35 +152,87 @@ def _completion_mode(spec: JSONObject, path: str) -> Errors:
 
 def _validate_update(new: JSONObject, old: JSONObject) -> Errors:
     spec, before = mapping(new, "spec"), mapping(old, "spec")
-    errors = _generated_selector(new) + _spec(spec, "spec") + _selection(spec)
-    elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
-    if not elastic:
-        errors += unchanged("spec.completions", spec.get("completions"), before.get("completions"))
+    errors = [*validate_content(new), *_validate(new), *validate_change(new, old)]
+    errors += _spec(spec, "spec") + _selection(spec)
+    completions = spec.get("completions")
+    if spec.get("completionMode") != "Indexed":
+        errors += unchanged("spec.completions", completions, before.get("completions"))
+    elif completions not in (None, before.get("completions"), spec.get("parallelism")):
+        errors.append(
+            invalid_value("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
+        )
     errors += unchanged("spec.selector", spec.get("selector"), before.get("selector"))
-    errors += unchanged("spec.template", spec.get("template"), _template_to_compare(spec, before, old))
+    errors += _template_changes(spec, before, old)
     for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         errors += unchanged(f"spec.{field}", spec.get(field), before.get(field))
     return errors
 
 
-def _template_to_compare(spec: JSONObject, before: JSONObject, old: JSONObject) -> JSONObject:
-    """The old template; that of a suspended job that never ran, with all that schedules its pods as it is now."""
-    template = mapping(before, "template")
-    if before.get("suspend") is not True or "startTime" in mapping(old, "status"):
-        return template
-    template = copied_object(template)
-    now = mapping(spec, "template")
-    for part, fields in (
-        ("metadata", ("labels", "annotations")),
-        ("spec", ("nodeSelector", "tolerations", "schedulingGates", "affinity")),
-    ):
-        target = inside(template, part)
-        for field in fields:
-            if field in mapping(now, part):
-                target[field] = mapping(now, part)[field]
-            else:
-                target.pop(field, None)
-    return template
+def _template_changes(spec: JSONObject, before: JSONObject, old: JSONObject) -> Errors:
+    """A template stays as it is; but of a suspended job, what its pods need and where they run may change."""
+    template, earlier = mapping(spec, "template"), mapping(before, "template")
+    status = mapping(old, "status")
+    may_change = (
+        before.get("suspend") is True
+        and not number(status.get("active"))
+        and ("startTime" not in status or _is_suspended(status))
+    )
+    if not may_change:
+        return unchanged("spec.template", template, earlier)
+    earlier = copied_object(earlier)
+    pods, pods_before = mapping(template, "spec"), inside(earlier, "spec")
+    for field in ("nodeSelector", "tolerations", "schedulingGates", "affinity"):
+        if field in pods:
+            pods_before[field] = pods[field]
+        else:
+            pods_before.pop(field, None)
+    for kind in ("containers", "initContainers"):
+        containers, known = list(objects(pods, kind)), list(objects(pods_before, kind))
+        if len(containers) == len(known):
+            for (_, container), (_, container_before) in zip(containers, known, strict=True):
+                if container.get("name") == container_before.get("name") and "resources" in container:
+                    container_before["resources"] = container["resources"]
+    return unchanged("spec.template.spec", pods, pods_before)
+
+
+def _is_suspended(status: JSONObject) -> bool:
+    return any(
+        text(condition, "type") == "Suspended" and text(condition, "status") == "True"
+        for _, condition in objects(status, "conditions")
+    )
+
+
+def _prepare_status(new: JSONObject, old: JSONObject) -> None:
+    """A stored job without labels is read with those of its template."""
+    labels = mapping(new, "spec", "template", "metadata", "labels")
+    if labels and not mapping(new, "metadata", "labels"):
+        inside(new, "metadata")["labels"] = dict(labels)
+
+
+def _validate_status(new: JSONObject, old: JSONObject) -> Errors:
+    status, before = mapping(new, "status"), mapping(old, "status")
+    errors = not_negative_fields("status", status, "active", "succeeded", "failed", "ready", "terminating")
+    for field in ("failed", "succeeded"):
+        elastic = field == "succeeded" and _is_elastic(mapping(new, "spec"))
+        if number(status.get(field)) < number(before.get(field)) and not elastic:
+            complaint = f"cannot decrease the {field} counter"
+            errors.append(invalid_value(f"status.{field}", number(status.get(field)), complaint))
+    started, suspended = before.get("startTime"), mapping(new, "spec").get("suspend") is True
+    if started is not None and status.get("startTime") != started and not suspended and not _resumes(status, before):
+        complaint = "field is immutable for unsuspended job once set"
+        errors.append(invalid_value("status.startTime", status.get("startTime"), complaint))
+    return errors
+
+
+def _resumes(status: JSONObject, before: JSONObject) -> bool:
+    return _is_suspended(before) and any(
+        text(condition, "type") == "Suspended" and text(condition, "status") == "False"
+        for _, condition in objects(status, "conditions")
+    )
+
+
+def _is_elastic(spec: JSONObject) -> bool:
+    return spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
 
 
 def _fields(job: JSONObject) -> Mapping[str, str]:
@@ -184,7 +242,9 @@ def _fields(job: JSONObject) -> Mapping[str, str]:
 JOB = Strategy(
     prepare_create=_prepare,
     validate=_validate,
+    prepare_status=_prepare_status,
     validate_update=_validate_update,
+    validate_status=_validate_status,
     has_generation=True,
     selectable_fields=_fields,
     selectable=frozenset(_fields({})),

@@ -19,6 +19,8 @@ from kubewright.controlplane.embedded.status import FieldError, forbidden_field,
 IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024
 _FOREGROUND, _ORPHAN = "foregroundDeletion", "orphan"
+STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
+NOT_QUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
 _SUBDOMAIN = first_complaint(dns_subdomain)
 
 
@@ -52,16 +54,70 @@ def validate_metadata(
         errors.append(required(f"{path}.namespace"))
     else:
         errors += [invalid_value(f"{path}.namespace", namespace, wrong) for wrong in dns_label(namespace)]
-    errors += validate_labels(mapping(metadata, "labels"), f"{path}.labels")
-    errors += validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations")
-    errors += _owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences")
-    errors += _finalizers(items(metadata, "finalizers"), f"{path}.finalizers")
-    return errors
+    return errors + _content(metadata, path)
 
 
 def validate_metadata_update(new: JSONObject, old: JSONObject, *, path: str = "metadata") -> list[FieldError]:
-    """What is wrong with a change of metadata. That updates carry a resourceVersion is the handlers' rule."""
+    """What is wrong with a change of metadata: by the rules of a creation, then by `validate_metadata_change`."""
+    metadata = mapping(new, "metadata")
+    errors = _changed_content(new, old, path)
+    if metadata.get("finalizers") != mapping(old, "metadata").get("finalizers"):
+        errors += _finalizers(items(metadata, "finalizers"), f"{path}.finalizers")
+    return errors + validate_metadata_change(new, old, path=path)
+
+
+def validate_metadata_change(new: JSONObject, old: JSONObject, *, path: str = "metadata") -> list[FieldError]:
+    """The rules of an update. Each kind has them among its own as well, so that one mistake has several causes.
+
+    That updates carry a resourceVersion is the handlers' rule.
+    """
+    return _kept(mapping(new, "metadata"), mapping(old, "metadata"), path) + _changed_content(new, old, path)
+
+
+def _changed_content(new: JSONObject, old: JSONObject, path: str) -> list[FieldError]:
+    """What has not changed was right when it came."""
     metadata, before = mapping(new, "metadata"), mapping(old, "metadata")
+    errors: list[FieldError] = []
+    if metadata.get("labels") != before.get("labels"):
+        errors += validate_labels(mapping(metadata, "labels"), f"{path}.labels")
+    if metadata.get("annotations") != before.get("annotations"):
+        errors += validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations")
+    if metadata.get("ownerReferences") != before.get("ownerReferences"):
+        errors += _owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences")
+    return errors
+
+
+def validate_content(obj: JSONObject, *, path: str = "metadata") -> list[FieldError]:
+    """What is wrong with labels, annotations, owners and finalizers: rules that some kinds repeat among their own."""
+    return [*_content(mapping(obj, "metadata"), path), *validate_finalizer_domains(obj)]
+
+
+def _content(metadata: JSONObject, path: str) -> list[FieldError]:
+    return [
+        *validate_labels(mapping(metadata, "labels"), f"{path}.labels"),
+        *validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations"),
+        *_owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences"),
+        *_finalizers(items(metadata, "finalizers"), f"{path}.finalizers"),
+    ]
+
+
+def validate_finalizer_domains(obj: JSONObject) -> list[FieldError]:
+    """Beyond what holds for every object, finalizers of built-in kinds need a domain, or are Kubernetes' own."""
+    return [
+        invalid_value(f"metadata.finalizers[{index}]", finalizer, NOT_QUALIFIED)
+        for index, finalizer in enumerate(items(obj, "metadata", "finalizers"))
+        if "/" not in str(finalizer) and finalizer not in STANDARD_FINALIZERS
+    ]
+
+
+def validate_change(new: JSONObject, old: JSONObject) -> list[FieldError]:
+    """The rules of an update for a built-in kind."""
+    same = mapping(new, "metadata").get("finalizers") == mapping(old, "metadata").get("finalizers")
+    return [*validate_metadata_change(new, old), *([] if same else validate_finalizer_domains(new))]
+
+
+def _kept(metadata: JSONObject, before: JSONObject, path: str) -> list[FieldError]:
+    """What identifies an object stays, and its finalizers only become fewer once it is being deleted."""
     errors: list[FieldError] = []
     if before.get("deletionTimestamp") is not None:
         known = items(before, "finalizers")
@@ -82,15 +138,6 @@ def validate_metadata_update(new: JSONObject, old: JSONObject, *, path: str = "m
         if value != before.get(field):
             absent: JSONValue = "" if field in ("name", "namespace", "uid") else None
             errors.append(invalid_value(f"{path}.{field}", absent if value is None else value, IMMUTABLE))
-    # What has not changed was right when it came.
-    if metadata.get("labels") != before.get("labels"):
-        errors += validate_labels(mapping(metadata, "labels"), f"{path}.labels")
-    if metadata.get("annotations") != before.get("annotations"):
-        errors += validate_annotations(mapping(metadata, "annotations"), f"{path}.annotations")
-    if metadata.get("ownerReferences") != before.get("ownerReferences"):
-        errors += _owners(items(metadata, "ownerReferences"), f"{path}.ownerReferences")
-    if metadata.get("finalizers") != before.get("finalizers"):
-        errors += _finalizers(items(metadata, "finalizers"), f"{path}.finalizers")
     return errors
 
 

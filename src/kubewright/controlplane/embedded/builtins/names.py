@@ -113,6 +113,10 @@ def path_segment(value: str) -> list[str]:
     return [f"may not contain '{illegal}'" for illegal in "/%" if illegal in value]
 
 
+def _size(value: str) -> int:
+    return len(value.encode("utf-8", "surrogatepass"))
+
+
 @lru_cache(4096)
 def _qualified_name(value: str) -> tuple[str, ...]:
     parts = value.split("/")
@@ -126,14 +130,14 @@ def _qualified_name(value: str) -> tuple[str, ...]:
         if not prefix:
             wrong.append("prefix part must be non-empty")
         else:
-            if len(prefix) > 253:
+            if _size(prefix) > 253:
                 wrong.append("prefix part must be no more than 253 bytes")
             if not _MATCHES_SUBDOMAIN.fullmatch(prefix):
                 wrong.append("prefix part " + explained(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com"))
     name = parts[-1]
     if not name:
         wrong.append("name part must be non-empty")
-    elif len(name) > 63:
+    elif _size(name) > 63:
         wrong.append("name part must be no more than 63 bytes")
     if not _MATCHES_KEY.fullmatch(name):
         wrong.append(f"name part {key_text}")
@@ -147,7 +151,7 @@ def qualified_name(value: str) -> list[str]:
 
 @lru_cache(4096)
 def _label_value(value: str) -> tuple[str, ...]:
-    wrong = ["must be no more than 63 bytes"] if len(value.encode()) > 63 else []
+    wrong = ["must be no more than 63 bytes"] if _size(value) > 63 else []
     if value and not _MATCHES_KEY.fullmatch(value):
         wrong.append(explained(_VALUE_TEXT, f"({_KEY})?", "MyValue", "my_value", "12345"))
     return tuple(wrong)

@@ -10,13 +10,14 @@ import msgspec
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
 from kubewright.controlplane.embedded.builtins.containers import validate_images
+from kubewright.controlplane.embedded.builtins.metadata import validate_content
 from kubewright.controlplane.embedded.builtins.names import between, dns_subdomain
 from kubewright.controlplane.embedded.builtins.placement import validate_tolerations
 from kubewright.controlplane.embedded.builtins.pod_spec import validate_pod_spec, validate_pod_template
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, number, objects, quantity, unchanged
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value
+from kubewright.controlplane.embedded.status import forbidden_field, invalid_value, required
 
 _UPDATABLE = ",".join(
     (
@@ -123,13 +124,15 @@ def _validate(pod: JSONObject) -> Errors:
 
 def _validate_update(new: JSONObject, old: JSONObject) -> Errors:
     spec, before = mapping(new, "spec"), mapping(old, "spec")
+    errors = validate_content(new)
     if spec == before:
-        return []
-    errors = validate_pod_spec(spec, "spec") + validate_images(spec, "spec")
+        return errors
+    errors += validate_pod_spec(spec, "spec") + validate_images(spec, "spec")
     for kind in ("containers", "initContainers"):
         if len(items(spec, kind)) != len(items(before, kind)):
             errors.append(forbidden_field(f"spec.{kind}", "pod updates may not add or remove containers"))
             return errors
+        errors += _images(spec, kind)
     deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     where = "spec.activeDeadlineSeconds"
     if isinstance(deadline, int):
@@ -149,6 +152,18 @@ def _validate_update(new: JSONObject, old: JSONObject) -> Errors:
     if munged != before:
         complaint = f"pod updates may not change fields other than {_UPDATABLE}\n{difference(before, munged)}"
         errors.append(forbidden_field("spec", complaint))
+    return errors
+
+
+def _images(spec: JSONObject, kind: str) -> Errors:
+    """Images are what may change, and so are looked at a second time."""
+    errors: Errors = []
+    for index, container in objects(spec, kind):
+        where, image = f"spec.{kind}[{index}].image", text(container, "image")
+        if not image:
+            errors.append(required(where))
+        elif image != image.strip():
+            errors.append(invalid_value(where, image, "must not have leading or trailing whitespace"))
     return errors
 
 
@@ -231,6 +246,7 @@ def _fields(pod: JSONObject) -> Mapping[str, str]:
     addresses = [text(entry, "ip") for _, entry in objects(status, "podIPs")]
     return {
         "spec.nodeName": text(spec, "nodeName"),
+        "spec.host": text(spec, "nodeName"),  # what it was called before v1
         "spec.restartPolicy": text(spec, "restartPolicy"),
         "spec.schedulerName": text(spec, "schedulerName"),
         "spec.serviceAccountName": text(spec, "serviceAccountName"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
+from kubewright.controlplane.embedded.builtins.metadata import validate_change, validate_content
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain, first_complaint, path_segment
 from kubewright.controlplane.embedded.builtins.values import Errors, StructError, matching, objects, one_of
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
@@ -107,7 +108,12 @@ def _strategy(
 ) -> Strategy:
     return Strategy(
         validate=validate,
-        validate_update=lambda new, old: validate(new) + (changes(new, old) if changes else []),
+        validate_update=lambda new, old: [
+            *validate_content(new),
+            *validate(new),
+            *validate_change(new, old),
+            *(changes(new, old) if changes else []),
+        ],
         validate_name=first_complaint(path_segment),
         create_on_update=True,
     )

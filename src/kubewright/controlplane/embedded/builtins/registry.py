@@ -36,15 +36,32 @@ from kubewright.controlplane.embedded.builtins import (
 )
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.boot import boot_objects as boot_objects
+from kubewright.controlplane.embedded.builtins.metadata import (
+    validate_change,
+    validate_finalizer_domains,
+    validate_metadata_change,
+)
 from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer
 from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.document import JSONObject, text
 from kubewright.controlplane.embedded.resources import ResourceType, Strategy
 from kubewright.controlplane.embedded.structure import structure_of
 
 _GENERATION = Strategy(has_generation=True)
 _FIXED_SPEC = Strategy(
     validate_update=lambda new, old: unchanged("spec", new.get("spec"), old.get("spec")), returns_deleted_object=True
+)
+
+
+def _slice_fields(obj: JSONObject) -> Mapping[str, str]:
+    return {"spec.driver": text(obj, "spec", "driver"), "spec.nodeName": text(obj, "spec", "nodeName")}
+
+
+_RESOURCE_SLICE = Strategy(
+    has_generation=True,
+    returns_deleted_object=True,
+    selectable_fields=_slice_fields,
+    selectable=frozenset(_slice_fields({})),
 )
 
 RULES: Mapping[str, Strategy] = {
@@ -98,7 +115,7 @@ RULES: Mapping[str, Strategy] = {
     "resource.k8s.io/v1 DeviceClass": Strategy(has_generation=True, returns_deleted_object=True),
     "resource.k8s.io/v1 ResourceClaim": _FIXED_SPEC,
     "resource.k8s.io/v1 ResourceClaimTemplate": _FIXED_SPEC,
-    "resource.k8s.io/v1 ResourceSlice": Strategy(has_generation=True, returns_deleted_object=True),
+    "resource.k8s.io/v1 ResourceSlice": _RESOURCE_SLICE,
     "scheduling.k8s.io/v1 PriorityClass": cluster.PRIORITY_CLASS,
     "storage.k8s.io/v1 CSIDriver": storage.CSI_DRIVER,
     "storage.k8s.io/v1 CSINode": storage.CSI_NODE,
@@ -127,6 +144,28 @@ _VERBS: Mapping[str, frozenset[str]] = {
     "v1 ComponentStatus": frozenset(("get", "list")),
     "v1 Namespace": frozenset(("create", "delete", "get", "list", "patch", "update", "watch")),
 }
+# Kinds that are checked as if they were new before their metadata is compared: their own rules do both.
+_WHOLE_FIRST = frozenset(
+    (
+        "batch/v1 Job",
+        "v1 Namespace",
+        "rbac.authorization.k8s.io/v1 ClusterRole",
+        "rbac.authorization.k8s.io/v1 ClusterRoleBinding",
+        "rbac.authorization.k8s.io/v1 Role",
+        "rbac.authorization.k8s.io/v1 RoleBinding",
+    )
+)
+# Groups whose kinds take finalizers without a domain, as custom resources do.
+_ANY_FINALIZER = frozenset(
+    (
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "coordination.k8s.io",
+        "node.k8s.io",
+        "policy",
+    )
+)
 # Nodes register with the status they have; these set their own.
 _KEEPS_STATUS = frozenset(("v1 Node", "v1 Pod", "v1 Namespace"))
 
@@ -141,6 +180,11 @@ def body_normalizer(api_version: str, kind: str) -> Callable[[JSONObject], None]
     """`typecheck.normalizer` for a kind that is only the body of a request, such as `policy/v1` `Eviction`."""
     group, _, version = api_version.rpartition("/")
     return normalizer(go_type(GroupVersionKind(group, version, kind)))
+
+
+def body_resource(cls: type[Object]) -> ResourceType:
+    """A kind that is only the body of a request, such as TokenRequest: what one needs to read it."""
+    return _resource(cls, {})
 
 
 def built_in_resources(
@@ -220,14 +264,24 @@ def _completed(name: str, info: ResourceInfo, rules: Strategy) -> Strategy:
             _take(new, old, field)
         rules.prepare_status(new, old)
 
+    by_domain = info.gvk.group not in _ANY_FINALIZER
+    changes = validate_change if by_domain else validate_metadata_change
+
+    def validate(new: JSONObject) -> Errors:
+        return [*(validate_finalizer_domains(new) if by_domain else ()), *rules.validate(new)]
+
+    def validate_update(new: JSONObject, old: JSONObject) -> Errors:
+        return [*changes(new, old), *rules.validate_update(new, old)]
+
     return replace(
         rules,
         default=default,
         prepare_create=prepare_create,
         prepare_update=prepare_update,
         prepare_status=prepare_status,
-        validate=lambda new: [*_finalizers(new), *rules.validate(new)],
-        validate_update=lambda new, old: [*_new_finalizers(new, old), *rules.validate_update(new, old)],
+        validate=validate,
+        validate_update=rules.validate_update if name in _WHOLE_FIRST else validate_update,
+        validate_status=lambda new, old: [*changes(new, old), *rules.validate_status(new, old)],
     )
 
 
@@ -236,18 +290,3 @@ def _take(new: JSONObject, old: JSONObject, field: str) -> None:
         new[field] = old[field]
     else:
         new.pop(field, None)
-
-
-def _finalizers(obj: JSONObject) -> Errors:
-    """Beyond what holds for every object, finalizers of built-in kinds need a domain."""
-    return [
-        error
-        for index, finalizer in enumerate(items(obj, "metadata", "finalizers"))
-        for error in cluster.validate_finalizer(str(finalizer), "", f"metadata.finalizers[{index}]")
-        if error.field
-    ]
-
-
-def _new_finalizers(new: JSONObject, old: JSONObject) -> Errors:
-    same = mapping(new, "metadata").get("finalizers") == mapping(old, "metadata").get("finalizers")
-    return [] if same else _finalizers(new)

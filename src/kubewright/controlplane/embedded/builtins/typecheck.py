@@ -26,19 +26,30 @@ from kubewright.controlplane.embedded.builtins.scalars import (
 )
 from kubewright.controlplane.embedded.builtins.struct_defaults import CONSTANTS, FUNCTIONS
 from kubewright.controlplane.embedded.document import JSONObject, copied
-from kubewright.controlplane.embedded.status import bad_request
+from kubewright.controlplane.embedded.status import StatusError
 
 _Decode: TypeAlias = Callable[[JSONValue], JSONValue]
 _Zero: TypeAlias = Callable[[], JSONValue]
 
+_GO_KINDS: Mapping[type, str] = {
+    bool: "bool",
+    str: "string",
+    int: "int64",
+    float: "float64",
+    dict: "map",
+    list: "slice",
+    type(None): "invalid",
+}
 _INTEGERS = {"int": 64, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32, "uint64": 64}
 
 
 class _Mismatch(Exception):
     """A JSON value that Go cannot put where it is; the struct and path are added on the way out."""
 
-    def __init__(self, found: JSONValue, wanted: str, *, numeral: bool = False) -> None:
+    def __init__(self, found: JSONValue, wanted: str, *, numeral: bool = False, form: str = "") -> None:
         super().__init__(wanted)
+        self._form = form
+        self._value = found
         self.found = _json_kind(found, numeral=numeral)
         self.wanted = wanted
         self.struct = ""
@@ -51,6 +62,28 @@ class _Mismatch(Exception):
             else "Go value of type"
         )
         return f"json: cannot unmarshal {self.found} into {target} {self.wanted}"
+
+    def converted(self) -> str:
+        """The words of the converter that puts the outcome of a strategic merge patch into Go structs."""
+        kind = _GO_KINDS[type(self._value)]
+        if self._form in ("map", "slice"):
+            return f"cannot restore {self._form} from {kind}"
+        if self._form == "struct":
+            return f"cannot restore struct from: {kind}"
+        if (kind, self._form) == ("int64", "string") or (kind == "float64" and self._form in _INTEGERS):
+            return f"cannot convert {kind} to {self.wanted}"
+        if self._form:
+            return f"unrecognized type: {self._form}"
+        # Types that read JSON themselves.
+        return f"json: cannot unmarshal {self.found} into Go value of type {self.wanted}"
+
+
+class Undecodable(StatusError):
+    """The 400 for an object that does not fit its Go type; `converted` is why, as strategic merge patches have it."""
+
+    def __init__(self, message: str, converted: str) -> None:
+        super().__init__(400, "BadRequest", message)
+        self.converted = converted
 
 
 def _json_kind(value: JSONValue, *, numeral: bool) -> str:
@@ -86,7 +119,8 @@ def normalizer(go_type: str) -> Callable[[JSONObject], None]:
             result = compiled[0](obj)
         except (_Mismatch, MalformedScalar) as error:
             kind, version = go_type.partition("#")[2], go_type.partition("#")[0].rpartition("/")[2]
-            raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None
+            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
+            raise Undecodable(message, error.converted() if isinstance(error, _Mismatch) else str(error)) from None
         obj.clear()
         obj.update(result)
 
@@ -143,7 +177,7 @@ def _scalar(basic: str, go_type: str) -> tuple[_Decode, _Zero]:
 
         def string(value: JSONValue) -> JSONValue:
             if type(value) is not str:
-                raise _Mismatch(value, printed)
+                raise _Mismatch(value, printed, form=basic)
             return value
 
         return string, lambda: ""
@@ -151,7 +185,7 @@ def _scalar(basic: str, go_type: str) -> tuple[_Decode, _Zero]:
 
         def boolean(value: JSONValue) -> JSONValue:
             if type(value) is not bool:
-                raise _Mismatch(value, printed)
+                raise _Mismatch(value, printed, form=basic)
             return value
 
         return boolean, lambda: False
@@ -159,7 +193,7 @@ def _scalar(basic: str, go_type: str) -> tuple[_Decode, _Zero]:
 
         def number(value: JSONValue) -> JSONValue:
             if type(value) is not float and type(value) is not int:
-                raise _Mismatch(value, printed)
+                raise _Mismatch(value, printed, form=basic)
             return value
 
         return number, lambda: 0
@@ -169,7 +203,7 @@ def _scalar(basic: str, go_type: str) -> tuple[_Decode, _Zero]:
 
     def integer(value: JSONValue) -> JSONValue:
         if type(value) is not int:
-            raise _Mismatch(value, printed, numeral=True)
+            raise _Mismatch(value, printed, numeral=True, form=basic)
         if not lowest <= value <= highest:
             raise _Mismatch(value, printed, numeral=True)
         return value
@@ -186,14 +220,14 @@ def _list(described: str, go_type: str) -> tuple[_Decode, _Zero]:
                 return base64_bytes(value)
             if isinstance(value, list) and all(type(octet) is int and 0 <= octet <= 255 for octet in value):
                 return base64_bytes(bytes(octet for octet in value if isinstance(octet, int)))
-            raise _Mismatch(value, printed)
+            raise _Mismatch(value, printed, form="slice")
 
         return octets, lambda: None
     item, zero = _type(described[2:])
 
     def items(value: JSONValue) -> JSONValue:
         if type(value) is not list:
-            raise _Mismatch(value, printed)
+            raise _Mismatch(value, printed, form="slice")
         return [zero() if each is None else item(each) for each in value]
 
     return items, lambda: None
@@ -209,14 +243,14 @@ def _map(described: str, go_type: str) -> tuple[_Decode, _Zero]:
 
     def entries(value: JSONValue) -> JSONValue:
         if type(value) is not dict:
-            raise _Mismatch(value, printed)
+            raise _Mismatch(value, printed, form="map")
         return {key: (zero() or absent) if each is None else item(each) for key, each in value.items()}
 
     if of == "string":
 
         def strings(value: JSONValue) -> JSONValue:
             if type(value) is not dict:
-                raise _Mismatch(value, printed)
+                raise _Mismatch(value, printed, form="map")
             return {key: "" if each is None else item(each) for key, each in value.items()}
 
         return strings, lambda: None
@@ -270,7 +304,7 @@ def _struct(go_type: str, described: list[str]) -> tuple[_Decode, _Zero]:
 
     def struct(value: JSONValue) -> JSONValue:
         if type(value) is not dict:
-            raise _Mismatch(value, printed)
+            raise _Mismatch(value, printed, form="struct")
         result: JSONObject = {}
         for key, given in value.items():
             if given is None:

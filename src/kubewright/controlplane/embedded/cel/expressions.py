@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.controlplane.embedded.cel.checker import Checker
+from kubewright.controlplane.embedded.cel.cost.metering import Meter
 from kubewright.controlplane.embedded.cel.literals import literal_issues
 from kubewright.controlplane.embedded.cel.parser import parsed
 from kubewright.controlplane.embedded.cel.program import Program
@@ -28,6 +29,10 @@ class Expression:
     def program(self) -> Program:
         """The expression ready to run; InstantiationError when a constant in it can never be converted."""
         return Program(self.tree, self.variables)
+
+    def metered(self, meter: Meter) -> Program:
+        """The expression ready to run, at the charge of a meter."""
+        return Program(self.tree, self.variables, meter)
 
 
 def checked(text: str, variables: Mapping[str, CelType]) -> Expression:

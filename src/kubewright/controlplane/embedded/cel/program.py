@@ -7,6 +7,7 @@ list, so that running needs no dictionaries; the common operators on the common 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 from kubewright.controlplane.embedded.cel.comprehensions import (
@@ -14,6 +15,7 @@ from kubewright.controlplane.embedded.cel.comprehensions import (
     Frame,
     compiled_comprehension,
 )
+from kubewright.controlplane.embedded.cel.cost.metering import Meter, MeteredScope, own_cost
 from kubewright.controlplane.embedded.cel.dispatch import function_call
 from kubewright.controlplane.embedded.cel.library.lists import sorted_by
 from kubewright.controlplane.embedded.cel.library.operators import (
@@ -80,10 +82,10 @@ class InstantiationError(Exception):
 
 
 class Program:
-    """A compiled expression over `self` and `oldSelf`."""
+    """A compiled expression over `self` and `oldSelf`. With a meter, each run is charged to it."""
 
-    def __init__(self, node: Node, variables: Sequence[str]) -> None:
-        compiler = _Compiler(variables)
+    def __init__(self, node: Node, variables: Sequence[str], meter: Meter | None = None) -> None:
+        compiler = _Compiler(variables, meter)
         self._evaluate = compiler.compiled(node)
         self._slots = compiler.slots
         self.uses = frozenset(compiler.used)
@@ -100,7 +102,8 @@ class Program:
 
 
 class _Compiler:
-    def __init__(self, variables: Sequence[str]) -> None:
+    def __init__(self, variables: Sequence[str], meter: Meter | None) -> None:
+        self._meter = meter
         self._scope = {name: slot for slot, name in enumerate(variables)}
         self._outer = frozenset(variables)
         self.slots = len(variables)
@@ -122,6 +125,10 @@ class _Compiler:
 
     def compiled(self, node: Node) -> Evaluate:
         """The function that evaluates a node."""
+        evaluate = self._evaluated(node)
+        return evaluate if self._meter is None else self._meter.charged(evaluate, own_cost(node))
+
+    def _evaluated(self, node: Node) -> Evaluate:
         match node:
             case Literal_():
                 return _constant(node.value)
@@ -136,7 +143,8 @@ class _Compiler:
             case MapLiteral():
                 return self._map(node)
             case Comprehension():
-                return compiled_comprehension(node, self)
+                scope = self if self._meter is None else MeteredScope(self, node, self._meter)
+                return compiled_comprehension(node, scope)
             case OptionalMap():
                 return self._optional_map(node)
             case SortBy():
@@ -243,6 +251,11 @@ class _Compiler:
 
     def _call(self, node: Call) -> Evaluate:
         parts = [self.compiled(part) for part in ([node.target] if node.target else []) + node.arguments]
+        if self._meter is None:
+            return self._called(node, parts)
+        return self._meter.call(node, parts, [self.slot() for _ in parts], partial(self._called, node))
+
+    def _called(self, node: Call, parts: Sequence[Evaluate]) -> Evaluate:
         match node.function:
             case "_&&_":
                 return logical(parts, decides=False)
@@ -272,8 +285,8 @@ class _Compiler:
         if node.function in ("find", "findAll") and isinstance(node.arguments[0], Literal_):
             _check_pattern(str(node.arguments[0].value))
         evaluate = function_call(node.function, node.overloads, parts)
-        if node.function in CONVERSIONS and node.target is None and _is_constant(node.arguments[0]):
-            return _folded(evaluate)
+        if self._meter is None and node.function in CONVERSIONS and node.target is None:
+            return _folded(evaluate) if _is_constant(node.arguments[0]) else evaluate
         return evaluate
 
 

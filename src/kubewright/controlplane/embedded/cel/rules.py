@@ -11,6 +11,10 @@ from contextlib import suppress
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.cel.change import Change
+from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
+from kubewright.controlplane.embedded.cel.cost.extent import Extent
+from kubewright.controlplane.embedded.cel.cost.metering import CostExceeded, Meter
+from kubewright.controlplane.embedded.cel.cost.spending import Exhausted, NeedsMeter, Spending
 from kubewright.controlplane.embedded.cel.declarations import declared
 from kubewright.controlplane.embedded.cel.expressions import Expression, checked
 from kubewright.controlplane.embedded.cel.faults import WithoutValue
@@ -21,9 +25,12 @@ from kubewright.controlplane.embedded.cel.types import BOOL, STRING, CelType, op
 from kubewright.controlplane.embedded.cel.values import NONE, EvaluationError, NoSuchOverload, Optional
 from kubewright.controlplane.embedded.cel.views import Convert, converter, with_object_meta
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.status import FieldError, FieldErrorType
 
 _LONGEST_MESSAGE = 5 * 1024
+_OUT_OF_BUDGET = "due to running out of cost budget, no further validation rules will be run"
+_NOTHING_LEFT = f"validation failed {_OUT_OF_BUDGET}"
 _REASONS: Mapping[str, FieldErrorType] = {
     "FieldValueForbidden": "FieldValueForbidden",
     "FieldValueRequired": "FieldValueRequired",
@@ -40,6 +47,11 @@ class _Rule:
         self.field_path = _shown_path(text(source, "fieldPath"), schema)
         self.program: Program | None = None
         self.message: Program | None = None
+        self.expressions: list[Expression] = []
+        self.worst = 0
+        """The most that a run, message included, can cost."""
+        self._metered: list[Program] = []
+        self._meter = Meter()
         self.failure = ""
         self.optional_old_self = source.get("optionalOldSelf") is True
         self.uses_old_self = False
@@ -52,7 +64,7 @@ class _Rule:
         if not text(source, "rule").strip():
             return rule
         try:
-            _, rule.program = rule_expression(text(source, "rule"), source, type_, BOOL)
+            expression, rule.program = rule_expression(text(source, "rule"), source, type_, BOOL)
         except RuleError as error:
             rule.failure = str(error)
             return rule
@@ -61,8 +73,23 @@ class _Rule:
         if text(source, "messageExpression"):
             # A message that does not compile is refused with the definition; here the plain one stands in for it.
             with suppress(RuleError):
-                _, rule.message = rule_expression(text(source, "messageExpression"), source, type_, STRING)
+                message, rule.message = rule_expression(text(source, "messageExpression"), source, type_, STRING)
+                rule.expressions.append(message)
+        rule.expressions.insert(0, expression)
+        extent = Extent(schema)
+        rule.worst = sum(worst_cost(expression.tree, extent) for expression in rule.expressions)
         return rule
+
+    def metered(self, values: tuple[object, object], *, message: bool = False) -> tuple[object, int]:
+        """The result of the rule, or of its message, with what it cost; an error is a result, too."""
+        if not self._metered:
+            self._metered = [expression.metered(self._meter) for expression in self.expressions]
+        self._meter.spent = 0
+        try:
+            result = self._metered[1 if message else 0].run(*values)
+        except (EvaluationError, CostExceeded) as error:
+            return error, self._meter.spent
+        return result, self._meter.spent
 
 
 def _shown_path(path: str, schema: JSONObject) -> str:
@@ -80,8 +107,14 @@ class CompiledRules:
 
     def validate(self, new: JSONValue, old: JSONValue = None) -> list[FieldError]:
         """What the rules find wrong with an object, or with its change from `old`."""
+        change = Change(new, old, self._root.schema)
         errors: list[FieldError] = []
-        self._root.apply("", Change(new, old, self._root.schema), errors)
+        try:
+            self._root.apply("", change, errors, Spending(metered=False))
+        except NeedsMeter:
+            errors = []
+            with suppress(Exhausted):
+                self._root.apply("", change, errors, Spending(metered=True))
         return errors
 
 
@@ -164,25 +197,25 @@ class _Level:
                 level._properties[name] = child
         return level
 
-    def apply(self, path: str, change: Change, errors: list[FieldError]) -> None:
+    def apply(self, path: str, change: Change, errors: list[FieldError], spending: Spending) -> None:
         """Runs the rules on a value and on what is in it."""
         new = change.new
         if new is None:
             return
         if self._rules:
-            self._run(path or "<nil>", change, errors)
+            self._run(path or "<nil>", change, errors, spending)
         if isinstance(new, list):
             if self._items is not None:
                 for index, item in enumerate(new):
-                    self._items.apply(f"{path}[{index}]", change.item(item), errors)
+                    self._items.apply(f"{path}[{index}]", change.item(item), errors, spending)
         elif isinstance(new, dict):
             for name, value in new.items():
                 level = self._properties.get(name)
                 if level is not None:
                     shown = f"{path}.{name}" if path else name
-                    level.apply(shown, self._member(path, name, value, change), errors)
+                    level.apply(shown, self._member(path, name, value, change), errors, spending)
                 elif self._values is not None:
-                    self._values.apply(f"{path}[{name}]", change.member(name, value), errors)
+                    self._values.apply(f"{path}[{name}]", change.member(name, value), errors, spending)
 
     def _member(self, path: str, name: str, value: JSONValue, change: Change) -> Change:
         if not path and name in ("apiVersion", "kind"):
@@ -190,7 +223,10 @@ class _Level:
             return change.unrelated(value, change.old.get(name) if isinstance(change.old, dict) else None)
         return change.member(name, value)
 
-    def _run(self, path: str, change: Change, errors: list[FieldError]) -> None:
+    def _run(self, path: str, change: Change, errors: list[FieldError], spending: Spending) -> None:
+        if not spending.left:
+            errors.append(FieldError("FieldValueInvalid", path, self._type, _NOTHING_LEFT))
+            raise Exhausted
         value: object = None
         old: object = None
         unreadable: EvaluationError | None = None
@@ -209,29 +245,63 @@ class _Level:
                 past = old
                 if rule.optional_old_self:
                     past = NONE if change.old is None else Optional(True, old)
-                if unreadable is None:
-                    error = self._applied(rule, rule.program, path, change, (value, past))
-                else:
-                    error = self._failure(path, rule, unreadable)
+                if unreadable is not None:
+                    errors.append(self._failure(path, rule, unreadable))
+                    continue
+                spending.expect(rule.worst)
+                error = self._applied(rule, rule.program, path, change, (value, past), spending)
                 if error is not None:
                     errors.append(error)
+                if spending.left < 0:
+                    raise Exhausted
 
     def _applied(
-        self, rule: _Rule, program: Program, path: str, change: Change, values: tuple[object, object]
+        self,
+        rule: _Rule,
+        program: Program,
+        path: str,
+        change: Change,
+        values: tuple[object, object],
+        spending: Spending,
     ) -> FieldError | None:
-        try:
-            if program.run(*values) is True:
-                return None
-        except EvaluationError as error:
-            return self._failure(path, rule, error)
+        if spending.metered:
+            result, cost = rule.metered(values)
+            if not spending.pay(cost):
+                return self._end(spending, path, _NOTHING_LEFT)
+        else:
+            try:
+                result = program.run(*values)
+            except EvaluationError as error:
+                result = error
+        if result is True:
+            return None
+        if isinstance(result, CostExceeded):
+            why = "no further validation rules will be run due to call cost exceeds limit for rule"
+            return self._end(spending, path, f"'{result}': {why}: {rule.told}")
+        if isinstance(result, EvaluationError):
+            return self._failure(path, rule, result)
         if not rule.uses_old_self and change.is_untouched:
             return None
         if rule.field_path:
             path = f"{path}.{rule.field_path}" if path != "<nil>" else rule.field_path
         detail = text(rule.source, "message").strip() or f"failed rule: {rule.told}"
         if rule.message is not None:
-            detail = _message(rule.message, values) or detail
+            if spending.metered:
+                message, cost = rule.metered(values, message=True)
+                if not spending.pay(cost):
+                    return self._end(spending, path, f"messageExpression evaluation failed {_OUT_OF_BUDGET}")
+                if isinstance(message, CostExceeded):
+                    why = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+                    told = f"{why}: {quoted(text(rule.source, 'messageExpression'))}"
+                    return self._end(spending, path, told)
+            else:
+                message = _evaluated(rule.message, values)
+            detail = _message(message) or detail
         return self._error(text(rule.source, "reason"), path, change.new, detail)
+
+    def _end(self, spending: Spending, path: str, detail: str) -> FieldError:
+        spending.left = -1
+        return FieldError("FieldValueInvalid", path, self._type, detail)
 
     def _failure(self, path: str, rule: _Rule, error: EvaluationError) -> FieldError:
         detail = f"{error} evaluating rule: {rule.told}"
@@ -255,11 +325,15 @@ def _is_embedded(schema: JSONObject) -> bool:
     return schema.get("x-kubernetes-embedded-resource") is True
 
 
-def _message(program: Program, values: tuple[object, object]) -> str:
+def _evaluated(program: Program, values: tuple[object, object]) -> object:
     try:
-        message = program.run(*values)
-    except EvaluationError:
-        return ""
+        return program.run(*values)
+    except EvaluationError as error:
+        return error
+
+
+def _message(message: object) -> str:
+    """What a message says; empty when it cannot stand for one."""
     if not isinstance(message, str):
         return ""
     message = message.strip()

@@ -79,6 +79,17 @@ def _without_managers(obj: JSONObject) -> JSONObject:
     return {**obj, "metadata": metadata}
 
 
+def unconvertible(patch: JSONObject, why: str) -> StatusError:
+    """500: what applying `patch` made of an object is no object of its kind."""
+    kind = _named(patch).partition("; ")[2]
+    return StatusError(
+        500,
+        "",
+        f"failed to convert new object ({_named(patch)}) to proper version: "
+        f"unable to convert unstructured object to {kind}: error decoding from json: {why}",
+    )
+
+
 def _named(patch: JSONObject) -> str:
     group, _, version = text(patch, "apiVersion").rpartition("/")
     where = f"{text(patch, 'metadata', 'namespace')}/{text(patch, 'metadata', 'name')}"

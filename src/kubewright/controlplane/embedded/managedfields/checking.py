@@ -1,14 +1,17 @@
 """Whether an applied configuration can be merged at all: fields that exist, values of the right form, items only once.
 
-Values are not judged here; that is the validation's work, which every write goes through.
+Values are not judged here beyond their type; that is the validation's work, which every write goes through.
 """
 
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.managedfields.fieldset import element_text
 from kubewright.controlplane.embedded.managedfields.shape import Shape, Untrackable
+from kubewright.controlplane.embedded.patch.go_values import type_name
+from kubewright.controlplane.embedded.structure import ScalarType
 
 
 def complaint(configuration: JSONObject, shape: Shape) -> str:
@@ -20,6 +23,12 @@ def complaint(configuration: JSONObject, shape: Shape) -> str:
     return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told])
 
 
+def fits(obj: JSONObject, shape: Shape) -> bool:
+    """Whether the fields of an object can be told apart; items that are there twice are no obstacle."""
+    return all(message.startswith(_DUPLICATE) for _, message in _check(obj, shape))
+
+
+_DUPLICATE = "duplicate entries for key "
 _Complaints = list[tuple[str, str]]
 
 
@@ -34,7 +43,17 @@ def _check(value: JSONValue, shape: Shape) -> _Complaints:
         if not isinstance(value, list):
             return [("", f"expected list, got &{{{_go(value)}}}")]
         return _check_items(value, shape)
-    if not shape.is_untyped and isinstance(value, dict | list):
+    return [] if shape.is_untyped else _check_scalar(value, shape.scalar_type)
+
+
+def _check_scalar(value: JSONValue, scalar_type: ScalarType) -> _Complaints:
+    if scalar_type == "string" and not isinstance(value, str):
+        return [("", f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}")]
+    if scalar_type == "numeric" and (isinstance(value, bool) or not isinstance(value, int | float)):
+        return [("", f"expected numeric (int or float), got {type_name(value)}")]
+    if scalar_type == "boolean" and not isinstance(value, bool):
+        return [("", f"expected boolean, got &{{{_go(value)}}}")]
+    if isinstance(value, dict | list):
         return [("", f"expected any scalar, got &{{{_go(value)}}}")]
     return []
 
@@ -61,7 +80,7 @@ def _check_items(value: list[JSONValue], shape: Shape) -> _Complaints:
                 return [*found, ("", f"element {index}: {error}")]
             prefix = element_text(element)
             if element in seen:
-                found.append(("", f"duplicate entries for key {prefix}"))
+                found.append(("", f"{_DUPLICATE}{prefix}"))
             seen.add(element)
         found += [(f"{prefix}{path}", message) for path, message in _check(item, shape.element)]
     return found
@@ -78,3 +97,15 @@ def _go(value: JSONValue) -> str:
     if isinstance(value, list):
         return f"[{' '.join(map(_go, value))}]"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _go_syntax(value: JSONValue) -> str:
+    """A value as Go's %#v prints it."""
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict):
+        entries = ", ".join(f"{quoted(name)}:{_go_syntax(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{entries}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_go_syntax, value))}}}"
+    return "interface {}(nil)" if value is None else _go(value)

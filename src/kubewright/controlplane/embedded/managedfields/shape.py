@@ -11,7 +11,14 @@ from functools import cache, lru_cache
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.managedfields.fieldset import canonical, quoted
-from kubewright.controlplane.embedded.structure import SCALAR, UNTYPED, SchemaStructure, Structure, structure_of
+from kubewright.controlplane.embedded.structure import (
+    SCALAR,
+    UNTYPED,
+    ScalarType,
+    SchemaStructure,
+    Structure,
+    structure_of,
+)
 
 
 class Untrackable(ValueError):
@@ -44,6 +51,11 @@ class Shape:
     def is_atomic(self) -> bool:
         """Whether the value has parts that are owned with it."""
         return self.is_leaf and self._structure.form != "scalar"
+
+    @property
+    def scalar_type(self) -> ScalarType:
+        """What a scalar may be."""
+        return self._structure.scalar_type
 
     @property
     def is_untyped(self) -> bool:

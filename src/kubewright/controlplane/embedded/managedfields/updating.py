@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject, at, inside, mapping, text
+from kubewright.controlplane.embedded.managedfields.checking import fits
 from kubewright.controlplane.embedded.managedfields.entries import (
     Manager,
     Managers,
@@ -53,6 +54,9 @@ def track_update(
     place = endpoint(
         api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
     )
+    # What is wrong with the rest of a custom resource is no matter to its status, but who manages what is forgotten.
+    if subresource and versions is not None and not fits(new, place.shape):
+        return []
     try:
         managers = updated(managers, old if old is not None else empty or {}, new, manager, place, time)
     except Untrackable:

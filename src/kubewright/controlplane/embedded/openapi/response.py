@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from weakref import WeakKeyDictionary
@@ -16,6 +16,7 @@ from kubewright.controlplane.embedded.discovery import group_priority, version_p
 from kubewright.controlplane.embedded.document import JSONObject, mapping
 from kubewright.controlplane.embedded.exchange import Request, Response
 from kubewright.controlplane.embedded.openapi.documents import document_of
+from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
 from kubewright.controlplane.embedded.openapi.version2 import document_v2
 from kubewright.controlplane.embedded.request import parse_query
 from kubewright.controlplane.embedded.resources import ResourceType
@@ -24,7 +25,10 @@ from kubewright.version import __version__
 _INDEX = "/openapi/v3"
 _VERSION_2 = "/openapi/v2"
 _YEAR = 365 * 24 * 3600
-_ACCEPTED = ("application/json", "application/*", "*/*")
+_JSON = "application/json"
+_PROTOBUF_2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_ACCEPTED = {_JSON: _JSON, "application/*": _JSON, "*/*": _JSON}
+_ACCEPTED_2 = {**_ACCEPTED, _PROTOBUF_2: _PROTOBUF_2, _PROTOBUF_2.replace("v2.v1", "v2@v1"): _PROTOBUF_2}
 
 
 def openapi_response(request: Request, catalog: Catalog) -> Response | None:
@@ -34,7 +38,7 @@ def openapi_response(request: Request, catalog: Catalog) -> Response | None:
     if path == _INDEX:
         return Response(200, documents.index(), "text/plain; charset=utf-8")
     if path == _VERSION_2:
-        return _answer(request, documents.version_2_hash(), documents.version_2)
+        return _answer(request, documents.version_2_hash(), documents.version_2, _ACCEPTED_2)
     if not path.startswith(f"{_INDEX}/"):
         return None
     place = path.removeprefix(f"{_INDEX}/")
@@ -45,22 +49,24 @@ def openapi_response(request: Request, catalog: Catalog) -> Response | None:
     if wanted and wanted != hash_:
         headers = [("Location", f"{_INDEX}/{place}?hash={hash_}"), ("ETag", f'"{hash_}"'), ("Vary", "Accept")]
         return Response(301, headers=headers)
-    response = _answer(request, hash_, lambda: documents.version_3(place))
+    response = _answer(request, hash_, lambda _: documents.version_3(place), _ACCEPTED)
     if wanted and response.status == 200:
         expires = formatdate(time.time() + _YEAR, usegmt=True)
         response.headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
     return response
 
 
-def _answer(request: Request, hash_: str, make: Callable[[], bytes]) -> Response:
-    accept = request.header("accept")
-    ranges = [part.partition(";")[0].strip() for part in accept.split(",")]
-    if accept.strip() and not any(found in _ACCEPTED for found in ranges):
+def _answer(request: Request, hash_: str, make: Callable[[str], bytes], accepted: Mapping[str, str]) -> Response:
+    """The document in the first of the forms that the client takes."""
+    ranges = [part.partition(";")[0].strip() for part in request.header("accept").split(",")]
+    forms = [accepted[found] for found in ranges if found in accepted]
+    if any(ranges) and not forms:
         return Response(406, headers=[("Vary", "Accept")])
     headers = [("ETag", f'"{hash_}"'), ("Vary", "Accept")]
     if hash_ in request.header("if-none-match"):
         return Response(304, headers=headers)
-    return Response(200, make(), headers=headers)
+    form = forms[0] if forms else _JSON
+    return Response(200, make(form), form, headers=headers)
 
 
 @dataclass(slots=True)
@@ -94,10 +100,11 @@ class _Documents:
     def version_2_hash(self) -> str:
         return hashlib.sha512("".join(self.hashes().values()).encode()).hexdigest().upper()
 
-    def version_2(self) -> bytes:
-        if _VERSION_2 not in self._made:
-            self._made[_VERSION_2] = msgspec.json.encode(document_v2(map(self._document, self.served)))
-        return self._made[_VERSION_2]
+    def version_2(self, form: str) -> bytes:
+        if form not in self._made:
+            document = document_v2(map(self._document, self.served))
+            self._made[form] = document_bytes(document) if form == _PROTOBUF_2 else msgspec.json.encode(document)
+        return self._made[form]
 
     def _document(self, place: str) -> JSONObject:
         resources = self.served[place]

@@ -52,12 +52,23 @@ def _schema(schema: JSONValue) -> JSONValue:
     wrapped = items(schema, "allOf")
     if len(wrapped) == 1 and "$ref" in mapping(wrapped[0]):
         converted = {"$ref": _reference(mapping(wrapped[0])), **converted}
+    _without_null(schema, converted)
     if schema.get("x-kubernetes-preserve-unknown-fields") is not True:
         return converted
     # Old clients would refuse or drop what they do not find here: so there is nothing to find.
     if _KINDS in schema:
         return {"type": "object", _KINDS: schema[_KINDS]}
     return {name: value for name, value in converted.items() if name not in ("type", "properties", "items", "required")}
+
+
+def _without_null(schema: JSONObject, converted: JSONObject) -> None:
+    """v2 has no null: what may be null is of no type at all, and nobody has to give it."""
+    if schema.get("nullable") is True:
+        for name in ("type", "properties", "items"):
+            converted.pop(name, None)
+    nullable = {name for name, field in mapping(schema, "properties").items() if mapping(field).get("nullable") is True}
+    if nullable and "required" in converted:
+        converted["required"] = [name for name in items(converted, "required") if name not in nullable]
 
 
 def _nested(name: str, value: JSONValue) -> JSONValue:

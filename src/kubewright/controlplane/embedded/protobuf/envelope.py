@@ -6,14 +6,13 @@ from typing import Final, cast
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.gotext import quoted, summarized
 from kubewright.controlplane.embedded.protobuf.message import Message
 from kubewright.controlplane.embedded.protobuf.table import message_of_kind, message_with
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
 from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 _PREFIX: Final = b"k8s\0"
-_SHOWN: Final = 30
 _SCHEME: Final = "pkg/runtime/scheme.go:111"  # what kube-apiserver calls its kinds in messages
 
 _ENVELOPE = message_with(
@@ -80,5 +79,5 @@ def _refused(why: str, body: bytes, kind: GroupVersionKind | None, endpoint: Gro
         return bad_request(
             f"{kind.kind} in version {quoted(kind.version)} cannot be handled as a {endpoint.kind}: {why}"
         )
-    shown = body[:_SHOWN].hex() + (" ..." if len(body) > _SHOWN else "") if body else "<empty>"
+    shown = summarized(body)
     return bad_request(f"the object provided is unrecognized (must be of type {endpoint.kind}): {why} ({shown})")

@@ -83,6 +83,8 @@ class Services:
     new_uid: Callable[[], str]
     suffix: Callable[[], str]
     """Five random characters, for generated names."""
+    patience: float = 3.0
+    """How many seconds a read waits for a revision that is still to come."""
 
     def now(self) -> str:
         """The present, as metadata has it."""

@@ -6,14 +6,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import is_kept
+from kubewright.controlplane.embedded.rest.options import dry_run_errors
 from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
 from kubewright.controlplane.embedded.rest.writing import modified
-from kubewright.controlplane.embedded.status import bad_request, conflict, invalid, invalid_value, not_found
+from kubewright.controlplane.embedded.status import (
+    FieldError,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    not_found,
+    not_supported,
+)
 from kubewright.controlplane.embedded.storage import Conflict, Entry
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_POLICIES = ("Foreground", "Background", "Orphan")
 _ATTEMPTS = 5
 
 
@@ -26,6 +37,8 @@ class Options:
     uid: str = ""
     resource_version: str = ""
     dry_run: bool = False
+    cascading: bool = False
+    """Asked for by `orphanDependents: false`, the old way, which is answered with 202 while the object is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +51,46 @@ class Deleted:
 
 def options_of(call: Call, body: JSONObject | None) -> Options:
     """From the body of the request, or from its query when it has none: a body silences the query, and its `dryRun`."""
-    content: JSONObject = (
-        body
-        if body is not None
-        else {
-            name: call.query.text(name)
-            for name in ("propagationPolicy", "gracePeriodSeconds", "orphanDependents")
-            if call.query.text(name)
-        }
-    )
-    grace = content.get("gracePeriodSeconds")
-    if isinstance(grace, str):
-        grace = int(grace)
-    policy, orphan = text(content, "propagationPolicy"), content.get("orphanDependents")
-    if policy and orphan is not None:
-        raise invalid(
-            "DeleteOptions",
-            "",
-            "",
-            [
-                invalid_value(
-                    "propagationPolicy",
-                    policy,
-                    "orphanDependents and deletionPropagation cannot be both set",
-                )
-            ],
-        )
-    if policy not in ("", "Orphan", "Background", "Foreground"):
+    content = body if body is not None else _queried(call)
+    policy, orphan = content.get("propagationPolicy"), content.get("orphanDependents")
+    grace, stages = content.get("gracePeriodSeconds"), items(content, "dryRun")
+    if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):
         raise bad_request(
-            f'invalid propagation policy "{policy}": expected one of "Foreground", "Background", "Orphan"'
+            f"json: cannot unmarshal {json_kind(grace)} into Go struct field DeleteOptions.gracePeriodSeconds of type "
+            "int64"
         )
+    errors: list[FieldError] = []
+    if policy is not None and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid_value("propagationPolicy", policy, why))
+    if policy not in (None, *_POLICIES):
+        errors.append(not_supported("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    errors += dry_run_errors(stages)
+    if errors:
+        raise invalid("DeleteOptions", "meta.k8s.io", "", errors)
     if orphan is not None:
-        policy = "Orphan" if orphan in (True, "true", "1") else "Background"
+        policy = "Orphan" if orphan else "Background"
     return Options(
-        propagation=policy,
-        grace=grace if isinstance(grace, int) else None,
+        propagation=str(policy or ""),
+        grace=grace,
         uid=text(content, "preconditions", "uid"),
         resource_version=text(content, "preconditions", "resourceVersion"),
-        dry_run=call.query.dry_run if body is None else bool(items(content, "dryRun")),
+        dry_run=bool(stages),
+        cascading=orphan is False,
     )
+
+
+def _queried(call: Call) -> JSONObject:
+    """The options in a query, as a body would have them."""
+    query = call.query
+    content: JSONObject = {"dryRun": list(query.repeated.get("dryRun", ()))}
+    if query.text("propagationPolicy"):
+        content["propagationPolicy"] = query.text("propagationPolicy")
+    if query.text("orphanDependents"):
+        content["orphanDependents"] = query.flag("orphanDependents")
+    if query.text("gracePeriodSeconds"):
+        content["gracePeriodSeconds"] = query.number("gracePeriodSeconds")
+    return content
 
 
 def delete(call: Call, options: Options) -> Deleted:
@@ -104,6 +118,7 @@ def delete_collection(call: Call, options: Options) -> Listed:
             current = call.services.store.get(entry.key)
             if current is None:
                 break
+            _check_preconditions(call, options, current)
             try:
                 _delete_entry(call, options, current)
                 break
@@ -125,9 +140,16 @@ def _check_preconditions(call: Call, options: Options, entry: Entry) -> None:
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
             f"the ResourceVersion in record ({revision}). The object might have been modified"
         )
+    if why and call.resource.strategy.begin_deletion is not None:
+        field, sent, found = ("UID", options.uid, uid)
+        if options.uid in ("", uid):
+            field, sent, found = ("ResourceVersion", options.resource_version, revision)
+        why = f"Precondition failed: {field} in precondition: {sent}, {field} in object meta: {found}"
+        raise conflict(call.resource.plural, call.resource.gvk.group, text(entry.value, "metadata", "name"), why)
     if why:
         # The real server names the kind here, not the resource.
-        raise conflict(call.resource.gvk.kind, call.resource.gvk.group, call.target.name, why)
+        name = text(entry.value, "metadata", "name")
+        raise conflict(call.resource.gvk.kind, call.resource.gvk.group, name, why)
 
 
 def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
@@ -135,16 +157,28 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
     new = copied_object(entry.value)
     metadata = inside(new, "metadata")
     was_marked = bool(text(metadata, "deletionTimestamp"))
+    if strategy.terminates and was_marked and items(new, "spec", "finalizers"):
+        return Deleted(entry, is_gone=False)
+    if strategy.begin_deletion is not None and not was_marked:
+        if strategy.terminates:
+            _propagate(metadata, options.propagation, strategy.default_propagation, was_marked)
+        strategy.begin_deletion(new, call.services.now())
+        if options.dry_run:
+            return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
+        return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
     _propagate(metadata, options.propagation or "", strategy.default_propagation, was_marked)
     grace = strategy.graceful_deletion(new, options.grace) if strategy.graceful_deletion is not None else 0
     if not is_kept(new) and grace == 0:
-        if options.dry_run:
-            return Deleted(entry, is_gone=True)
         final = new if was_marked else copied_object(entry.value)
-        return Deleted(call.services.store.delete(entry.key, expected=entry.revision, final=final), is_gone=True)
+        if strategy.graceful_deletion is not None and not was_marked:
+            # Told to who deletes it, and to nobody else.
+            _mark(call, metadata, 0, was_marked)
+        if options.dry_run:
+            return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=True)
+        gone = call.services.store.delete(entry.key, expected=entry.revision, final=final)
+        metadata["resourceVersion"] = str(gone.revision)
+        return Deleted(Entry(entry.key, new, gone.revision, entry.created), is_gone=True)
     _mark(call, metadata, grace, was_marked)
-    if items(new, "spec", "finalizers"):
-        inside(new, "status")["phase"] = "Terminating"
     if new == entry.value or options.dry_run:
         return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
     return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
@@ -174,6 +208,8 @@ def _mark(call: Call, metadata: JSONObject, grace: int, was_marked: bool) -> Non
         remaining = at(metadata, "deletionGracePeriodSeconds")
         if isinstance(remaining, int) and grace < remaining:
             _set_deadline(call, metadata, grace)
+        elif remaining is None:
+            metadata["deletionGracePeriodSeconds"] = grace
         return
     _set_deadline(call, metadata, grace)
     generation = metadata.get("generation")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import cast
 
 import msgspec
@@ -12,19 +11,20 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.decoding import decode_body
 from kubewright.controlplane.embedded.document import JSONObject, text
 from kubewright.controlplane.embedded.exchange import Request, Response, json_response
-from kubewright.controlplane.embedded.negotiation import Wanted
+from kubewright.controlplane.embedded.negotiation import Wanted, not_acceptable
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
+from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest import patching
+from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import delete, delete_collection, options_of, success
-from kubewright.controlplane.embedded.rest.metadata import check_kind
+from kubewright.controlplane.embedded.rest.options import check_options
 from kubewright.controlplane.embedded.rest.reading import Listed, get, list_entries, rendered, rendered_list
 from kubewright.controlplane.embedded.rest.reviews import REVIEWS
 from kubewright.controlplane.embedded.rest.subresources import HANDLERS
-from kubewright.controlplane.embedded.rest.unknown import check_fields
 from kubewright.controlplane.embedded.rest.watching import watch
 from kubewright.controlplane.embedded.rest.writing import create, update
-from kubewright.controlplane.embedded.status import bad_request, method_not_allowed
+from kubewright.controlplane.embedded.status import StatusError, bad_request
 from kubewright.controlplane.embedded.storage import Entry
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 
@@ -32,14 +32,15 @@ from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 def dispatch(call: Call, request: Request, wanted: Wanted) -> Response:
     """Answer a request for a resource. Raises StatusError."""
     target, resource = call.target, call.resource
+    check_options(call, request.header("content-type"))
     if target.subresource and target.subresource != "status":
         handler = HANDLERS.get((resource.gvk.group, resource.plural, target.subresource)) or HANDLERS.get(
             ("*", "*", target.subresource)
         )
         if handler is not None:
+            if target.verb == "create":
+                call.services.admission.admit(call, {}, None, "CREATE")
             return handler(call, request)
-    elif target.verb not in resource.verbs:
-        raise method_not_allowed(resource.plural, resource.gvk.group, request.method)
     review = REVIEWS.get((resource.gvk.group, resource.plural))
     if review is not None:
         return json_response(review(call, read_object(call, request)), 201)
@@ -56,6 +57,8 @@ def _list(call: Call, request: Request, wanted: Wanted) -> Response:
 
 def _watch(call: Call, request: Request, wanted: Wanted) -> Response:
     resource = call.resource
+    if wanted.yaml:
+        raise not_acceptable(watch=True)
     if wanted.form == "table":
         return Response(200, stream=watch(call, watch_rendering(call)))
     render: Callable[[Entry], bytes] = (
@@ -77,16 +80,16 @@ def _update(call: Call, request: Request, wanted: Wanted) -> Response:
 
 def _patch(call: Call, request: Request, wanted: Wanted) -> Response:
     content_type = request.header("content-type").partition(";")[0].strip()
-    body = decode_body(content_type, request.body, protobuf=decode_protobuf)
-    entry, created = patching.patch(call, content_type, body)
+    entry, created = patching.patch(call, content_type, request.body)
     return answer(call, entry, wanted, status=201 if created else 200)
 
 
 def _delete(call: Call, request: Request, wanted: Wanted) -> Response:
-    deleted = delete(call, options_of(call, _read_options(request)))
+    options = options_of(call, _read_options(request))
+    deleted = delete(call, options)
     if deleted.is_gone and not call.resource.strategy.returns_deleted_object:
         return json_response(success(call, deleted))
-    return answer(call, deleted.entry, wanted)
+    return answer(call, deleted.entry, wanted, status=202 if options.cascading and not deleted.is_gone else 200)
 
 
 def _delete_collection(call: Call, request: Request, wanted: Wanted) -> Response:
@@ -103,29 +106,6 @@ _VERBS: dict[str, Callable[[Call, Request, Wanted], Response]] = {
     "delete": _delete,
     "deletecollection": _delete_collection,
 }
-
-
-def read_object(call: Call, request: Request) -> JSONObject:
-    """The object in the body, of the kind of the endpoint, without fields its kind does not have."""
-    duplicates: list[str] = []
-    body = decode_body(
-        request.header("content-type"),
-        request.body,
-        protobuf=partial(decode_protobuf, endpoint=call.resource.gvk),
-        duplicates=duplicates,
-    )
-    if not isinstance(body, dict):
-        raise bad_request(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_json_type(body)} "
-            "into Go value of type struct { APIVersion string; Kind string }"
-        )
-    check_kind(call, body)
-    check_fields(call, body, duplicates)
-    return body
-
-
-def _json_type(value: JSONValue) -> str:
-    return "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
 
 
 def _read_options(request: Request) -> JSONObject | None:
@@ -147,6 +127,7 @@ def answer(call: Call, entry: Entry, wanted: Wanted, status: int = 200) -> Respo
     if wanted.form == "table":
         return json_response(table_of(call, [entry], None), status)
     if wanted.form == "metadata":
+        _check_plurality(call, wanted, "PartialObjectMetadata")
         return Response(status, _metadata_bytes(entry) + b"\n")
     return Response(status, rendered(call.resource, entry) + b"\n")
 
@@ -156,8 +137,25 @@ def answer_list(call: Call, listed: Listed, wanted: Wanted) -> Response:
     if wanted.form == "table":
         return json_response(table_of(call, listed.entries, listed))
     if wanted.form == "metadata":
+        _check_plurality(call, wanted, "PartialObjectMetadataList")
         return Response(200, b"".join(_metadata_list(listed)))
     return Response(200, b"".join(rendered_list(call.resource, listed)))
+
+
+def _check_plurality(call: Call, wanted: Wanted, kind: str) -> None:
+    """The metadata of one object is no list, that of several is."""
+    if wanted.kind != kind:
+        is_list = kind.endswith("List")
+        go_type = _go_type(call.resource, is_list=is_list)
+        told = f"the requested object is {'a' if is_list else 'not a'} list ({go_type})"
+        raise StatusError(406, "NotAcceptable", f"you requested {wanted.kind}, but {told}")
+
+
+def _go_type(resource: ResourceType, *, is_list: bool) -> str:
+    if resource.custom:
+        return "*unstructured.UnstructuredList" if is_list else "*unstructured.Unstructured"
+    package = resource.gvk.group.partition(".")[0] or "core"
+    return f"*{package}.{resource.gvk.kind}{'List' if is_list else ''}"
 
 
 def _metadata_bytes(entry: Entry) -> bytes:
@@ -170,7 +168,8 @@ def _metadata_list(listed: Listed) -> Iterable[bytes]:
     metadata: JSONObject = {"resourceVersion": str(listed.revision)}
     if listed.continue_:
         metadata["continue"] = listed.continue_
-    items = cast("list[JSONValue]", [msgspec.Raw(_metadata_bytes(entry)) for entry in listed.entries])
+    # Of nothing, the real server sends null.
+    items = cast("list[JSONValue] | None", [msgspec.Raw(_metadata_bytes(entry)) for entry in listed.entries] or None)
     yield msgspec.json.encode(
         {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items}
     )

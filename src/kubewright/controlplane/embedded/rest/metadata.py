@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject, at, inside, items, mapping, text
+from kubewright.controlplane.embedded.gotext import summarized
 from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.status import (
@@ -12,31 +13,72 @@ from kubewright.controlplane.embedded.status import (
     bad_request,
     conflict,
     invalid,
+    invalid_value,
 )
 
 _NAME_LENGTH = 63
 _SUFFIX_LENGTH = 5
+# Where the real server keeps what it does not keep under its plural: told when a precondition fails.
+_STORED_AS = {
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
+_STORED_BY_GROUP = ("apiextensions.k8s.io", "apiregistration.k8s.io")
 # Kept from the stored object on every update, whatever was sent.
 _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
-def check_kind(call: Call, obj: JSONObject) -> None:
-    """The body must be of the kind of its endpoint; what it leaves out is understood."""
-    gvk = call.resource.gvk
-    api_version, kind = text(obj, "apiVersion") or gvk.api_version, text(obj, "kind") or gvk.kind
+def check_kind(call: Call, obj: JSONObject, body: bytes = b"") -> None:
+    """The object must be of the kind of its endpoint; `body` is what it came in."""
+    gvk, custom = call.resource.gvk, call.resource.custom
+    # A custom resource says what it is; a built-in kind is what its endpoint is for.
+    api_version = text(obj, "apiVersion") or ("" if custom else gvk.api_version)
+    kind = text(obj, "kind") or ("" if custom else gvk.kind)
+    if custom and not kind:
+        raise unrecognized(call, f"Object 'Kind' is missing in '{body.decode(errors='replace')}'", body)
+    if not custom and (why := unconvertible_kind(call, api_version, kind)):
+        version = api_version.rpartition("/")[2]
+        raise bad_request(f'{kind} in version "{version}" cannot be handled as a {gvk.kind}: {why}')
     if api_version != gvk.api_version:
         raise bad_request(
             f"the API version in the data ({api_version}) does not match the expected API version ({gvk.api_version})"
         )
     if kind != gvk.kind:
-        theirs = f"{api_version}.{kind}"
-        ours = f"{gvk.group or 'core'}.{gvk.kind}"
-        raise bad_request(
-            f'{kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: '
-            f"converting ({theirs}) to ({ours}): unknown conversion"
-        )
+        raise wrong_identity(api_version, kind, text(obj, "metadata", "name"), "kind", kind, gvk.kind)
     obj.pop("apiVersion", None)
     obj.pop("kind", None)
+
+
+def unrecognized(call: Call, why: str, body: bytes) -> StatusError:
+    """400: a body that does not say what it is, with the beginning of it."""
+    kind = call.resource.gvk.kind
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summarized(body)})")
+
+
+def unconvertible_kind(call: Call, api_version: str, kind: str) -> str:
+    """Why an object of some kind is none of the endpoint's, which is built in; empty when it may be one."""
+    gvk = call.resource.gvk
+    if kind == gvk.kind and api_version == gvk.api_version:
+        return ""
+    group, _, version = api_version.rpartition("/")
+    # Lists are kinds too, though none is served by itself.
+    known = call.services.catalog.find_kind(group, version, kind) or call.services.catalog.find_kind(
+        group, version, kind.removesuffix("List")
+    )
+    if known is None or known.custom:
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    if (known.gvk.group, known.gvk.kind) == (gvk.group, gvk.kind) and not kind.endswith("List"):
+        return ""
+    ours = f"{gvk.group.partition('.')[0] or 'core'}.{gvk.kind}"
+    return f"converting ({version}.{kind}) to ({ours}): unknown conversion"
+
+
+def wrong_identity(api_version: str, kind: str, name: str, field: str, found: str, expected: str) -> StatusError:
+    """422: a custom resource that says it is of another kind or version."""
+    return invalid(kind, api_version.rpartition("/")[0], name, [invalid_value(field, found, f"must be {expected}")])
 
 
 def place_in_namespace(call: Call, obj: JSONObject) -> None:
@@ -55,10 +97,13 @@ def place_in_namespace(call: Call, obj: JSONObject) -> None:
 def begin(call: Call, obj: JSONObject) -> None:
     """The metadata of a new object."""
     metadata = inside(obj, "metadata")
-    if text(metadata, "resourceVersion"):
+    revision = text(metadata, "resourceVersion")
+    if revision.isdecimal() and int(revision) and not call.query.dry_run:
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     for name in (*_KEPT, "resourceVersion"):
-        metadata.pop(name, None)
+        # What is not counted is not the server's: a generation that the client sets stays.
+        if name != "generation":
+            metadata.pop(name, None)
     metadata["uid"] = call.services.new_uid()
     metadata["creationTimestamp"] = call.services.now()
     if has_generation(call.resource):
@@ -81,22 +126,38 @@ def has_generation(resource: ResourceType) -> bool:
 
 
 def check_identity(call: Call, new: JSONObject, old: JSONObject) -> None:
-    """An update must be of the object it is sent to."""
-    metadata = inside(new, "metadata")
-    resource, target = call.resource, call.target
-    name = text(metadata, "name")
+    """An update must be of the object it is sent to. A patch that changes the uid is judged with the metadata."""
+    check_name(call, new)
+    if call.target.verb == "update":
+        check_uid(call, text(new, "metadata", "uid"), old)
+
+
+def check_name(call: Call, obj: JSONObject) -> None:
+    """An object that is sent to a name must have it."""
+    name, target = text(obj, "metadata", "name"), call.target
     if not name:
-        metadata["name"] = target.name
-    elif name != target.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
-    uid, stored = text(metadata, "uid"), text(old, "metadata", "uid")
-    if uid and uid != stored:
-        raise conflict(
-            resource.plural,
-            resource.gvk.group,
-            target.name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        raise bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         )
+    if name != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+
+
+def check_uid(call: Call, uid: str, old: JSONObject) -> None:
+    """Who names a uid means that object, not another one of the same name."""
+    resource, target, stored = call.resource, call.target, text(old, "metadata", "uid")
+    if not uid or uid == stored:
+        return
+    by_group = resource.custom or resource.gvk.group in _STORED_BY_GROUP
+    place = f"{resource.gvk.group}/{resource.plural}" if by_group else _STORED_AS.get(resource.plural, resource.plural)
+    key = "/".join(filter(None, ("/registry", place, target.namespace if resource.namespaced else "", target.name)))
+    raise conflict(
+        resource.plural,
+        resource.gvk.group,
+        target.name,
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+    )
 
 
 def keep(new: JSONObject, old: JSONObject) -> None:
@@ -104,8 +165,9 @@ def keep(new: JSONObject, old: JSONObject) -> None:
     metadata, stored = inside(new, "metadata"), mapping(old, "metadata")
     metadata.pop("generation", None)
     metadata.pop("selfLink", None)
-    for name in (*_KEPT, "managedFields"):
-        if metadata.get(name) is None:
+    for name in _KEPT:
+        # When it was created and marked is the server's to say.
+        if metadata.get(name) is None or (name in ("creationTimestamp", "deletionTimestamp") and name in stored):
             metadata.pop(name, None)
             if name in stored:
                 metadata[name] = stored[name]
@@ -153,3 +215,22 @@ def refuse(resource: ResourceType, name: str, errors: list[FieldError]) -> None:
     if errors:
         gvk = resource.storage or resource.gvk
         raise invalid(gvk.kind, gvk.group, name, errors)
+
+
+def without_repeated_owners(call: Call, obj: JSONObject) -> None:
+    """Owners that are named twice are named once, and the client is told."""
+    owners = items(obj, "metadata", "ownerReferences")
+    kept: list[JSONValue] = []
+    repeated: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            repeated.append(text(owner, "uid"))
+        else:
+            kept.append(owner)
+    if repeated:
+        inside(obj, "metadata")["ownerReferences"] = kept
+        call.warnings.append(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
+            "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+            + ", ".join(repeated)
+        )

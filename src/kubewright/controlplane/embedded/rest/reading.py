@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from kubewright.controlplane.embedded.continuation import decode_continue, encode_continue, expired_continue
 from kubewright.controlplane.embedded.document import JSONObject, mapping, text
 from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.freshness import not_reached
 from kubewright.controlplane.embedded.selectors import (
+    FieldRequirement,
     FieldSelector,
     LabelSelector,
     parse_field_selector,
@@ -60,16 +63,36 @@ def selection(call: Call) -> Selection:
     """The selectors of a request. A field that cannot be selected by is a bad request."""
     labels = parse_label_selector(call.query.text("labelSelector"))
     fields = parse_field_selector(call.query.text("fieldSelector"))
-    known = call.resource.strategy.selectable | {"metadata.name"}
-    if call.resource.namespaced:
-        known |= {"metadata.namespace"}
+    if call.target.name:
+        fields = _only(call.target.name, fields)
+    known = selectable(call.resource)
     for name in fields.names:
         if name not in known:
-            raise bad_request(_unsupported(call.resource, name))
+            raise bad_request(not_selectable(call.resource, name))
     return Selection(call.resource, labels, fields)
 
 
-def _unsupported(resource: ResourceType, name: str) -> str:
+def selectable(resource: ResourceType) -> frozenset[str]:
+    """The fields a kind is selected by. The real server asks for a scope only where a kind has fields of its own."""
+    has_own = resource.custom or resource.strategy.selectable
+    common = {"metadata.name"} if has_own and not resource.namespaced else {"metadata.name", "metadata.namespace"}
+    return resource.strategy.selectable | common
+
+
+def _only(name: str, fields: FieldSelector) -> FieldSelector:
+    """A watch of a single object by its path selects by its name."""
+    if fields.exact("metadata.name") not in (None, name):
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
+    return FieldSelector((*fields.requirements, FieldRequirement("metadata.name", "=", name)))
+
+
+def not_selectable(resource: ResourceType, name: str) -> str:
+    """What is told of any other field, by some kinds in words of their own."""
+    match resource.gvk:
+        case ("batch", "v1", "Job"):
+            return f"field label {quoted(name)} not supported for Job"
+        case ("resource.k8s.io", "v1", "ResourceSlice"):
+            return f"field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {name}"
     if resource.custom or resource.strategy.selectable:
         return f"field label not supported: {name}"
     return f'{quoted(name)} is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -96,9 +119,14 @@ class Listed:
 
 def list_entries(call: Call) -> Listed:
     """A page of the objects of a kind, consistent with the pages before it."""
+    _decode_options(call)
     _check_list_options(call)
     selected = selection(call)
     store, query = call.services.store, call.query
+    try:
+        parse_revision(query.text("resourceVersion") or "0")
+    except StatusError as error:
+        raise bad_request(f"invalid resource version: {error.message}") from None
     # A list of any age comes from what is at hand, whole.
     limit = 0 if query.text("resourceVersion") == "0" else max(0, query.number("limit") or 0)
     prefix = collection_prefix(call)
@@ -107,6 +135,8 @@ def list_entries(call: Call) -> Listed:
     start = ""
     if token:
         position = decode_continue(token, prefix)
+        if query.text("resourceVersion") not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
         start, revision = position.start, position.revision if position.revision > 0 else None
     elif query.text("resourceVersionMatch") == "Exact" or (
         limit and query.text("resourceVersion") not in ("", "0") and not query.text("resourceVersionMatch")
@@ -123,9 +153,10 @@ def list_entries(call: Call) -> Listed:
             more, last, remaining = found.more, found.entries[-1].key if found.entries else "", found.remaining
         else:
             found = store.range(prefix, start=start, revision=revision)
-            matching = [entry for entry in found.entries if selected.matches(entry.value)]
-            entries, more, remaining = matching[:limit], len(matching) > limit, None
-            last = entries[-1].key if entries else ""
+            entries = list(islice((entry for entry in found.entries if selected.matches(entry.value)), limit))
+            last, remaining = entries[-1].key if entries else "", None
+            # A full page that is not the end has another one after it, even if nothing will be on that.
+            more = len(entries) == limit and entries[-1] is not found.entries[-1]
     except Compacted:
         raise (
             expired_continue(prefix, start)
@@ -133,7 +164,7 @@ def list_entries(call: Call) -> Listed:
             else expired("The resourceVersion for the provided list is too old.")
         ) from None
     except FutureRevision as error:
-        raise too_large(error.requested, error.current) from None
+        raise not_reached(call, error.requested) from None
     if not more:
         return Listed(entries, found.revision)
     next_page = encode_continue(found.revision, last + "\0", prefix)
@@ -149,10 +180,15 @@ def collection_prefix(call: Call) -> str:
 
 
 def parse_revision(value: str) -> int:
-    """A resourceVersion as a number."""
+    """A resourceVersion as a number. One that is none is taken for a failure of the server, as by the real one."""
+    complaint = ""
     if not value.isdecimal() or not value.isascii():
-        complaint = f"strconv.ParseUint: parsing {quoted(value)}: invalid syntax"
-        raise bad_request(f"resourceVersion: Invalid value: {quoted(value)}: {complaint}")
+        complaint = "invalid syntax"
+    elif int(value) >= 2**64:
+        complaint = "value out of range"
+    if complaint:
+        parsing = f"strconv.ParseUint: parsing {quoted(value)}: {complaint}"
+        raise StatusError(500, "", f"resourceVersion: Invalid value: {quoted(value)}: {parsing}")
     return int(value)
 
 
@@ -160,22 +196,16 @@ def _check_revision(call: Call, value: str) -> None:
     """`0` takes what there is; another revision must have been reached."""
     if not value or value == "0":
         return
-    revision, current = parse_revision(value), call.services.store.revision
-    if revision > current:
-        raise too_large(revision, current)
+    if (revision := parse_revision(value)) > call.services.store.revision:
+        raise not_reached(call, revision)
 
 
-def too_large(requested: int, current: int) -> StatusError:
-    """504 for a revision that has not been reached."""
-    return StatusError(
-        504,
-        "Timeout",
-        f"Timeout: Too large resource version: {requested}, current: {current}",
-        details={
-            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-            "retryAfterSeconds": 1,
-        },
-    )
+def _decode_options(call: Call) -> None:
+    """What cannot be read is refused before anything is weighed."""
+    for name in ("timeoutSeconds", "limit"):
+        call.query.number(name)
+    parse_label_selector(call.query.text("labelSelector"))
+    parse_field_selector(call.query.text("fieldSelector"))
 
 
 def _check_list_options(call: Call) -> None:
@@ -206,8 +236,6 @@ def _check_list_options(call: Call) -> None:
         errors.append(forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if errors:
         raise invalid("ListOptions", "meta.k8s.io", "", errors)
-    if token and revision not in ("", "0"):
-        raise bad_request("specifying resource version is not allowed when using continue")
 
 
 def rendered(resource: ResourceType, entry: Entry) -> bytes:
@@ -223,6 +251,8 @@ def rendered_list(resource: ResourceType, listed: Listed) -> Iterator[bytes]:
         yield f',"continue":"{listed.continue_}"'.encode()
         if listed.remaining:
             yield f',"remainingItemCount":{listed.remaining}'.encode()
+    elif resource.custom:
+        yield b',"continue":""'
     yield b'},"items":['
     separator = b""
     for entry in listed.entries:

@@ -1,4 +1,4 @@
-"""Endpoints below an object that are not just a part of it: scale, binding, eviction, tokens, finalize, logs."""
+"""Endpoints below an object that are not just a part of it: binding, eviction, tokens, finalize, logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace as replace_options
 from typing import TypeAlias
 
-from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.decoding import decode_body
 from kubewright.controlplane.embedded.document import (
     JSONObject,
@@ -18,22 +17,25 @@ from kubewright.controlplane.embedded.document import (
     text,
 )
 from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.managedfields import same_but_for_times, track_update
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
+from kubewright.controlplane.embedded.rest import streams
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import delete, options_of
 from kubewright.controlplane.embedded.rest.patching import JSON
 from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.rest.writing import begin_from, modified, replace
+from kubewright.controlplane.embedded.rest.scaling import scale
+from kubewright.controlplane.embedded.rest.token_requests import token
+from kubewright.controlplane.embedded.rest.tracking import tracking
+from kubewright.controlplane.embedded.rest.writing import begin_from, modified
 from kubewright.controlplane.embedded.status import (
     StatusError,
     bad_request,
     conflict,
     invalid,
     invalid_value,
-    method_not_allowed,
-    not_found,
     required,
 )
 from kubewright.controlplane.embedded.storage import Conflict
@@ -46,101 +48,6 @@ def _body(request: Request) -> JSONObject:
     if not isinstance(body, dict):
         raise bad_request("the body of the request must be an object")
     return body
-
-
-# Scale
-
-
-def scale(call: Call, request: Request) -> Response:
-    """The number of replicas of anything that scales, as `autoscaling/v1 Scale`."""
-    if call.target.subresource not in call.resource.subresources:
-        raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
-    entry = get(call)
-    current = _scale_of(call, entry.value)
-    if call.target.verb == "get":
-        return json_response(current)
-    if call.target.verb == "update":
-        wanted = _body(request)
-    elif call.target.verb == "patch":
-        content_type = request.header("content-type").partition(";")[0].strip()
-        patch = decode_body(content_type, request.body, protobuf=decode_protobuf)
-        if content_type == JSON:
-            wanted = apply_json_patch(current, patch)
-        elif isinstance(patch, dict):
-            wanted = apply_merge_patch(current, patch)
-        else:
-            raise bad_request("a merge patch must be an object")
-    else:
-        raise method_not_allowed(call.resource.plural, call.resource.gvk.group, request.method)
-    replicas = at(wanted, "spec", "replicas")
-    if replicas is None:
-        replicas = 0
-    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        raise invalid(
-            "Scale",
-            "autoscaling",
-            call.target.name,
-            [invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")],
-        )
-    revision = text(wanted, "metadata", "resourceVersion")
-    if revision and revision != text(entry.value, "metadata", "resourceVersion"):
-        raise modified(call)
-    new = begin_from(entry)
-    *path, last = _scale_paths(call)[0]
-    inside(new, *path)[last] = replicas
-    return json_response(_scale_of(call, replace(call, new, entry).value))
-
-
-def _scale_paths(call: Call) -> tuple[list[str], list[str], list[str]]:
-    definition = call.resource.definition
-    if definition is None:
-        return ["spec", "replicas"], ["status", "replicas"], ["spec", "selector"]
-    version = next(
-        (version for version in items(definition, "spec", "versions") if text(version, "name") == call.target.version),
-        None,
-    )
-    found = mapping(version, "subresources", "scale")
-    return (
-        _steps(text(found, "specReplicasPath")),
-        _steps(text(found, "statusReplicasPath")),
-        _steps(text(found, "labelSelectorPath")),
-    )
-
-
-def _steps(path: str) -> list[str]:
-    return [step for step in path.split(".") if step]
-
-
-def _scale_of(call: Call, obj: JSONObject) -> JSONObject:
-    wanted, actual, selector = _scale_paths(call)
-    metadata = mapping(obj, "metadata")
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    replicas, running = at(obj, *wanted), at(obj, *actual)
-    status: JSONObject = {"replicas": running if isinstance(running, int) else 0}
-    told = _selector_text(at(obj, *selector)) if selector else ""
-    if told:
-        status["selector"] = told
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {name: metadata[name] for name in kept if name in metadata},
-        "spec": {"replicas": replicas} if isinstance(replicas, int) and replicas else {},
-        "status": status,
-    }
-
-
-def _selector_text(selector: JSONValue) -> str:
-    if isinstance(selector, str):
-        return selector
-    labels = mapping(selector, "matchLabels")
-    parts = [f"{name}={value}" for name, value in sorted(labels.items())]
-    for expression in items(selector, "matchExpressions"):
-        key, operator = text(expression, "key"), text(expression, "operator")
-        values = ",".join(sorted(str(value) for value in items(expression, "values")))
-        parts.append(
-            {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}.get(operator, f"!{key}")
-        )
-    return ",".join(parts)
 
 
 # Pods
@@ -225,15 +132,7 @@ def _blocking_budget(call: Call, pod: JSONObject) -> str:
 
 def log(call: Call, request: Request) -> Response:
     """Nothing runs here, so there is nothing to read; what is asked for must exist all the same."""
-    entry = get(call)
-    names = [text(container, "name") for container in items(entry.value, "spec", "containers")]
-    asked = call.query.text("container")
-    if asked and asked not in names:
-        raise bad_request(f"container {asked} is not valid for pod {call.target.name}")
-    if not asked and len(names) > 1:
-        raise bad_request(
-            f"a container name must be specified for pod {call.target.name}, choose one of: [{' '.join(names)}]"
-        )
+    streams.check_container(call, get(call).value)
     return Response(200, b"", content_type="text/plain")
 
 
@@ -288,18 +187,14 @@ def finalize(call: Call, request: Request) -> Response:
         spec["finalizers"] = list(finalizers)
     else:
         spec.pop("finalizers", None)
+    track_update(entry.value, new, manager=call.manager, **tracking(call))
     store = call.services.store
     marked = bool(text(new, "metadata", "deletionTimestamp"))
     if marked and not finalizers and not items(new, "metadata", "finalizers"):
         entry = store.delete(entry.key, expected=entry.revision, final=new)
-    elif new != entry.value:
+    elif not same_but_for_times(new, entry.value):
         entry = store.update(entry.key, new, expected=entry.revision)
     return json_response({"kind": "Namespace", "apiVersion": "v1", **entry.value})
-
-
-def token(call: Call, request: Request) -> Response:
-    """A token of a service account."""
-    return json_response(call.services.token_issuer.issue(call.target.namespace, call.target.name, _body(request)), 201)
 
 
 HANDLERS: dict[tuple[str, str, str], Handler] = {
@@ -307,6 +202,12 @@ HANDLERS: dict[tuple[str, str, str], Handler] = {
     ("", "pods", "binding"): bind,
     ("", "pods", "eviction"): evict,
     ("", "pods", "log"): log,
+    ("", "pods", "exec"): streams.attach,
+    ("", "pods", "attach"): streams.attach,
+    ("", "pods", "portforward"): streams.forward,
+    ("", "pods", "proxy"): streams.proxy,
+    ("", "services", "proxy"): streams.proxy,
+    ("", "nodes", "proxy"): streams.proxy,
     ("", "pods", "ephemeralcontainers"): ephemeral_containers,
     ("", "pods", "resize"): resize,
     ("", "namespaces", "finalize"): finalize,

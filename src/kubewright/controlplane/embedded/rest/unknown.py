@@ -10,21 +10,17 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.patch.go_values import json_text
 from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value, not_supported
+from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value
 from kubewright.controlplane.embedded.structure import Structure
 
 
-def check_fields(call: Call, obj: JSONObject, duplicates: Sequence[str], *, patched: JSONObject | None = None) -> None:
+def check_fields(call: Call, obj: JSONObject, complaints: Sequence[str], *, patched: str = "") -> None:
     """Drop unknown fields from `obj`. Strict refuses them, Warn (the default) reports them, Ignore is silent.
 
-    `patched` is what a patch made of the stored object: then the patch is what is wrong.
+    `complaints` are those about the body itself. `patched` shows what a patch made of the stored object: then the
+    patch is what is wrong.
     """
     policy = call.query.text("fieldValidation") or "Warn"
-    if policy not in ("Ignore", "Warn", "Strict"):
-        verb = "PatchOptions" if call.target.verb == "patch" else f"{call.target.verb.capitalize()}Options"
-        raise invalid(
-            verb, "meta.k8s.io", "", [not_supported("fieldValidation", policy, ["", "Ignore", "Strict", "Warn"])]
-        )
     found: list[str] = []
     if call.resource.strategy.prune is not None:
         # With its kind, which a complaint about its metadata names.
@@ -33,22 +29,29 @@ def check_fields(call: Call, obj: JSONObject, duplicates: Sequence[str], *, patc
         del obj["apiVersion"], obj["kind"]
     else:
         drop_unknown(obj, call.resource.structure, "", found)
-    complaints = [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in found]
+    complaints = [*complaints, *(f'unknown field "{path}"' for path in found)]
     if not complaints or policy == "Ignore":
         return
     if policy == "Warn":
         call.warnings += complaints
         return
     gvk = call.resource.gvk
-    told = f"strict decoding error: {', '.join(complaints)}"
-    if patched is not None:
+    told = f"strict decoding error: {', '.join(_gathered(complaints))}"
+    if patched:
         raise undecodable_patch(patched, told)
     raise bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {told}')
 
 
-def undecodable_patch(patched: JSONObject, why: str) -> StatusError:
+def _gathered(complaints: Sequence[str]) -> list[str]:
+    """Complaints about lines are those of a reader of YAML, and come in one."""
+    lines = [complaint for complaint in complaints if complaint.startswith("line ")]
+    others = [complaint for complaint in complaints if complaint not in lines]
+    return ["\n  ".join(["yaml: unmarshal errors:", *lines]), *others] if lines else others
+
+
+def undecodable_patch(patched: str, why: str) -> StatusError:
     """422: what a patch made of an object is no object of its kind."""
-    return invalid("", "", "", [invalid_value("patch", _in_order(patched), why)])
+    return invalid("", "", "", [invalid_value("patch", patched, why)])
 
 
 def drop_unknown(value: JSONValue, structure: Structure, path: str, found: list[str]) -> None:
@@ -68,6 +71,6 @@ def drop_unknown(value: JSONValue, structure: Structure, path: str, found: list[
             drop_unknown(item, structure.item, f"{path}[{index}]", found)
 
 
-def _in_order(patched: JSONObject) -> str:
+def in_order(patched: JSONObject) -> str:
     """The JSON of an object as Go writes maps: keys in order."""
     return json_text(msgspec.json.decode(msgspec.json.encode(patched, order="sorted"))).decode()

@@ -14,12 +14,12 @@ import msgspec
 
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, text
 from kubewright.controlplane.embedded.rest.call import Call, Changes
+from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, reached
 from kubewright.controlplane.embedded.rest.reading import (
     Selection,
     collection_prefix,
     parse_revision,
     selection,
-    too_large,
 )
 from kubewright.controlplane.embedded.status import (
     FieldError,
@@ -43,42 +43,48 @@ class _Options:
     after: int | None
     initial: bool
     """Send what exists first."""
-    initial_bookmark: bool
-    """Say when that is done."""
     bookmarks: bool
+    """Say when that is done, and from time to time how far this is."""
     timeout: float
 
 
 def watch(call: Call, render: Rendering) -> AsyncIterator[bytes]:
     """The lines of a watch. Raises StatusError at once for a watch that makes no sense."""
     options, selected = _options(call), selection(call)
-    store = call.services.store
-    after = store.revision if options.initial or options.after is None else options.after
-    if after > store.revision:
-        raise too_large(after, store.revision)
-    return _events(call, render, options, selected, after)
+    return _events(call, render, options, selected, call.services.store.revision)
 
 
 async def _events(
-    call: Call, render: Rendering, options: _Options, selected: Selection, after: int
+    call: Call, render: Rendering, options: _Options, selected: Selection, now: int
 ) -> AsyncIterator[bytes]:
     prefix, store = collection_prefix(call), call.services.store
+    wanted = options.after or 0
+    if options.initial and wanted > store.revision and not await _comes(call, wanted):
+        yield _error_line(NotReached(wanted, store.revision))
+        return
+    after = store.revision if options.initial else now if options.after is None else options.after
     oldest = max(store.compacted, _born(call))
     if after < oldest:
         yield _error_line(expired(f"too old resource version: {after} ({oldest})"))
         return
-    subscription = store.watch(prefix, after)
+    # From a revision that is still to come, a watch begins in silence: nothing before it is told.
+    subscription = store.watch(prefix, min(after, store.revision))
     try:
         if options.initial:
             for entry in store.range(prefix, revision=after).entries:
                 if selected.matches(entry.value):
                     yield _line("ADDED", render(entry))
-            if options.initial_bookmark:
-                yield _line("BOOKMARK", _bookmark(call, after, initial=True))
+            if options.bookmarks:
+                yield _line("BOOKMARK", render(_bookmark(after, initial=True)))
         async for line in _live(call, subscription, selected, render, options, after):
             yield line
     finally:
         subscription.close()
+
+
+async def _comes(call: Call, revision: int) -> bool:
+    """Whether a revision is reached while it is worth waiting for."""
+    return awaited(call) and await reached(call.services.store, revision, call.services.patience)
 
 
 def _born(call: Call) -> int:
@@ -87,32 +93,35 @@ def _born(call: Call) -> int:
 
 
 async def _live(
-    call: Call, subscription: Changes, selected: Selection, render: Rendering, options: _Options, revision: int
+    call: Call, subscription: Changes, selected: Selection, render: Rendering, options: _Options, start: int
 ) -> AsyncIterator[bytes]:
-    loop = asyncio.get_running_loop()
+    loop, store = asyncio.get_running_loop(), call.services.store
     end = loop.time() + options.timeout
     bookmark = loop.time() + BOOKMARK_INTERVAL
     while True:
-        now = loop.time()
-        if now >= end:
-            if options.bookmarks:
-                yield _line("BOOKMARK", _bookmark(call, max(revision, call.services.store.revision), initial=False))
-            return
-        if now >= bookmark:
-            bookmark = now + BOOKMARK_INTERVAL
-            if options.bookmarks:
-                yield _line("BOOKMARK", _bookmark(call, max(revision, call.services.store.revision), initial=False))
+        # Read before it is asked what happened: a bookmark must not be ahead of a change that is still to be sent.
+        told, now, due = store.revision, loop.time(), min(end, bookmark)
         try:
-            async with asyncio.timeout(max(0.0, min(end, bookmark) - now)):
+            async with asyncio.timeout(max(0.0, due - now)):
                 changes = await subscription.changes()
         except TimeoutError:
+            if now < due:
+                continue  # once more, without waiting: then all up to `told` has been sent
+            if options.bookmarks and told > start:
+                yield _line("BOOKMARK", render(_bookmark(told)))
+            if now >= end:
+                return
+            bookmark = now + BOOKMARK_INTERVAL
             continue
         if not changes:
             return  # ended: too slow, or nothing of this kind is served any more
+        if changes[0].revision <= start:
+            changes = [change for change in changes if change.revision > start]
         lines = b"".join(filter(None, (_change_line(change, selected, render) for change in changes)))
-        revision = changes[-1].entry.revision
         if lines:
             yield lines
+        if now >= end:
+            return
 
 
 def _change_line(change: Change, selected: Selection, render: Rendering) -> bytes:
@@ -139,12 +148,12 @@ def _error_line(error: StatusError) -> bytes:
     return _line("ERROR", msgspec.json.encode(error.body()))
 
 
-def _bookmark(call: Call, revision: int, *, initial: bool) -> bytes:
-    gvk = call.resource.gvk
-    metadata: JSONObject = {"resourceVersion": str(revision), "creationTimestamp": None}
+def _bookmark(revision: int, *, initial: bool = False) -> Entry:
+    """An object of which nothing is told but a revision."""
+    metadata: JSONObject = {"resourceVersion": str(revision)}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    return msgspec.json.encode({"kind": gvk.kind, "apiVersion": gvk.api_version, "metadata": metadata})
+    return Entry("", {"metadata": metadata}, revision, revision)
 
 
 def _options(call: Call) -> _Options:
@@ -154,30 +163,29 @@ def _options(call: Call) -> _Options:
     errors: list[FieldError] = []
     if sends and match != "NotOlderThan":
         errors.append(
-            forbidden_field(
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )
-            if not match
-            else not_supported("resourceVersionMatch", match, ["NotOlderThan"])
+            _not_with_match("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
         )
     if match and not sends:
         errors.append(
-            forbidden_field(
-                "resourceVersionMatch",
-                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )
+            _not_with_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"),
         )
+    if match not in ("", "NotOlderThan"):
+        errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
+    # A watch from the beginning is one with a match, said or unsaid.
+    if query.text("continue") and (match or (not sends and revision in ("", "0"))):
+        errors.append(_not_with_match("resourceVersionMatch is forbidden when continue is provided"))
     if errors:
         raise invalid("ListOptions", "meta.k8s.io", "", errors)
     number = parse_revision(revision) if revision else 0
     wants_initial = query.flag("sendInitialEvents") if sends else number == 0
-    bookmarks = query.flag("allowWatchBookmarks")
     seconds = query.number("timeoutSeconds")
     return _Options(
         after=number or None,
         initial=wants_initial,
-        initial_bookmark=bool(sends) and wants_initial and bookmarks,
-        bookmarks=bookmarks,
+        bookmarks=query.flag("allowWatchBookmarks"),
         timeout=float(seconds) if seconds else _SHORTEST_DEFAULT * (1 + random.random()),  # noqa: S311 (spreads load)
     )
+
+
+def _not_with_match(why: str) -> FieldError:
+    return forbidden_field("resourceVersionMatch", why)

@@ -6,26 +6,31 @@ the store. A write that changes nothing is not stored: no revision, no event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.managedfields import same_but_for_times, track_update
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import (
     begin,
     check_identity,
+    check_name,
     count_generation,
     generate_name,
     is_finished,
     keep,
     place_in_namespace,
     refuse,
+    without_repeated_owners,
 )
 from kubewright.controlplane.embedded.rest.tracking import tracking
 from kubewright.controlplane.embedded.status import (
     MODIFIED,
+    FieldError,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     invalid,
     invalid_value,
@@ -45,11 +50,14 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
     resource, strategy = call.resource, call.resource.strategy
     place_in_namespace(call, obj)
     strategy.default(obj)
+    without_repeated_owners(call, obj)
     begin(call, obj)
     if tracked:
         _track(call, None, obj)
-    generated = generate_name(call, obj)
     call.services.admission.admit(call, obj, None, "CREATE")
+    generated = generate_name(call, obj)
+    if not call.is_status:
+        strategy.begin_create(obj)
     strategy.prepare_create(obj)
     name = text(obj, "metadata", "name")
     if not name:
@@ -65,6 +73,7 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
         ],
     )
     call.services.admission.check(call, obj, None, "CREATE")
+    _warn(call, obj, None)
     for attempt in range(_NAME_ATTEMPTS):
         key = resource.key(text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
         if call.query.dry_run:
@@ -94,9 +103,12 @@ def _taken(call: Call, key: str) -> StatusError:
 def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
     """Replace an object by a PUT. True when it was created instead, which few kinds allow."""
     resource = call.resource
+    check_name(call, obj)
     entry = call.services.store.get(resource.key(call.target.namespace, call.target.name))
     if entry is None:
-        if not resource.strategy.create_on_update or call.target.subresource:
+        # What cannot be decoded is refused before anybody looks for the object.
+        resource.strategy.default(copied_object(obj))
+        if not resource.strategy.create_on_update or call.target.subresource not in ("", "status"):
             raise not_found(resource.plural, resource.gvk.group, call.target.name)
         sent = inside(obj, "metadata").pop("resourceVersion", None)
         created = create(call, obj)
@@ -107,8 +119,10 @@ def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
     return replace(call, obj, entry), False
 
 
-def replace(call: Call, obj: JSONObject, entry: Entry, *, tracked: bool = True) -> Entry:
-    """Store `obj` in place of `entry`, or the part of it that the endpoint is about.
+def replace(
+    call: Call, obj: JSONObject, entry: Entry, *, tracked: bool = True, found: Sequence[FieldError] = ()
+) -> Entry:
+    """Store `obj` in place of `entry`, or the part of it that the endpoint is about. `found` is wrong with it already.
 
     Raises Conflict when `obj` was made from an older revision, or when the store has moved on from `entry`.
     """
@@ -116,26 +130,30 @@ def replace(call: Call, obj: JSONObject, entry: Entry, *, tracked: bool = True) 
     place_in_namespace(call, obj)
     check_identity(call, obj, old)
     _check_revision(call, obj, entry)
+    emptied: JSONObject = {name: {} for name in strategy.locked_maps if obj.get(name) == {}}
     strategy.default(obj)
+    without_repeated_owners(call, obj)
     keep(obj, old)
     if tracked:
         _track(call, old, obj)
+    call.services.admission.admit(call, obj, old, "UPDATE")
     if call.is_status:
         strategy.prepare_status(obj, old)
     else:
+        strategy.begin_update(obj, old)
         strategy.prepare_update(obj, old)
         count_generation(resource, obj, old)
-    call.services.admission.admit(call, obj, old, "UPDATE")
     rules = strategy.validate_status if call.is_status else strategy.validate_update
-    errors = [*validate_metadata_update(obj, old), *rules(obj, old)]
+    errors = [*validate_metadata_update(obj, old), *rules({**emptied, **obj}, old), *found]
     refuse(resource, call.target.name, errors)
     call.services.admission.check(call, obj, old, "UPDATE")
+    _warn(call, obj, old)
     return _store(call, obj, entry)
 
 
 def _store(call: Call, obj: JSONObject, entry: Entry) -> Entry:
     inside(obj, "metadata")["resourceVersion"] = text(entry.value, "metadata", "resourceVersion")
-    if same_but_for_times(obj, entry.value):
+    if not entry.adapted and same_but_for_times(obj, entry.value):
         return entry
     if call.query.dry_run:
         return Entry(entry.key, obj, entry.revision, entry.created)
@@ -167,10 +185,16 @@ def _check_revision(call: Call, obj: JSONObject, entry: Entry) -> None:
                 [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")],
             )
         return
-    if not revision.isdigit():
-        raise bad_request(f'strconv.ParseUint: parsing "{revision}": invalid syntax')
+    if not revision.isdecimal():
+        raise StatusError(500, "", f"strconv.ParseUint: parsing {quoted(revision)}: invalid syntax")
     if int(revision) != entry.revision:
         raise modified(call)
+
+
+def _warn(call: Call, obj: JSONObject, old: JSONObject | None) -> None:
+    warnings = call.resource.strategy.warnings
+    if warnings is not None and not call.is_status:
+        call.warnings += warnings(obj, old)
 
 
 def _track(call: Call, old: JSONObject | None, new: JSONObject) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.builtins.metadata import validate_metadata_change
+from kubewright.controlplane.embedded.converted import ConvertedStore, SeenStore, VersionView
+from kubewright.controlplane.embedded.discovery import version_priority
 from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, items, mapping, text
 from kubewright.controlplane.embedded.resources import ResourceType, Strategy
+from kubewright.controlplane.embedded.rest.call import ObjectStore
 from kubewright.controlplane.embedded.schema.defaults import Defaulter
 from kubewright.controlplane.embedded.schema.embedded import EmbeddedResources
 from kubewright.controlplane.embedded.schema.findings import NOWHERE
@@ -35,21 +40,29 @@ _UNCHECKED = (
 _IDENTITY = frozenset(("apiVersion", "kind", "metadata"))
 
 
-def custom_resources(definition: JSONObject) -> list[ResourceType]:
-    """One resource type per served version; none before the names are accepted."""
+def custom_resources(definition: JSONObject, since: int = 0) -> list[ResourceType]:
+    """One resource type per served version; none before the names are accepted.
+
+    `since` is the revision from which on objects have been written by the schemas of this definition.
+    """
     if not is_true(definition, "NamesAccepted") and not is_true(definition, "Established"):
         return []
     versions = [mapping(version) for version in items(definition, "spec", "versions")]
-    stored = next((text(version, "name") for version in versions if version.get("storage") is True), "")
-    return [_resource(definition, version, stored) for version in versions if version.get("served") is True]
+    stored = next((version for version in versions if version.get("storage") is True), {})
+    storage = CustomVersion(mapping(stored, "schema", "openAPIV3Schema"), mapping(stored, "subresources"))
+    return [
+        _resource(definition, version, stored, storage, since) for version in versions if version.get("served") is True
+    ]
 
 
-def _resource(definition: JSONObject, version: JSONObject, stored: str) -> ResourceType:
+def _resource(
+    definition: JSONObject, version: JSONObject, stored: JSONObject, storage: CustomVersion, since: int
+) -> ResourceType:
     names = mapping(definition, "status", "acceptedNames")
     group, name, kind = text(definition, "spec", "group"), text(version, "name"), text(names, "kind")
     schema = mapping(version, "schema", "openAPIV3Schema")
     subresources = mapping(version, "subresources")
-    behaviour = CustomVersion(schema, subresources)
+    behaviour = storage if version is stored else CustomVersion(schema, subresources)
     selectable = {
         path.removeprefix("."): path.removeprefix(".").split(".")
         for path in (text(field, "jsonPath") for field in items(version, "selectableFields"))
@@ -84,10 +97,57 @@ def _resource(definition: JSONObject, version: JSONObject, stored: str) -> Resou
             unconditional_update=False,
         ),
         custom=True,
-        storage=GroupVersionKind(group, stored, kind) if stored != name else None,
+        storage=GroupVersionKind(group, text(stored, "name"), kind) if version is not stored else None,
         schema=schema,
         definition=definition,
+        view=_view(definition, behaviour, storage, since),
+        deprecation=_deprecation(definition, version, kind),
     )
+
+
+def _view(
+    definition: JSONObject, version: CustomVersion, storage: CustomVersion, since: int
+) -> Callable[[ObjectStore], ObjectStore] | None:
+    """What one version shows: what is stored, by the schema of the stored version and then by its own."""
+    schemas = [mapping(other, "schema") for other in items(definition, "spec", "versions")]
+    if all(schema == schemas[0] for schema in schemas):
+        if not since:
+            return None
+        seen = VersionView(storage.default, since)
+        return lambda store: SeenStore(store, seen)
+
+    def show(obj: JSONObject) -> None:
+        storage.default(obj)
+        if version is not storage:
+            version.prune(obj)
+
+    def to_storage(obj: JSONObject) -> JSONObject:
+        storage.prune(obj)
+        return obj
+
+    # Objects of one version are written through others, which know nothing of its defaults.
+    converted = VersionView(show, math.inf)
+    return lambda store: SeenStore(ConvertedStore(store, to_storage, lambda obj: obj), converted)
+
+
+def _deprecation(definition: JSONObject, version: JSONObject, kind: str) -> str:
+    if version.get("deprecated") is not True:
+        return ""
+    if warning := text(version, "deprecationWarning"):
+        return warning
+    group, name = text(definition, "spec", "group"), text(version, "name")
+    better = sorted(
+        (
+            text(other, "name")
+            for other in items(definition, "spec", "versions")
+            if mapping(other).get("served") is True and mapping(other).get("deprecated") is not True
+        ),
+        key=version_priority,
+    )
+    told = f"{group}/{name} {kind} is deprecated"
+    if better and version_priority(better[0]) < version_priority(name):
+        told += f"; use {group}/{better[0]} {kind}"
+    return told
 
 
 class CustomVersion:
@@ -155,7 +215,7 @@ class CustomVersion:
 
     def validate_update(self, new: JSONObject, old: JSONObject) -> list[FieldError]:
         """What is wrong with a changed object, except for what was wrong before and has not changed."""
-        errors = self._validator.validate_update(new, old)
+        errors = [*validate_metadata_change(new, old), *self._validator.validate_update(new, old)]
         if self._scale is not None:
             errors += [*self._scale.check_spec(new), *self._scale.check_status(new)]
         errors += self._embedded.validate(new)
@@ -164,7 +224,7 @@ class CustomVersion:
 
     def validate_status(self, new: JSONObject, old: JSONObject) -> list[FieldError]:
         """What is wrong with a changed status."""
-        errors: list[FieldError] = []
+        errors = validate_metadata_change(new, old)
         if "status" in new and self._status_validator is not None:
             errors += self._status_validator.validate_update(new["status"], old.get("status"), "status")
         if self._scale is not None:

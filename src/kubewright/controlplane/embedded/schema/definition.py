@@ -18,6 +18,7 @@ from kubewright.controlplane.embedded.schema.formats import recognized
 from kubewright.controlplane.embedded.schema.internal_form import shown_version
 from kubewright.controlplane.embedded.schema.names import is_true
 from kubewright.controlplane.embedded.schema.structural import everywhere
+from kubewright.controlplane.embedded.schema.termination import begin_termination
 from kubewright.controlplane.embedded.schema.version_rules import (
     check_columns,
     check_deprecation,
@@ -54,6 +55,8 @@ def definition_strategy() -> Strategy:
         validate_status=validate_definition_status,
         has_generation=True,
         unconditional_update=False,
+        warnings=definition_warnings,
+        begin_deletion=begin_termination,
     )
 
 
@@ -73,6 +76,9 @@ def default_definition(definition: JSONObject) -> None:
         service["port"] = 443
     if spec.get("preserveUnknownFields") is False:
         del spec["preserveUnknownFields"]
+    stored = _storage_version(definition)
+    if stored and not items(definition, "status", "storedVersions"):
+        inside(definition, "status")["storedVersions"] = [stored]
 
 
 def prepare_create(definition: JSONObject) -> None:

@@ -31,10 +31,10 @@ def accepted(definition: JSONObject, others: Iterable[JSONObject], now: str) -> 
         changed = copied_object(changed) if changed is definition else changed
         if _has_unreadable_bundle(changed):
             message = "The conversion webhook CABundle is invalid"
-            _set(changed, "Established", "False", "InvalidCABundle", message, now)
+            set_condition(changed, "Established", "False", "InvalidCABundle", message, now)
         else:
             message = "the initial names have been accepted"
-            _set(changed, "Established", "True", "InitialNamesAccepted", message, now)
+            set_condition(changed, "Established", "True", "InitialNamesAccepted", message, now)
     return definition if changed == definition else changed
 
 
@@ -78,11 +78,11 @@ def _named(definition: JSONObject, others: list[JSONObject], now: str) -> JSONOb
     changed = copied_object(definition)
     inside(changed, "status")["acceptedNames"] = names
     if conflict is not None:
-        _set(changed, "NamesAccepted", "False", *conflict, now)
+        set_condition(changed, "NamesAccepted", "False", *conflict, now)
         if not _condition(changed, "Established"):
-            _set(changed, "Established", "False", "NotAccepted", "not all names are accepted", now)
+            set_condition(changed, "Established", "False", "NotAccepted", "not all names are accepted", now)
     else:
-        _set(changed, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+        set_condition(changed, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
     return changed
 
 
@@ -115,7 +115,8 @@ def _condition(definition: JSONObject, type_: str) -> JSONObject:
     return {}
 
 
-def _set(definition: JSONObject, type_: str, status: str, reason: str, message: str, now: str) -> None:
+def set_condition(definition: JSONObject, type_: str, status: str, reason: str, message: str, now: str) -> None:
+    """Set a condition of a definition, with a new time when its status is another one."""
     found = _condition(definition, type_)
     time: JSONValue = found.get("lastTransitionTime") if text(found, "status") == status else now
     condition: JSONObject = {

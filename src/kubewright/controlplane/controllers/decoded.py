@@ -1,0 +1,57 @@
+"""Objects kept decoded, for controllers that look at the same many objects in every pass.
+
+A copy decodes freshly at each read, so that whoever reads may change what they get. Here each revision of an object is
+decoded once, and what is handed out is shared: copy an object before changing it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic, TypeVar
+
+from kubewright.api.codec import decode
+from kubewright.api.errors import DecodeError
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.cache import Copy, Entry
+from kubewright.cache.selection import matcher
+from kubewright.client.selectors import Labels
+
+T = TypeVar("T", bound=Object)
+
+_log = logging.getLogger(__name__)
+
+
+class Decoded(Generic[T]):
+    """The objects of a copy, with the program's own writes as there. It needs memory for those that were read."""
+
+    def __init__(self, copy: Copy[T]) -> None:
+        self._copy = copy
+        self._objects: dict[ObjectKey, tuple[Entry, T | None]] = {}
+        copy.subscribe(self._changed)
+
+    def list(self, *, index: tuple[str, str], labels: Labels | None = None) -> list[T]:
+        """The objects found under a value of an index, as far as the labels match."""
+        matches = matcher(labels)
+        return [
+            obj
+            for informer in self._copy.informers
+            for entry in informer.select(index=index)
+            if (matches is None or matches(entry)) and (obj := self._decoded(entry)) is not None
+        ]
+
+    def _decoded(self, entry: Entry) -> T | None:
+        known, obj = self._objects.get(entry.key, (None, None))
+        if known is not entry:
+            try:
+                obj = decode(self._copy.kind, entry.body)
+            except DecodeError as error:
+                # One object that cannot be read must not hide all others.
+                _log.warning("left out: %s", error)
+                obj = None
+            self._objects[entry.key] = entry, obj
+        return obj
+
+    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        if new is None and old is not None:
+            self._objects.pop(old.key, None)

@@ -1,0 +1,85 @@
+"""Reading the object that a request carries: of the kind that is wanted, without what its kind does not have.
+
+What cannot be read is refused in the real server's words, which show the beginning of the body.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.decoding import decode_body
+from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.exchange import Request
+from kubewright.controlplane.embedded.protobuf import decode_protobuf
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import check_kind, unrecognized
+from kubewright.controlplane.embedded.rest.unknown import check_fields
+from kubewright.controlplane.embedded.status import StatusError, bad_request
+
+_PARSING = "couldn't get version/kind; json parse error: "
+_CONVERTING = "error converting YAML to JSON: "
+_RECOGNISED = "the object provided is unrecognized"
+_HANDLED = " cannot be handled as a "
+# The type that the real server looks for kind and version with.
+_PROBE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+
+
+def read_object(call: Call, request: Request) -> JSONObject:
+    """The object in the body, of the kind of the endpoint, without fields its kind does not have."""
+    duplicates: list[str] = []
+    body = _recognised(call, _decoded(call, request, duplicates), request.body)
+    check_kind(call, body, request.body)
+    _check_metadata(call, body)
+    check_fields(call, body, duplicates)
+    return body
+
+
+def _decoded(call: Call, request: Request, duplicates: list[str]) -> JSONValue:
+    try:
+        return decode_body(
+            request.header("content-type"),
+            request.body,
+            protobuf=partial(decode_protobuf, endpoint=call.resource.gvk),
+            duplicates=duplicates,
+        )
+    except StatusError as error:
+        # Of what was recognised, and is wrong inside, protobuf has said so.
+        if error.code != 400 or error.message.startswith(_RECOGNISED) or _HANDLED in error.message:
+            raise
+        raise unrecognized(call, error.message.removeprefix(_CONVERTING), request.body) from None
+
+
+def _recognised(call: Call, value: JSONValue, body: bytes) -> JSONObject:
+    if value is None:
+        # As Go has it, nothing was said about any field.
+        return {}
+    if not isinstance(value, dict):
+        why = f"json: cannot unmarshal {_form(value)} into Go value of type {_PROBE}"
+        raise unrecognized(call, f"{_PARSING}{why}", body)
+    for name in ("apiVersion", "kind"):
+        found = value.get(name)
+        if found is not None and not isinstance(found, str):
+            why = f"json: cannot unmarshal {_form(found)} into Go struct field .{name} of type string"
+            raise unrecognized(call, f"{_PARSING}{why}", body)
+    return value
+
+
+def _check_metadata(call: Call, obj: JSONObject) -> None:
+    found, gvk = obj.get("metadata"), call.resource.gvk
+    if found is not None and not isinstance(found, dict) and not call.resource.custom:
+        raise bad_request(
+            f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: json: cannot unmarshal '
+            f"{_form(found)} into Go struct field {gvk.kind}.metadata of type v1.ObjectMeta"
+        )
+
+
+def _form(value: JSONValue) -> str:
+    """What Go calls the form of a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, dict):
+        return "object"
+    return "string" if isinstance(value, str) else "number"

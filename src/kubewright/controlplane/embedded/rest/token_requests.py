@@ -1,0 +1,23 @@
+"""`serviceaccounts/token`: a TokenRequest is read as any other object, and answered with the token in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubewright.api.authentication.v1 import TokenRequest
+from kubewright.controlplane.embedded.builtins.registry import body_resource
+from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.rest.bodies import read_object
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import place_in_namespace
+
+_TOKEN_REQUEST = replace(body_resource(TokenRequest), namespaced=True)
+
+
+def token(call: Call, request: Request) -> Response:
+    """A token of a service account. Raises StatusError."""
+    asking = replace(call, resource=_TOKEN_REQUEST)
+    wanted = read_object(asking, request)
+    place_in_namespace(asking, wanted)
+    _TOKEN_REQUEST.strategy.default(wanted)
+    return json_response(call.services.token_issuer.issue(call.target.namespace, call.target.name, wanted), 201)

@@ -1,0 +1,128 @@
+"""What a cluster has before anybody created anything: the same objects on both servers, but for uids and times."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubewright.api.codec import decode_json, from_json, origin
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import Namespace, Service
+from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from kubewright.api.markers import JSONValue
+from kubewright.api.networking.v1 import IPAddress, ServiceCIDR
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from kubewright.api.resource import Object
+from kubewright.api.scheduling.v1 import PriorityClass
+from kubewright.client import Client
+from kubewright.client.errors import Invalid
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
+from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+def described(received: Object) -> JSONObject:
+    """An object without what differs between any two clusters: when, by whom, and on which port."""
+    found: JSONObject = dict(mapping(decode_json(origin(received) or b"{}")))
+    kept = ("name", "namespace", "labels", "annotations", "finalizers")
+    found["metadata"] = {name: value for name, value in mapping(found, "metadata").items() if name in kept}
+    for condition in items(found, "status", "conditions"):
+        if isinstance(condition, dict):
+            condition.pop("lastTransitionTime", None)
+    for port in items(found, "spec", "ports"):
+        if isinstance(port, dict):
+            port.pop("targetPort", None)
+    return {name: value for name, value in found.items() if name not in ("kind", "apiVersion")}
+
+
+async def first_objects(client: Client, kind: type[Object], namespace: str | None) -> dict[str, JSONObject]:
+    """Of the kinds that other tests create too, only what has a name that is known to be there."""
+    found = {obj.metadata.name: described(obj) async for obj in client.list(kind, namespace=namespace)}
+    if kind is Namespace:
+        return {name: found[name] for name in NAMESPACES}
+    if kind is PriorityClass:
+        return {name: obj for name, obj in found.items() if name.startswith("system-")}
+    if kind is IPAddress:
+        return {name: obj for name, obj in found.items() if text(obj, "spec", "parentRef", "name") == "kubernetes"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace"),
+    [
+        (Namespace, None),
+        (Service, "default"),
+        (PriorityClass, None),
+        (ServiceCIDR, None),
+        (IPAddress, None),
+        (FlowSchema, None),
+        (PriorityLevelConfiguration, None),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+async def test_both_begin_with_the_same(
+    embedded_control_plane: ControlPlane,
+    real_control_plane: ControlPlane,
+    kind: type[Object],
+    namespace: str | None,
+) -> None:
+    async with embedded_control_plane.client() as ours, real_control_plane.client() as theirs:
+        mine = await first_objects(ours, kind, namespace)
+        async with asyncio.timeout(30):
+            # kube-controller-manager completes some of them a little later.
+            while (expected := await first_objects(theirs, kind, namespace)) != mine and kind is ServiceCIDR:
+                await asyncio.sleep(0.05)
+        assert expected
+        assert mine == expected
+
+
+async def test_a_lease_has_microseconds_and_is_updated_at_a_revision_only(client: Client) -> None:
+    lease: JSONValue = {
+        "metadata": {"name": "a"},
+        "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.6Z"},
+    }
+    created = await client.create(from_json(Lease, lease))
+    stored = mapping(decode_json(origin(created) or b"{}"))
+    created.metadata.resource_version = ""
+    with pytest.raises(Invalid) as refused:
+        await client.update(created)
+
+    assert text(stored, "spec", "renewTime") == "2026-01-02T03:04:05.600000Z"
+    assert refused.value.status.message == (
+        'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: Invalid value: 0: '
+        "must be specified for an update"
+    )
+
+
+async def test_the_roles_and_bindings_of_a_new_server_are_the_ones_we_ship(admin: Client) -> None:
+    ours = {key(found): found for found in bootstrap_objects()}
+
+    async def theirs() -> dict[tuple[str, ...], JSONObject]:
+        found = {}
+        for kind in (ClusterRole, ClusterRoleBinding, Role, RoleBinding):
+            async for item in admin.list(kind, labels={"kubernetes.io/bootstrapping": "rbac-defaults"}):
+                received: JSONObject = {
+                    **mapping(decode_json(origin(item) or b"{}")),
+                    "kind": item.kind,
+                    "apiVersion": item.api_version,
+                }
+                received["metadata"] = {
+                    name: value
+                    for name, value in mapping(received, "metadata").items()
+                    if name in ("name", "namespace", "labels", "annotations")
+                }
+                found[key(received)] = received
+        return found
+
+    async with asyncio.timeout(20):
+        # A controller fills in the rules of aggregated roles, one after the other.
+        while (received := await theirs()) != ours and not items(received["ClusterRole", "", "admin"], "rules"):
+            await asyncio.sleep(0.05)
+    assert received == ours
+
+
+def key(found: JSONObject) -> tuple[str, ...]:
+    return text(found, "kind"), text(found, "metadata", "namespace"), text(found, "metadata", "name")

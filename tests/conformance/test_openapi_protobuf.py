@@ -1,0 +1,26 @@
+"""OpenAPI v2 as protobuf: byte for byte what the real server makes of its own document."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubewright.api.codec import decode_json
+from kubewright.client import Config
+from kubewright.client.session import Session
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
+
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+
+@pytest.mark.parametrize("asked", [PROTOBUF, PROTOBUF.replace("v2.v1", "v2@v1"), f"{PROTOBUF},application/json"])
+async def test_the_document_is_served_as_protobuf(control_plane: ControlPlane, asked: str) -> None:
+    session = Session(Config.from_kubeconfig_text(control_plane.kubeconfig()))
+    response = await session.request("GET", "/openapi/v2", request="read", headers=[("Accept", asked)])
+    document = await session.request("GET", "/openapi/v2", request="read", headers=[("Accept", "application/json")])
+    await session.aclose()
+
+    decoded = decode_json(document.body)
+    assert isinstance(decoded, dict)
+    assert response.headers.get("content-type") == PROTOBUF
+    assert response.body == document_bytes(decoded)

@@ -1,0 +1,148 @@
+"""Each controller can be left out: then what it does is not done, until somebody runs it after all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from kubewright.api.apps.v1 import Deployment, ReplicaSet
+from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta, OwnerReference
+from kubewright.api.rbac.v1 import ClusterRole
+from kubewright.client import Client
+from kubewright.client.errors import AlreadyExists
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.controllers import CONTROLLERS
+from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
+from kubewright.controlplane.controllers.deployments import Deployments
+from kubewright.controlplane.controllers.garbage import GarbageCollector
+from kubewright.controlplane.controllers.namespaces import Namespaces
+from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_simulator import PodSimulator
+from kubewright.controlplane.controllers.replica_sets import ReplicaSets
+from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+
+Question = Callable[[Client], Awaitable[bool]]
+
+LABELS: JSONValue = {"app": "a"}
+POD_SPEC: dict[str, JSONValue] = {"containers": [{"name": "main", "image": "busybox"}]}
+DEPLOYMENT: dict[str, JSONValue] = {
+    "metadata": {"name": "a"},
+    "spec": {
+        "selector": {"matchLabels": LABELS},
+        "template": {"metadata": {"labels": LABELS}, "spec": POD_SPEC},
+    },
+}
+ROLE: JSONValue = {
+    "metadata": {"name": "whole"},
+    "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]},
+}
+PART: JSONValue = {
+    "metadata": {"name": "part", "labels": {"part": "yes"}},
+    "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+}
+NOBODY = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="5d6a2f5c-0000-0000-0000-000000000000")
+
+
+async def prepare(client: Client) -> None:
+    """Something to do for every controller."""
+    with suppress(AlreadyExists):
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
+    await client.create(from_json(ClusterRole, ROLE))
+    await client.create(from_json(ClusterRole, PART))
+    await client.create(ConfigMap(metadata=ObjectMeta(name="garbage", owner_references=[NOBODY])))
+    going = await client.create(Namespace(metadata=ObjectMeta(name="going")))
+    await client.delete(going)
+    await client.create(Namespace(metadata=ObjectMeta(name="new")))
+    await client.create(from_json(Deployment, DEPLOYMENT))
+    await client.create(from_json(ReplicaSet, {**DEPLOYMENT, "metadata": {"name": "b"}}))
+    await client.create(from_json(Pod, {"metadata": {"name": "p"}, "spec": POD_SPEC}))
+    await client.create(from_json(Pod, {"metadata": {"name": "placed"}, "spec": {**POD_SPEC, "nodeName": "node-1"}}))
+
+
+async def rules_are_gathered(client: Client) -> bool:
+    return bool((await client.get(ClusterRole, "whole")).rules)
+
+
+async def garbage_is_gone(client: Client) -> bool:
+    return await client.find(ConfigMap, "garbage") is None
+
+
+async def namespace_is_gone(client: Client) -> bool:
+    return await client.find(Namespace, "going") is None
+
+
+async def certificate_is_there(client: Client) -> bool:
+    return await client.find(ConfigMap, "kube-root-ca.crt", namespace="new") is not None
+
+
+async def account_is_there(client: Client) -> bool:
+    return await client.find(ServiceAccount, "default", namespace="new") is not None
+
+
+async def deployment_has_a_replica_set(client: Client) -> bool:
+    return len(await client.list(ReplicaSet)) == 2
+
+
+async def replica_set_has_a_pod(client: Client) -> bool:
+    return any(pod.metadata.generate_name == "b-" for pod in await client.list(Pod))
+
+
+async def node_is_there(client: Client) -> bool:
+    return await client.find(Node, "node-1") is not None
+
+
+async def pod_is_placed(client: Client) -> bool:
+    return bool((await client.get(Pod, "p")).spec.node_name)
+
+
+async def pod_runs(client: Client) -> bool:
+    return (await client.get(Pod, "placed")).status.phase == "Running"
+
+
+EFFECTS: dict[str, Question] = {
+    ClusterRoleAggregation.name: rules_are_gathered,
+    GarbageCollector.name: garbage_is_gone,
+    Namespaces.name: namespace_is_gone,
+    RootCAPublisher.name: certificate_is_there,
+    ServiceAccounts.name: account_is_there,
+    Deployments.name: deployment_has_a_replica_set,
+    ReplicaSets.name: replica_set_has_a_pod,
+    SimulatedNodes.name: node_is_there,
+    Scheduler.name: pod_is_placed,
+    PodSimulator.name: pod_runs,
+}
+
+
+async def until(question: Question, client: Client) -> None:
+    async with asyncio.timeout(30):
+        while not await question(client):
+            await asyncio.sleep(0.005)
+
+
+def test_every_controller_is_known_here() -> None:
+    assert EFFECTS.keys() == CONTROLLERS.keys()
+
+
+@pytest.mark.parametrize("left_out", CONTROLLERS)
+async def test_a_controller_that_is_left_out_does_nothing_until_it_is_run(left_out: str) -> None:
+    others = CONTROLLERS.keys() - {left_out}
+    async with ControlPlane.embedded(controllers=others) as plane, plane.client() as client:
+        await prepare(client)
+        # Those that need no other one have done their part, so that the missing one would have had its time too.
+        for name in others & {GarbageCollector.name, ClusterRoleAggregation.name, RootCAPublisher.name}:
+            await until(EFFECTS[name], client)
+        assert not await EFFECTS[left_out](client)
+
+        options = {"ca_certificate": plane.ca_certificate} if left_out == RootCAPublisher.name else {}
+        running = asyncio.create_task(CONTROLLERS[left_out](client, **options).run())
+        await until(EFFECTS[left_out], client)
+        running.cancel()
+        await asyncio.wait((running,))

@@ -1,0 +1,417 @@
+"""Leaders that die, are cut off, slow or blocked, and servers that stumble: there is never a second leader."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from tests.manager.candidates import NAME, Candidate, by, now, started, stored, virtually
+
+from kubewright.api.coordination.v1 import Lease, LeaseSpec
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.time import MicroTime, micro_now
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.manager.leader_election import LeaderElection
+from kubewright.testing.virtual_time import VirtualTimeLoop
+
+
+@virtually
+async def test_a_leader_that_dies_is_replaced_when_its_lease_is_over(plane: EmbeddedControlPlane) -> None:
+    async with plane.client() as client:
+        spec = LeaseSpec(holder_identity="dead", lease_duration_seconds=15, renew_time=micro_now(), lease_transitions=3)
+        await client.create(Lease(metadata=ObjectMeta(name=NAME, namespace="default"), spec=spec))
+        began = now()
+        candidate = Candidate(client, "b")
+        candidate.start()
+        await candidate.leads.wait()
+        assert 14.9 < candidate.began - began < 18
+        assert (await stored(client)).spec.lease_transitions == 4
+        await candidate.stop()
+
+
+@virtually
+async def test_a_leader_cut_off_stops_before_another_one_can_lead(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a", "b") as (a, b):
+        await asyncio.sleep(30)
+        plane.faults.drop(by("a"), times=None)
+        cut = now()
+        lost = await a.lost()
+        assert lost.is_work_over
+        assert "could not be renewed for 10 s" in str(lost)
+        assert "no answer within 5 s" in str(lost)
+        assert a.ended - cut <= 10
+        await b.leads.wait()
+        assert a.ended < b.began
+        assert b.began - cut < 18
+        assert not a.election.is_leader
+
+
+@pytest.mark.parametrize("answer_after", [4.9, 1000.0])
+def test_slow_answers_do_not_let_two_lead(answer_after: float) -> None:
+    @virtually
+    async def run(plane: EmbeddedControlPlane) -> None:
+        async with started(plane, "a", "b") as (a, b):
+            await asyncio.sleep(30)
+            plane.faults.delay(by("a"), answer_after, times=None)
+            if answer_after < 5:
+                # Each renewal takes nearly five seconds, and counts from when it was sent.
+                await asyncio.sleep(600)
+                assert a.election.is_leader
+                return
+            assert (await a.lost()).is_work_over
+            await b.leads.wait()
+            assert a.ended < b.began
+
+    run()
+
+
+@virtually
+async def test_work_that_does_not_end_in_time_is_reported_when_another_may_lead(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a", "b") as (a, b):
+        await asyncio.sleep(30)
+        a.is_stubborn = True
+        deadline = a.election.hard_deadline
+        assert deadline is not None
+        plane.faults.drop(by("a"), times=None)
+        lost = await a.lost()
+        assert not lost.is_work_over
+        assert "has to exit" in str(lost)
+        assert now() <= deadline + 0.001
+        assert not b.leads.is_set()
+        a.may_end.set()
+
+
+@virtually
+async def test_the_hard_deadline_is_known_while_cancelled_work_goes_on(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a") as (a,):
+        a.drain = 3.0
+        plane.faults.drop(by("a"), times=None)
+        await asyncio.sleep(11)
+        assert not a.election.is_leader
+        assert a.election.hard_deadline is not None
+        assert a.election.hard_deadline > now()
+        await a.lost()
+        assert a.election.hard_deadline is None
+
+
+@virtually
+async def test_the_hard_deadline_counts_from_when_a_renewal_was_sent(plane: EmbeddedControlPlane) -> None:
+    """Others may have seen it long before its answer came."""
+    async with started(plane, "a") as (a,):
+        plane.faults.delay(by("a", "update"), 4.0, times=None)
+        before = a.election.statistics.renewals
+        while a.election.statistics.renewals < before + 2:
+            await asyncio.sleep(0.1)
+        assert a.election.hard_deadline is not None
+        assert 10 < a.election.hard_deadline - now() <= 11.01
+
+
+@virtually
+async def test_losing_the_lease_cuts_a_clean_stop_short(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a", "b") as (a, b):
+        await asyncio.sleep(30)
+        a.drain = 60.0
+        plane.faults.drop(by("a"), times=None)
+        # The caller wanted it to stop, and it has stopped: that is what it is told.
+        await a.stop()
+        await b.leads.wait()
+        assert a.ended < b.began
+
+
+@virtually
+async def test_work_that_fails_when_it_is_cancelled_tells_why(plane: EmbeddedControlPlane) -> None:
+    async def fail_when_cancelled() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("broken")
+
+    async with plane.client() as client:
+        election = LeaderElection(client, NAME, namespace="default", identity="a")
+        running = asyncio.create_task(election.run(fail_when_cancelled))
+        await asyncio.sleep(1)
+        running.cancel()
+        with pytest.raises(ValueError, match="broken"):
+            await running
+        assert (await stored(client)).spec.holder_identity == ""
+
+
+@virtually
+async def test_cancelling_again_does_not_leave_work_behind(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a") as (a,):
+        a.is_stubborn = True
+        assert a.task is not None
+        for _ in range(3):
+            a.task.cancel()
+            await asyncio.sleep(1)
+            assert not a.task.done()
+            assert a.election.is_leader
+        a.may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await a.task
+        assert (await stored(a.client)).spec.holder_identity == ""
+
+
+@virtually
+async def test_failures_that_pass_before_the_deadline_are_survived(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a", "b") as (a, b):
+        for code in (409, 500, 503, 429, 404):
+            plane.faults.fail(by("a"), code=code, times=3)
+            await asyncio.sleep(30)
+            assert a.election.is_leader, code
+            assert a.election.trouble == ""
+        plane.faults.drop(by("a"), times=4)
+        await asyncio.sleep(30)
+        assert a.election.is_leader
+        assert not b.leads.is_set()
+        assert a.election.statistics.failures > 0
+
+
+@virtually
+async def test_a_renewal_whose_answer_is_lost_does_not_end_leadership(plane: EmbeddedControlPlane) -> None:
+    """The server has it, the leader does not know: the next one conflicts and looks first."""
+    async with started(plane, "a") as (a,):
+        lease = await stored(a.client)
+        lease.spec.renew_time = micro_now()
+        await a.client.update(lease)
+        await asyncio.sleep(5)
+        assert a.election.is_leader
+        assert a.election.statistics.slow_paths == 1
+
+
+@virtually
+async def test_jumps_of_the_wall_clock_change_nothing(plane: EmbeddedControlPlane) -> None:
+    jump = timedelta()
+
+    def skewed() -> MicroTime:
+        return micro_now() + jump
+
+    async with plane.client() as client:
+        a, b = Candidate(client, "a", now=skewed), Candidate(client, "b", now=skewed)
+        a.start()
+        await a.leads.wait()
+        b.start()
+        for days in (-3650, 3650, -1, 1):
+            jump = timedelta(days=days)
+            await asyncio.sleep(60)
+            assert a.election.is_leader
+            assert not b.leads.is_set()
+        await a.stop()
+        await b.leads.wait()
+        await b.stop()
+
+
+@virtually
+async def test_a_lease_with_times_of_another_clock_is_not_taken_too_early(plane: EmbeddedControlPlane) -> None:
+    """Its renew time is a year old by our clock, but we have just seen it for the first time."""
+    async with plane.client() as client:
+        old = micro_now() - timedelta(days=365)
+        spec = LeaseSpec(holder_identity="go", lease_duration_seconds=15, renew_time=old, acquire_time=old)
+        await client.create(Lease(metadata=ObjectMeta(name=NAME, namespace="default"), spec=spec))
+        candidate = Candidate(client, "b")
+        candidate.start()
+        for _ in range(6):
+            await asyncio.sleep(10)
+            assert not candidate.leads.is_set()
+            lease = await stored(client)
+            assert lease.spec.renew_time is not None
+            lease.spec.renew_time += timedelta(seconds=10)
+            await client.update(lease)
+        await candidate.stop()
+
+
+@virtually
+async def test_leadership_ends_at_once_when_another_has_taken_the_lease(plane: EmbeddedControlPlane) -> None:
+    """client-go goes on for ten seconds."""
+    async with started(plane, "a") as (a,):
+        await asyncio.sleep(30)
+        lease = await stored(a.client)
+        lease.spec.holder_identity = "usurper"
+        await a.client.update(lease)
+        taken = now()
+        lost = await a.lost()
+        assert 'taken over by "usurper"' in str(lost)
+        assert a.ended - taken < 3
+        # It is not ours to give back.
+        assert (await stored(a.client)).spec.holder_identity == "usurper"
+
+
+@virtually
+async def test_changes_of_labels_do_not_prolong_the_lease_of_another(plane: EmbeddedControlPlane) -> None:
+    async with plane.client() as client:
+        spec = LeaseSpec(holder_identity="dead", lease_duration_seconds=15)
+        await client.create(Lease(metadata=ObjectMeta(name=NAME, namespace="default"), spec=spec))
+        candidate = Candidate(client, "b")
+        candidate.start()
+        for number in range(10):
+            await asyncio.sleep(1.4)
+            lease = await stored(client)
+            lease.metadata.labels["touched"] = str(number)
+            await client.update(lease)
+        async with asyncio.timeout(5):
+            await candidate.leads.wait()
+        lease = await stored(client)
+        assert lease.metadata.labels == {"touched": "9"}
+        await candidate.stop()
+
+
+@virtually
+async def test_a_deleted_lease_is_made_again(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a") as (a,):
+        await a.client.delete(Lease, NAME, namespace="default")
+        await asyncio.sleep(5)
+        assert a.election.is_leader
+        assert (await stored(a.client)).spec.holder_identity == "a"
+
+
+@virtually
+async def test_a_lease_deleted_just_before_the_end_is_nobodys(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a") as (a,):
+        await a.client.delete(Lease, NAME, namespace="default")
+        await a.stop()
+        # Writing a lease that is gone makes it again: the server allows that for leases.
+        lease = await a.client.find(Lease, NAME, namespace="default")
+        assert lease is None or lease.spec.holder_identity == ""
+
+
+@virtually
+async def test_giving_back_is_tried_again_when_the_server_stumbles(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a", "b") as (a, b):
+        plane.faults.fail(by("a", "update"), code=500, times=2)
+        plane.faults.fail(by("a", "update"), code=409, times=1)
+        stopped = now()
+        await a.stop()
+        await b.leads.wait()
+        assert b.began - stopped < 4
+
+
+@virtually
+async def test_stopping_does_not_wait_long_for_a_server_that_is_gone(plane: EmbeddedControlPlane) -> None:
+    async with started(plane, "a") as (a,):
+        plane.faults.delay(by("a"), 1000.0, times=None)
+        stopped = now()
+        await a.stop()
+        assert now() - stopped <= 5.001
+
+
+@virtually
+async def test_a_candidate_cancelled_while_taking_the_lease_does_not_leave_it_taken(
+    plane: EmbeddedControlPlane,
+) -> None:
+    async with plane.client() as client:
+        spec = LeaseSpec(holder_identity="", lease_duration_seconds=1)
+        await client.create(Lease(metadata=ObjectMeta(name=NAME, namespace="default"), spec=spec))
+        candidate = Candidate(client, "a")
+        update = client.update
+
+        async def slow(lease: Lease, **options: bool | None) -> Lease:
+            answer = await update(lease)
+            await asyncio.sleep(2)
+            return answer
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(client, "update", slow)
+            candidate.start()
+            await asyncio.sleep(1)
+            assert (await stored(client)).spec.holder_identity == "a"
+            assert candidate.task is not None
+            candidate.task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await candidate.task
+        assert (await stored(client)).spec.holder_identity == ""
+        assert not candidate.leads.is_set()
+
+
+@virtually
+async def test_troubles_are_told_once_and_remembered(plane: EmbeddedControlPlane) -> None:
+    async with plane.client() as client:
+        plane.faults.fail(by("a"), code=403, message="no leases for you", times=None)
+        candidate = Candidate(client, "a")
+        candidate.start()
+        with _logged() as lines:
+            await asyncio.sleep(60)
+        assert "no leases for you" in candidate.election.trouble
+        assert len([line for line in lines if "no leases for you" in line]) == 1
+        plane.faults.clear()
+        await candidate.leads.wait()
+        assert candidate.election.trouble == ""
+        await candidate.stop()
+
+
+class BlockableLoop(VirtualTimeLoop):
+    """Virtual time in which the loop can be blocked: timers come due, and nothing is called meanwhile."""
+
+    blocked = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.blocked
+
+    def block(self, seconds: float) -> None:
+        self.blocked += seconds
+
+
+@pytest.mark.parametrize("seconds", [12.0, 20.0])
+def test_a_leader_whose_loop_was_blocked_too_long_stops(seconds: float) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BlockableLoop)
+        async with ControlPlane.embedded(controllers=(), nodes=0) as plane, started(plane, "a") as (a,):
+            plane.faults.delay(by("a"), 0.5, times=None)
+            await asyncio.sleep(30)
+            loop.block(seconds)
+            assert a.election.is_leader is (seconds < 15)
+            lost = await a.lost()
+            assert "could not be renewed for 10 s" in str(lost)
+            assert a.ended == pytest.approx(loop.time(), abs=0.1)
+
+    with asyncio.Runner(loop_factory=BlockableLoop) as runner:
+        runner.run(main())
+
+
+def test_an_answer_read_too_late_is_no_lease_to_begin_with() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BlockableLoop)
+        async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+            candidate, create = Candidate(client, "a"), client.create
+
+            async def late(lease: Lease) -> Lease:
+                answer = await create(lease)
+                loop.block(20)
+                return answer
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(client, "create", late)
+                candidate.start()
+                await candidate.leads.wait()
+            assert candidate.began > 20
+            deadline = candidate.election.hard_deadline
+            assert deadline is not None
+            assert deadline - candidate.began > 14
+            await candidate.stop()
+
+    with asyncio.Runner(loop_factory=BlockableLoop) as runner:
+        runner.run(main())
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[list[str]]:
+    """The lines of warnings and worse."""
+    lines: list[str] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    handler = Collect(logging.WARNING)
+    logger = logging.getLogger("kubewright.manager.leader_election")
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)

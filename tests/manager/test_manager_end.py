@@ -1,0 +1,176 @@
+"""How a manager ends: when it is stopped, when it is cancelled, and how long it waits for what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from tests.manager.scripted import (
+    Passes,
+    Recording,
+    RecordingSource,
+    Told,
+    candidate,
+    config_map,
+    driven,
+    fed,
+    holder,
+    now,
+    running,
+    virtually,
+)
+
+from kubewright.api.core.v1 import ConfigMap, Pod
+from kubewright.api.events.v1 import Event
+from kubewright.client import Client
+from kubewright.controller import Controller, controller
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.manager import Manager, Permission
+
+
+@virtually
+async def test_passes_under_way_finish_and_no_further_ones_begin(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    manager = Manager(client, grace=30)
+    fed(manager, told, "a", "b", "c", seconds=20, workers=2)
+    async with running(manager):
+        await told.until("a begins", "b begins")
+        stopped_at = now()
+    assert told.words[:2] == ["a begins", "b begins"]
+    assert sorted(told.words[2:]) == ["a is done", "b is done"]
+    assert now() == stopped_at + 20
+
+
+def test_passes_that_outlast_the_grace_time_are_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+    @virtually
+    async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
+        told = Told()
+        manager = Manager(client, grace=30)
+        fed(manager, told, "slow", seconds=3600, name="slow")
+        fed(manager, told, "quick", seconds=29, name="quick")
+        fed(manager, told, "unelected", seconds=3600, name="unelected", needs_leader=False)
+        async with running(manager):
+            await told.until("slow begins", "quick begins", "unelected begins")
+            stopped_at = now()
+        assert sorted(told.words[3:]) == ["quick is done", "slow is cancelled", "unelected is cancelled"]
+        assert now() == stopped_at + 30
+
+    with caplog.at_level(logging.WARNING, "kubewright.manager"):
+        scenario()
+    assert caplog.messages == ["passes are still under way after 30 s; cancelling them"] * 2
+
+
+@virtually
+async def test_without_a_grace_time_passes_end_when_they_end(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    manager = Manager(client, grace=None)
+    fed(manager, told, "long", seconds=1800)
+    async with running(manager):
+        await told.until("long begins")
+    assert told.words == ["long begins", "long is done"]
+
+
+@virtually
+async def test_a_runnable_that_is_called_as_a_controller_ends_at_once(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+
+    async def fed_() -> None:
+        await Recording("runnable", told).run()
+
+    fed_.__name__ = "fed"
+    manager = Manager(client, grace=30)
+    fed(manager, told)
+    manager.add(fed_)
+    async with running(manager):
+        await told.until("runnable begins")
+        stopped_at = now()
+    assert now() == stopped_at
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_cancelling_run_ends_it_in_the_same_way(times: int) -> None:
+    """Twice, because whoever waits for it with a time limit may be cancelled too."""
+
+    @virtually
+    async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
+        told = Told()
+        manager = Manager(client, election=candidate(client, "a"))
+        manager.add(Recording("other", told, needs_leader=False))
+        sourced: Controller[str] = Controller("sourced", Passes(told))
+        sourced.watch(RecordingSource(told))
+        manager.add(sourced)
+        controller(manager, ConfigMap).complete(Passes(told))
+        fed(manager, told, "x", seconds=20)
+        task = asyncio.create_task(manager.run())
+        await told.until("x begins")
+        for _ in range(times):
+            task.cancel()
+            await asyncio.sleep(1)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert {"x is done", "other ends", "source ends"} <= set(told.words)
+        assert await holder(client) == ""
+
+    scenario()
+
+
+@virtually
+async def test_cancelled_while_it_ends_it_ends_first_and_is_cancelled_then(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    manager = Manager(client)
+    fed(manager, told, "x", seconds=20)
+    task = asyncio.create_task(manager.run())
+    await told.until("x begins")
+    manager.stop()
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert told.words == ["x begins", "x is done"]
+
+
+@virtually
+async def test_stopped_before_its_start_it_starts_nothing(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    manager = Manager(client)
+    manager.add(Recording("leader", told))
+    manager.add(Recording("other", told, needs_leader=False))
+    manager.stop()
+    await manager.run()
+    assert told.words == []
+
+
+@virtually
+async def test_it_can_be_stopped_while_the_server_does_not_answer(plane: EmbeddedControlPlane, client: Client) -> None:
+    plane.faults.delay(lambda target: target.resource == "selfsubjectaccessreviews", 3000, times=None)
+    manager = Manager(client, permissions=[Permission(Pod, "list")])
+    async with running(manager):
+        await asyncio.sleep(5)
+        stopped_at = now()
+    assert now() == stopped_at
+
+
+@virtually
+async def test_what_was_recorded_last_is_written_before_the_end(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    manager = Manager(client)
+    regarding = await client.create(config_map("regarded"))
+    recorder = manager.recorder("operator")
+
+    class Last:
+        async def reconcile(self, key: str) -> None:
+            told("begins")
+            await asyncio.sleep(5)
+            recorder.normal(regarding, "Ending", "the last thing it did")
+
+    driven(manager, Last(), "x", name="last")
+    # The last one is under way when everything else has ended.
+    plane.faults.delay(lambda target: target.resource == "events", 1.0)
+    async with running(manager):
+        await told.until("begins")
+    assert [event.note async for event in client.list(Event, namespace="default")] == ["the last thing it did"]

@@ -1,0 +1,278 @@
+"""Managers that lead, that stand by, and that lose the lease."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.manager.scripted import (
+    LEASE,
+    Passes,
+    Recording,
+    Told,
+    another_leader,
+    candidate,
+    config_map,
+    driven,
+    eventually,
+    fed,
+    now,
+    running,
+    virtually,
+)
+
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.client import Client
+from kubewright.controller import Request, controller
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.request import Target
+from kubewright.manager import Manager
+from kubewright.manager.leader_election import LeaderElection, LeadershipLost
+
+
+@virtually
+async def test_what_needs_no_leader_runs_without_the_lease(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    manager = Manager(client, election=candidate(client, "a"))
+    manager.add(Recording("other", told, needs_leader=False))
+    manager.add(Recording("leader", told))
+    fed(manager, told, "unelected", name="unelected", needs_leader=False)
+    fed(manager, told, "elected", name="elected")
+    async with another_leader(client), running(manager):
+        await told.until("other begins", "unelected is done")
+        await asyncio.sleep(600)
+        assert sorted(told.words) == ["other begins", "unelected begins", "unelected is done"]
+
+
+@virtually
+async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    for number in range(5):
+        await client.create(config_map(f"object-{number}"))
+    manager = Manager(client, election=candidate(client, "a"))
+    elected_at: list[float] = []
+
+    async def note() -> None:
+        elected_at.append(now())
+
+    manager.add(note)
+    built = controller(manager, ConfigMap, namespace="default").complete(Passes(told))
+
+    def reads() -> int:
+        return sum(event.resource == "configmaps" for event in plane.audit.events)
+
+    async with another_leader(client):
+        task = asyncio.create_task(manager.run())
+        await eventually(lambda: sum(built.queue.depth().values()) == 5)
+        assert manager.ready.failing() == {}
+        assert told.words == []
+        asked = reads()
+    await told.until(*(f"object-{number} is done" for number in range(5)))
+    assert elected_at == [now()]
+    assert reads() == asked
+    manager.stop()
+    await task
+
+
+@virtually
+async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_the_same(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    """A roll-out waits for the new pod to be ready before it ends the old one, which leads."""
+    told = Told()
+    await client.create(config_map("object"))
+    manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
+    built = controller(manager, ConfigMap, namespace="default").complete(Passes(told))
+    async with another_leader(client):
+        task = asyncio.create_task(manager.run())
+        await asyncio.sleep(60)
+        assert built.queue.depth().get(-100, 0) == 0
+        assert manager.cache.informers() == []
+        assert manager.ready.failing() == {}
+    await told.until("object is done")
+    assert manager.ready.failing() == {}
+    manager.stop()
+    await task
+
+
+@virtually
+async def test_one_manager_hands_over_to_the_other_within_three_seconds(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    await client.create(config_map("object"))
+    managers = [Manager(client, election=candidate(client, identity)) for identity in ("a", "b")]
+
+    class Noted:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def reconcile(self, request: Request) -> None:
+            told(f"{self.name} begins")
+            await asyncio.sleep(1)
+            told(f"{self.name} is done")
+
+    for name, manager in zip(("a", "b"), managers, strict=True):
+        controller(manager, ConfigMap, namespace="default").complete(Noted(name))
+    async with running(managers[0]):
+        await told.until("a begins")
+        task = asyncio.create_task(managers[1].run())
+        await told.until("a is done")
+        # Long enough for the standby to be between any two of its tries.
+        await asyncio.sleep(60)
+        stopped_at = now()
+    await told.until("b begins")
+    assert now() - stopped_at < 3
+    assert told.words == ["a begins", "a is done", "b begins"]
+    managers[1].stop()
+    await task
+
+
+async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
+    control_plane: ControlPlane, admin: Client, own_namespace: str
+) -> None:
+    """With a lease of a minute, so that waiting for its end is not what this succeeds by."""
+    told = Told()
+    await admin.create(config_map("object", own_namespace))
+
+    def new(identity: str) -> Manager:
+        election = LeaderElection(
+            admin,
+            LEASE,
+            namespace=own_namespace,
+            identity=identity,
+            lease_duration=60,
+            renew_deadline=40,
+            retry_period=1,
+        )
+        manager = Manager(admin, namespaces=[own_namespace], election=election)
+
+        class Noted:
+            async def reconcile(self, request: Request) -> None:
+                if request.name == "object":
+                    told(f"{identity} reconciles")
+
+        controller(manager, ConfigMap).complete(Noted())
+        return manager
+
+    first, second = new("a"), new("b")
+    async with asyncio.timeout(30):
+        async with running(first):
+            await told.until("a reconciles")
+            task = asyncio.create_task(second.run())
+            await eventually(lambda: second.ready.failing() == {})
+        await told.until("b reconciles")
+        second.stop()
+        await task
+    lease = await admin.get(Lease, LEASE, namespace=own_namespace)
+    assert (lease.spec.holder_identity or "", lease.spec.lease_transitions) == ("", 1)
+
+
+def is_of_leases(target: Target) -> bool:
+    return target.resource == "leases"
+
+
+class Timed:
+    """A reconciler whose passes do not end by themselves, and that notes how long before the deadline they did."""
+
+    def __init__(self, told: Told, election: LeaderElection) -> None:
+        self.told = told
+        self.election = election
+        self.left: list[float] = []
+
+    async def reconcile(self, key: str) -> None:
+        self.told("pass begins")
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            assert self.election.hard_deadline is not None
+            self.left.append(self.election.hard_deadline - now())
+
+
+@virtually
+async def test_when_the_lease_is_lost_the_leaders_work_ends_in_time_and_run_raises_it(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    election = candidate(client, "a")
+    manager = Manager(client, election=election, grace=100)
+    timed = Timed(told, election)
+    driven(manager, timed, "x", name="timed")
+    manager.add(Recording("leader", told))
+    manager.add(Recording("other", told, needs_leader=False))
+    fed(manager, told, "unelected", name="unelected", seconds=30, needs_leader=False)
+    task = asyncio.create_task(manager.run())
+    await told.until("pass begins", "leader begins", "unelected begins")
+    plane.faults.fail(is_of_leases, code=500, times=None)
+    with pytest.raises(LeadershipLost, match="could not be renewed for 10 s") as lost:
+        await task
+    assert lost.value.is_work_over
+    assert len(timed.left) == 1
+    assert timed.left[0] > 0
+    # What needs no lease has its grace time as ever.
+    assert set(told.words[3:]) >= {"leader ends", "other ends", "unelected is done"}
+    assert not manager.elected.is_set()
+
+
+@virtually
+async def test_when_the_lease_is_lost_while_passes_finish_they_end_in_time_too(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    election = candidate(client, "a")
+    manager = Manager(client, election=election, grace=100)
+    timed = Timed(told, election)
+    driven(manager, timed, "x", name="timed")
+    async with running(manager):
+        await told.until("pass begins")
+        plane.faults.fail(is_of_leases, code=500, times=None)
+    assert len(timed.left) == 1
+    assert timed.left[0] > 0
+
+
+@virtually
+async def test_work_that_does_not_end_in_time_is_told_as_such(plane: EmbeddedControlPlane, client: Client) -> None:
+    told = Told()
+    is_released = asyncio.Event()
+    manager = Manager(client, election=candidate(client, "a"))
+
+    async def stubborn() -> None:
+        told("begins")
+        while not is_released.is_set():
+            try:
+                await is_released.wait()
+            except asyncio.CancelledError:
+                told("is told")
+
+    manager.add(stubborn)
+    task = asyncio.create_task(manager.run())
+    await told.until("begins")
+    plane.faults.fail(is_of_leases, code=500, times=None)
+    with pytest.raises(LeadershipLost, match="this process has to exit now") as lost:
+        await task
+    assert not lost.value.is_work_over
+    is_released.set()
+    await asyncio.sleep(1)
+
+
+@virtually
+async def test_there_is_no_deadline_once_the_leaders_work_has_ended(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    """A server that is slow in taking the lease back is no reason to strike a process that does nothing any more."""
+    election = candidate(client, "a")
+    manager = Manager(client, election=election)
+    slow = asyncio.Event()
+    task = asyncio.create_task(manager.run())
+    await manager.elected.wait()
+    deadlines = [election.hard_deadline]
+    plane.faults.delay(lambda target: is_of_leases(target) and target.verb == "update", slow, times=None)
+    manager.stop()
+    await asyncio.sleep(1)
+    assert not task.done()
+    deadlines.append(election.hard_deadline)
+    slow.set()
+    await task
+    assert [deadline is not None for deadline in deadlines] == [True, False]

@@ -1,0 +1,164 @@
+"""When a manager is ready, and the permissions that it asks about before it begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.manager.scripted import Passes, Recording, Told, config_map, eventually, get, running, virtually
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import ConfigMap, Namespace, Node, Pod, Secret
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kubewright.api.resource import Resource, resource
+from kubewright.client import Client
+from kubewright.controller import controller
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.manager import Manager, Permission
+from kubewright.manager.manager import PermissionsMissing
+from kubewright.manifest.crd import crd_of
+from kubewright.testing.namespaces import unique_name
+
+
+class GadgetSpec(Model):
+    size: int = 1
+
+
+class GadgetStatus(Model):
+    pass
+
+
+@resource("example.com/v1")
+class Gadget(Resource[GadgetSpec, GadgetStatus]):
+    """A kind that is not there until its definition is installed."""
+
+
+async def may(client: Client, user: str, *rules: PolicyRule, namespace: str = "") -> Callable[[], Awaitable[object]]:
+    """Bind rules to a user, in one namespace or everywhere. Returns the way to take them back."""
+    subjects = [Subject(kind="User", name=user, api_group="rbac.authorization.k8s.io")]
+    kind, meta = ("Role", ObjectMeta(name=unique_name("manager"), namespace=namespace))
+    if namespace:
+        await client.create(Role(metadata=meta, rules=list(rules)))
+        reference = RoleRef(api_group="rbac.authorization.k8s.io", kind=kind, name=meta.name)
+        bound = await client.create(RoleBinding(metadata=meta, subjects=subjects, role_ref=reference))
+        return lambda: client.delete(bound)
+    meta = ObjectMeta(name=meta.name)
+    await client.create(ClusterRole(metadata=meta, rules=list(rules)))
+    reference = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=meta.name)
+    bound_everywhere = await client.create(ClusterRoleBinding(metadata=meta, subjects=subjects, role_ref=reference))
+    return lambda: client.delete(bound_everywhere)
+
+
+@virtually
+async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    manager = Manager(client, health_address="127.0.0.1:0")
+    controller(manager, Gadget).owns(ConfigMap).complete(Passes(told))
+    async with running(manager):
+        await asyncio.sleep(60)
+        status, body = await get(manager.ports["health"], "/readyz")
+        assert status == 500
+        assert "[-]controllers failed: gadget: gadgets.example.com is not installed" in body
+        assert (await get(manager.ports["health"], "/healthz"))[0] == 200
+        await client.create(from_json(CustomResourceDefinition, crd_of(Gadget)))
+        await eventually(lambda: manager.ready.failing() == {})
+        assert await get(manager.ports["health"], "/readyz") == (200, "ok")
+        await client.create(Gadget(metadata=ObjectMeta(name="mine", namespace="default"), spec=GadgetSpec()))
+        await told.until("mine is done")
+
+
+@virtually
+async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    await client.create(config_map("object"))
+    async with plane.client(plane.add_user("operator")) as restricted:
+        manager = Manager(restricted, preflight=False)
+        controller(manager, ConfigMap).complete(Passes(told))
+        async with running(manager):
+            await asyncio.sleep(60)
+            (problem,) = manager.ready.failing().values()
+            assert problem.startswith("configmap: ")
+            assert 'User "operator" cannot' in problem
+            assert 'resource "configmaps"' in problem
+            await may(
+                client, "operator", PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "watch"])
+            )
+            await told.until("object is done")
+            assert manager.ready.failing() == {}
+
+
+async def test_all_permissions_that_are_missing_are_listed_before_anything_begins(
+    control_plane: ControlPlane, admin: Client, own_namespace: str
+) -> None:
+    told = Told()
+    user = own_namespace
+    await may(admin, user, PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["get", "list"]))
+    async with control_plane.client(control_plane.add_user(user)) as client:
+        manager = Manager(client, permissions=[Permission(Secret, "get", namespace=own_namespace)])
+        controller(manager, ConfigMap).owns(Pod).complete(Passes(told))
+        manager.add(Recording("other", told, needs_leader=False))
+        with pytest.raises(PermissionsMissing) as raised:
+            await asyncio.wait_for(manager.run(), 30)
+    assert str(raised.value).splitlines() == [
+        f'reading secrets is not permitted: User "{user}" cannot get resource "secrets" in API group "" '
+        f'in the namespace "{own_namespace}"',
+        f'watching configmaps is not permitted: User "{user}" cannot watch resource "configmaps" in API group "" '
+        "at the cluster scope",
+        f'listing and watching pods is not permitted: User "{user}" cannot list, watch resource "pods" in '
+        'API group "" at the cluster scope',
+        f'  add to your operator:  permissions=[Permission(Secret, "get", namespace="{own_namespace}"), '
+        'Permission(ConfigMap, "watch"), Permission(Pod, "list", "watch")]   or run: kubewright generate rbac',
+    ]
+    assert told.words == []
+
+
+@virtually
+async def test_permissions_are_asked_for_where_the_watches_are(plane: EmbeddedControlPlane, client: Client) -> None:
+    """Roles in the namespaces that are watched are enough, and kinds that are in no namespace need a cluster role."""
+    told = Told()
+    for namespace in ("shop", "stock"):
+        await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
+    await client.create(config_map("object", "shop"))
+    await may(
+        client,
+        "operator",
+        PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "watch"]),
+        namespace="shop",
+    )
+    await may(
+        client,
+        "operator",
+        PolicyRule(api_groups=[""], resources=["pods"], verbs=["list", "watch"]),
+        namespace="stock",
+    )
+    await may(client, "operator", PolicyRule(api_groups=[""], resources=["nodes"], verbs=["list", "watch"]))
+    async with plane.client(plane.add_user("operator")) as restricted:
+        manager = Manager(restricted, namespaces=["shop"])
+        controller(manager, ConfigMap).complete(Passes(told))
+        controller(manager, Pod, namespace="stock").complete(Passes(told))
+        controller(manager, Node).complete(Passes(told))
+        async with running(manager):
+            await told.until("object is done")
+            await eventually(lambda: manager.ready.failing() == {})
+        # And those that are not enough are found.
+        manager = Manager(restricted, namespaces=["shop", "stock"])
+        controller(manager, ConfigMap).complete(Passes(told))
+        with pytest.raises(PermissionsMissing, match='resource "configmaps" in API group "" in the namespace "stock"'):
+            await manager.run()
+
+
+@virtually
+async def test_nothing_is_asked_without_preflight(plane: EmbeddedControlPlane, client: Client) -> None:
+    manager = Manager(client, preflight=False, permissions=[Permission(Pod, "list")])
+    async with running(manager):
+        await manager.elected.wait()
+    assert [event.resource for event in plane.audit.events if "reviews" in event.resource] == []

@@ -1,0 +1,333 @@
+"""How events get to the server: one that is away, that refuses, that is silent; and to the control planes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+
+import pytest
+from tests.manager.event_server import OBJECT, EventServer, ManualTime, config_map
+
+from kubewright.api.core.v1 import ConfigMap, Namespace
+from kubewright.api.events.v1 import Event
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from kubewright.client import Client, Config
+from kubewright.client.errors import ConnectionFailed
+from kubewright.client.wait import deleted
+from kubewright.controlplane import ControlPlane
+from kubewright.manager.recorder import EventBroadcaster
+from kubewright.testing.namespaces import unique_name
+
+
+async def test_an_event_waits_for_a_server_that_is_away_and_keeps_its_place(
+    broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.troubles += [ConnectionFailed("refused"), (500, "InternalError", "oops"), ConnectionFailed("refused")]
+
+    recorder.normal(OBJECT, "Synced", "one")
+    recorder.normal(OBJECT, "Synced", "two")
+    await broadcaster.flush(5)
+
+    assert server.told() == [("one", 1), ("two", 1)]
+    assert time.slept == [0.25, 0.5, 1.0]
+    assert next(iter(server.stored())).event_time == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_has_its_turn(
+    broadcaster: EventBroadcaster, server: EventServer, time: ManualTime, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.troubles += [ConnectionFailed("refused")] * 12
+
+    recorder.normal(OBJECT, "Synced", "one")
+    recorder.normal(OBJECT, "Synced", "two")
+    await broadcaster.flush(5)
+
+    assert server.told() == [("two", 1)]
+    assert len(time.slept) == 11
+    assert max(time.slept) == 15
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "an event could not be written: Synced of ConfigMap shop/settings" in caplog.text
+
+
+async def test_a_missing_permission_costs_the_event_and_one_line_in_the_log(
+    broadcaster: EventBroadcaster, server: EventServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.troubles += [(403, "Forbidden", "no")] * 3
+
+    for note in ("one", "two", "three", "four"):
+        recorder.normal(OBJECT, "Synced", note)
+    await broadcaster.flush(5)
+
+    assert server.told() == [("four", 1)]
+    assert len(caplog.records) == 1
+    assert "Forbidden: no" in caplog.text
+
+
+async def test_a_refused_event_is_tried_afresh_when_it_happens_again(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.troubles.append((403, "Forbidden", "no"))
+    recorder.normal(OBJECT, "Synced", "done")
+    await broadcaster.flush(5)
+    recorder.normal(OBJECT, "Synced", "done")
+    await broadcaster.flush(5)
+
+    assert server.told() == [("done", 1)]
+
+
+async def test_an_event_whose_answer_was_lost_is_not_written_twice(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    server.loses_answers = True
+    recorder = broadcaster.recorder("shops")
+    for _ in range(2):
+        recorder.normal(OBJECT, "Synced", "done")
+    await broadcaster.flush(5)
+
+    assert server.requests == ["POST", "POST", "PATCH"]
+    assert server.told() == [("done", 2)]
+
+
+async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_count(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    recorder.normal(OBJECT, "Synced", "done")
+    await broadcaster.flush(5)
+    server.events.clear()
+    recorder.normal(OBJECT, "Synced", "done")
+    await broadcaster.flush(5)
+
+    assert server.told() == [("done", 2)]
+
+
+@pytest.fixture
+def short_queue(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("kubewright.manager.recorder.LONGEST_QUEUE", 20)
+    return 20
+
+
+async def test_a_full_queue_drops_what_comes_on_top_and_says_so_once(
+    broadcaster: EventBroadcaster, server: EventServer, short_queue: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    for number in range(short_queue + 5):
+        recorder.normal(config_map(number), "Synced", "done")
+    await broadcaster.flush(5)
+
+    assert len(server.events) == short_queue
+    assert [record.getMessage() for record in caplog.records] == [
+        f"events are dropped: {short_queue} wait to be written already"
+    ]
+
+
+async def test_a_log_that_becomes_events_does_not_block_the_recorder(
+    broadcaster: EventBroadcaster, server: EventServer, short_queue: int
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    logged: list[str] = []
+
+    class Telling(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            logged.append(record.getMessage())
+            recorder.warning(OBJECT, "Logged", record.getMessage())
+
+    handler = Telling()
+    logger = logging.getLogger("kubewright.manager.recorder")
+    logger.addHandler(handler)
+    try:
+        for number in range(short_queue + 1):
+            # In a thread, so that a recorder that waits for itself is a failure and not the end of the run.
+            recording = threading.Thread(
+                target=recorder.normal, args=(config_map(number), "Synced", "done"), daemon=True
+            )
+            recording.start()
+            recording.join(10)
+            assert not recording.is_alive()
+    finally:
+        logger.removeHandler(handler)
+
+    await broadcaster.flush(5)
+    assert len(server.events) == short_queue
+    assert logged == [f"events are dropped: {short_queue} wait to be written already"]
+
+
+async def test_events_are_written_as_they_come_while_the_task_runs(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    recorder.normal(OBJECT, "Synced", "before the start")
+    task = asyncio.create_task(broadcaster.run())
+    await _until(lambda: len(server.events) == 1)
+    recorder.normal(OBJECT, "Synced", "one")
+    await _until(lambda: len(server.events) == 2)
+    await asyncio.to_thread(recorder.normal, OBJECT, "Synced", "from a thread")
+    await _until(lambda: len(server.events) == 3)
+
+    await _end(task)
+
+
+async def test_recorders_may_be_used_from_many_threads_at_once(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    task = asyncio.create_task(broadcaster.run())
+
+    def record() -> None:
+        for _ in range(200):
+            recorder.normal(OBJECT, "Synced", "done")
+
+    threads = [threading.Thread(target=record) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+    (occurrences,) = broadcaster._known.values()
+    await broadcaster.flush(5)
+
+    assert occurrences.count == 800
+    assert len(server.events) == 1
+    await _end(task)
+
+
+async def test_a_silent_server_holds_up_neither_the_reconcile_nor_the_shutdown(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    server.is_silent = True
+    recorder = broadcaster.recorder("shops")
+    task = asyncio.create_task(broadcaster.run())
+    recorder.normal(OBJECT, "Synced", "one")
+    await _until(lambda: server.requests == ["POST"])
+    recorder.normal(OBJECT, "Synced", "two")
+
+    await broadcaster.flush(0.01)
+
+    assert server.requests == ["POST"]
+    await _end(task)
+
+
+async def test_what_the_task_was_writing_when_it_was_cancelled_is_written_by_the_flush(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    server.is_silent = True
+    task = asyncio.create_task(broadcaster.run())
+    broadcaster.recorder("shops").normal(OBJECT, "Synced", "done")
+    await _until(lambda: server.requests == ["POST"])
+    await _end(task)
+    server.is_silent = False
+
+    await broadcaster.flush(5)
+
+    assert server.told() == [("done", 1)]
+
+
+# What the servers make of it
+
+
+@pytest.fixture
+async def shop(admin: Client) -> AsyncIterator[ConfigMap]:
+    """An object in a namespace of its own."""
+    namespace = await admin.create(Namespace(metadata=ObjectMeta(name=unique_name("recorder"))))
+    yield await admin.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace.metadata.name)))
+    await admin.delete(namespace, missing_ok=True)
+
+
+async def test_kubectl_shows_the_events_and_how_often_they_happened(
+    control_plane: ControlPlane, admin: Client, shop: ConfigMap
+) -> None:
+    broadcaster = EventBroadcaster(admin, instance="operator-0")
+    recorder = broadcaster.recorder("shops")
+    for _ in range(3):
+        recorder.warning(shop, "SyncFailed", "The shop is closed")
+        await broadcaster.flush(5)
+    recorder.normal(shop, "Synced", "x" * 5000)
+    await broadcaster.flush(5)
+    namespace = shop.metadata.namespace
+
+    events = (await control_plane.kubectl("events", "-n", namespace, "--no-headers")).stdout
+    described = (await control_plane.kubectl("describe", "configmap", "settings", "-n", namespace)).stdout
+
+    assert re.search(r"\(x3 over \S+\) +Warning +SyncFailed +ConfigMap/settings +The shop is closed\n", events)
+    assert re.search(r" Normal +Synced +ConfigMap/settings +x{1021}\.\.\.\n", events)
+    assert re.search(r"Warning +SyncFailed +\S+ \(x3 over \S+\) +shops +The shop is closed\n", described)
+
+
+async def test_permission_to_create_and_patch_is_enough(
+    control_plane: ControlPlane, admin: Client, shop: ConfigMap
+) -> None:
+    name = unique_name("recorder")
+    rule = PolicyRule(api_groups=["events.k8s.io"], resources=["events"], verbs=["create", "patch"])
+    role = await admin.create(ClusterRole(metadata=ObjectMeta(name=name), rules=[rule]))
+    binding = await admin.create(
+        ClusterRoleBinding(
+            metadata=ObjectMeta(name=name),
+            role_ref=RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=name),
+            subjects=[Subject(api_group="rbac.authorization.k8s.io", kind="User", name=name)],
+        )
+    )
+    async with control_plane.client(control_plane.add_user(name)) as client:
+        broadcaster = EventBroadcaster(client, instance="operator-0")
+        recorder = broadcaster.recorder("shops")
+        for _ in range(2):
+            recorder.normal(shop, "Synced", "done")
+            recorder.normal(role, "Synced", "done")
+            await broadcaster.flush(5)
+
+    (event,) = await admin.list(Event, namespace=shop.metadata.namespace)
+    (elsewhere,) = await admin.list(Event, namespace="default", fields={"regarding.name": name})
+    assert event.series is not None
+    assert elsewhere.series is not None
+    assert (event.series.count, elsewhere.series.count) == (2, 2)
+    for created in (role, binding, elsewhere):
+        await admin.delete(created)
+
+
+async def test_a_namespace_on_its_way_out_takes_no_events_and_nobody_complains(
+    admin: Client, shop: ConfigMap, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kubewright.manager.recorder")
+    shop.metadata.finalizers = ["example.com/hold"]
+    shop = await admin.update(shop)
+    await admin.delete(Namespace, shop.metadata.namespace)
+    broadcaster = EventBroadcaster(admin, instance="operator-0")
+    broadcaster.recorder("shops").normal(shop, "Synced", "done")
+    await broadcaster.flush(5)
+    shop = await admin.get(ConfigMap, shop.key)
+    shop.metadata.finalizers = []
+    await admin.update(shop)
+    await admin.wait_for(Namespace, deleted, name=shop.metadata.namespace, timeout=30)
+
+    broadcaster.recorder("shops").normal(shop, "Synced", "and when it is gone")
+    await broadcaster.flush(5)
+
+    assert not caplog.records
+
+
+async def test_nobody_at_home_is_no_reason_to_fail(caplog: pytest.LogCaptureFixture) -> None:
+    async with Client(Config(server="http://127.0.0.1:9")) as client:
+        broadcaster = EventBroadcaster(client, instance="operator-0")
+        broadcaster.recorder("shops").normal(OBJECT, "Synced", "done")
+        await broadcaster.flush(0.1)
+
+    assert "an event could not be written: Synced of ConfigMap shop/settings" in caplog.text
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
