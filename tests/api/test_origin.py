@@ -7,11 +7,16 @@ import hypothesis.strategies as st
 import msgspec
 from hypothesis import given
 
-from kubewright.api.codec import decode, encode, to_json
+from kubewright.api.codec import decode, decode_json, encode, to_json
 from kubewright.api.markers import JSONValue, ListMap
 from kubewright.api.model import Model
-from kubewright.api.origin import merge_patch, merged, same
-from kubewright.api.resource import Resource, resource
+from kubewright.api.origin import merge_patch, patch_between, same
+from kubewright.api.origin import merged as merged_parts
+from kubewright.api.resource import Object, Resource, resource
+
+
+def merged(app: Object) -> JSONValue:
+    return decode_json(encode(merged_parts(app)))
 
 
 class Port(Model):
@@ -110,7 +115,7 @@ def test_a_copy_made_before_the_change_is_a_base_for_a_patch() -> None:
     app = read(ports=[{"name": "http", "novel": "h"}])
     base = copy.deepcopy(app)
     app.spec.ports[0].number = 8080
-    assert merge_patch(merged(base), merged(app)) == {
+    assert patch_between(merged_parts(base), merged_parts(app)) == {
         "spec": {"ports": [{"name": "http", "novel": "h", "number": 8080}]}
     }
 

@@ -7,7 +7,11 @@ sent as it was read. `merge_patch` is the difference alone.
 
 from __future__ import annotations
 
-from kubewright.api.codec import decode, decode_json, encode, origin, to_json
+from typing import TypeAlias
+
+import msgspec
+
+from kubewright.api.codec import decode, decode_json, encode, origin
 from kubewright.api.markers import JSONValue
 from kubewright.api.resource import Object
 from kubewright.api.shape import SCALAR, Shape
@@ -15,13 +19,43 @@ from kubewright.api.shape import SCALAR, Shape
 JSONObject = dict[str, JSONValue]
 
 
-def merged(obj: Object) -> JSONValue:
+Parts: TypeAlias = dict[str, msgspec.Raw]
+"""An object in JSON, as its fields: `metadata`, `spec` and so on. Most of them are never looked into."""
+
+_parts = msgspec.json.Decoder(Parts)
+
+
+def merged(obj: Object) -> Parts:
     """The JSON to write: what the object was decoded from, with what changed since. Guarantee: nothing else differs."""
-    raw = origin(obj)
+    after, raw = _parts.decode(encode(obj)), origin(obj)
     if raw is None:
-        return to_json(obj)
-    before = to_json(decode(type(obj), raw))
-    return _merge(decode_json(raw), before, to_json(obj), Shape("model", model=type(obj)))
+        return after
+    original, before = _parts.decode(raw), _parts.decode(encode(decode(type(obj), raw)))
+    fields = Shape("model", model=type(obj)).fields
+    result = {name: value for name, value in original.items() if name in after or name not in before}
+    for name, value in after.items():
+        if name not in before:
+            result[name] = value
+        elif bytes(before[name]) != bytes(value):
+            known = decode_json(original[name]) if name in original else None
+            changed = _merge(known, decode_json(before[name]), decode_json(value), fields.get(name, SCALAR))
+            result[name] = msgspec.Raw(encode(changed))
+    return result
+
+
+def as_read(obj: Object) -> Parts | None:
+    """The JSON an object was decoded from; None for one that was made in Python."""
+    raw = origin(obj)
+    return None if raw is None else _parts.decode(raw)
+
+
+def patch_between(before: Parts, after: Parts) -> JSONObject:
+    """The smallest JSON merge patch (RFC 7386) that turns one object into the other; empty when they are equal."""
+    unequal = [name for name in after if name not in before or bytes(before[name]) != bytes(after[name])]
+    return merge_patch(
+        {name: decode_json(value) for name, value in before.items() if name not in after or name in unequal},
+        {name: decode_json(after[name]) for name in unequal},
+    )
 
 
 def merge_patch(before: JSONValue, after: JSONValue) -> JSONObject:

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubewright.api.codec import decode, decode_model, encode, origin
+from kubewright.api.codec import decode, decode_model, encode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
@@ -173,7 +173,7 @@ class Operations:
         _whole(type(obj))
         place = await self.place(obj, None, None, subresource)
         request = place.request("update")
-        body = encode(for_update(obj, place.info, subresource))
+        body = for_update(obj, place.info, subresource)
         return decoded(type(obj), await self._write("PUT", place, type(obj), body, request, options), request)
 
     async def patch(self, target: T | type[T], patch: Patch | None, place: Place, options: WriteOptions) -> T:
@@ -291,15 +291,9 @@ def decoded(kind: type[T], response: Response, request: Asked) -> T:
 
 
 def _difference(obj: Object, patch: PatchFrom | None) -> dict[str, JSONValue]:
-    if patch is not None:
-        return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock)
-    raw = origin(obj)
-    if raw is None:
-        raise ValueError(
-            f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
-            "use patch_from(base), or apply"
-        )
-    return difference(obj, decode(type(obj), raw))
+    if patch is None:
+        return difference(obj)
+    return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock)
 
 
 def _whole(kind: type[T]) -> type[T]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, merge_patch, merged
+from kubewright.api.origin import JSONObject, as_read, merged, patch_between
 from kubewright.api.resource import Object
 from kubewright.client.writing import SERVER_METADATA
 
@@ -55,9 +55,15 @@ def patch_from(base: Object, *, optimistic_lock: bool = False) -> PatchFrom:
     return PatchFrom(base, optimistic_lock)
 
 
-def difference(obj: Object, base: Object, *, optimistic_lock: bool = False) -> JSONObject:
-    """The merge patch that turns `base` into `obj`; empty when there is nothing to do."""
-    patch = merge_patch(merged(base), merged(obj))
+def difference(obj: Object, base: Object | None = None, *, optimistic_lock: bool = False) -> JSONObject:
+    """The merge patch that turns `base`, or else what `obj` was read as, into `obj`; empty when they are equal."""
+    before = as_read(obj) if base is None else merged(base)
+    if before is None:
+        raise ValueError(
+            f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
+            "use patch_from(base), or apply"
+        )
+    patch = patch_between(before, merged(obj))
     # What only the server sets is never part of a change.
     metadata = patch.get("metadata")
     if isinstance(metadata, dict):
@@ -68,5 +74,5 @@ def difference(obj: Object, base: Object, *, optimistic_lock: bool = False) -> J
     if patch and optimistic_lock:
         nested = patch.setdefault("metadata", {})
         if isinstance(nested, dict):
-            nested["resourceVersion"] = base.metadata.resource_version
+            nested["resourceVersion"] = (base or obj).metadata.resource_version
     return patch

@@ -36,10 +36,12 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
     return encode(parts) if parts.pop("status", None) is not None else whole
 
 
-def for_update(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
+def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     """What the object was read as, with the changes: fields that the type does not know are kept."""
-    content = cast(JSONObject, merged(obj))
-    return content if subresource else _part(content, info, "")
+    parts = merged(obj)
+    if info.has_status and not subresource:
+        parts.pop("status", None)
+    return encode(parts)
 
 
 def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
