@@ -21,9 +21,10 @@ demo: setup ## the PodManager example at work; REAL=1 on the real control plane,
 	@$(if $(REAL),$(BIN)/python -m kubewright.controlplane.binaries)
 	@$(BIN)/python -m examples.demo $(if $(REAL),--real) $(if $(HEADLESS),--headless)
 
+# Three workers, each with a real control plane of its own: most tests wait for servers, not for the processor.
 test: setup ## everything: unit, fault and conformance tests; builds the real control plane when Go is there
 	@$(BIN)/python -m kubewright.controlplane.binaries --if-possible
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 lint: setup ## ruff (lint and format) and import-linter
 	$(BIN)/ruff check .

@@ -50,7 +50,8 @@ def ours(path: str, catalog: Catalog, wanted: Wanted | None = None) -> bytes:
 
 
 def built_in(groups: list[JSONValue], *name: str) -> list[JSONValue]:
-    return [group for group in groups if not text(group, *name).endswith(("example.com", "mycompany.com"))]
+    """Without the groups of other tests: those of custom resources have a dot, and Kubernetes' own end in k8s.io."""
+    return [group for group in groups if "." not in text(group, *name) or text(group, *name).endswith(".k8s.io")]
 
 
 async def test_groups_and_their_versions_come_in_the_same_order(admin: Client, catalog: Catalog) -> None:
@@ -271,7 +272,8 @@ async def eventually(admin: Client, path: str, *, gone: bool = False, accept: st
     async with asyncio.timeout(30):
         while True:
             try:
-                found = decoded((await get(admin, path, accept)).body)
+                # The real server answers with nothing while it puts a document together.
+                found = decoded((await get(admin, path, accept)).body or b"{}")
             except NotFound:
                 found = {}
             if bool(found) != gone:

@@ -68,13 +68,20 @@ def _any(value: JSONValue) -> bytes:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """YAML as Go writes it."""
+    """YAML as Go writes it: a text that would be read as something else than text is in double quotes."""
 
 
-_Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text else '"'),
-)
+_TEXT = "tag:yaml.org,2002:str"
+_OLD_BOOLEANS = frozenset(("y", "Y", "n", "N"))  # which yes, no, on and off are to both libraries
+
+
+def _represented(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    meaning: str = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # in its stubs
+    is_something_else = text in _OLD_BOOLEANS or meaning != _TEXT
+    return dumper.represent_scalar(_TEXT, text, style='"' if is_something_else else None)
+
+
+_Dumper.add_representer(str, _represented)
 
 
 def _one(number: int, encode: Callable[[JSONValue], bytes]) -> _Encode:
