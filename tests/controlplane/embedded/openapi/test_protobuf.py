@@ -19,6 +19,7 @@ from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
         ("null", b'"null"\n'),
         ("2026-01-01", b'"2026-01-01"\n'),
         ("- dash", b"'- dash'\n"),
+        ("*", b"'*'\n"),
     ],
 )
 def test_a_text_that_yaml_would_read_as_something_else_is_in_double_quotes(text: str, written: bytes) -> None:

@@ -72,12 +72,13 @@ class _Dumper(yaml.CSafeDumper):
 
 
 _TEXT = "tag:yaml.org,2002:str"
+_MEANINGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "null", "timestamp", "merge"))
 _OLD_BOOLEANS = frozenset(("y", "Y", "n", "N"))  # which yes, no, on and off are to both libraries
 
 
 def _represented(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
     meaning: str = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # in its stubs
-    is_something_else = text in _OLD_BOOLEANS or meaning != _TEXT
+    is_something_else = text in _OLD_BOOLEANS or meaning in _MEANINGS
     return dumper.represent_scalar(_TEXT, text, style='"' if is_something_else else None)
 
 
