@@ -128,12 +128,6 @@ async def test_a_definition_goes_after_its_objects(kind: Kind) -> None:
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     )
-    late = await kind.create("late")
-    assert late.told == (
-        403,
-        "Forbidden",
-        f'{kind.name} "late" is forbidden: create not allowed while custom resource definition is terminating',
-    )
     await kind.eventually("GET", kind.path("plain"), lambda answer: answer.code == 404)
     marked = at(
         (
@@ -144,6 +138,13 @@ async def test_a_definition_goes_after_its_objects(kind: Kind) -> None:
         "metadata",
     )
     assert (at(marked, "generation"), at(marked, "deletionGracePeriodSeconds")) == (2, 0)
+    # Only now is it sure that the part of the server which creates objects has heard of the deletion.
+    late = await kind.create("late")
+    assert late.told == (
+        403,
+        "Forbidden",
+        f'{kind.name} "late" is forbidden: create not allowed while custom resource definition is terminating',
+    )
     progress = conditions(await kind.read())["Terminating"]
     assert progress == ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
     await kind.ask("PATCH", kind.path("held"), {"metadata": {"finalizers": None}}, MERGE)
