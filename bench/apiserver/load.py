@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
 from kubewright.api.dynamic import Dynamic
+from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.wait import established
@@ -61,18 +62,19 @@ async def run_loads(client: Client, cpu: Callable[[], float]) -> dict[str, float
 
 
 def _widget(name: str) -> Dynamic:
-    parts = [{"name": f"part-{number}", "weight": number, "material": "steel"} for number in range(20)]
-    content = {"spec": {"size": 3, "color": "green", "parts": parts, "options": {f"o{n}": "value" for n in range(20)}}}
-    return Widget(metadata=ObjectMeta(name=name, labels={"app": "bench"}), content=content)  # type: ignore[arg-type]
+    parts: list[JSONValue] = [{"name": f"part-{number}", "weight": number, "material": "steel"} for number in range(20)]
+    options: dict[str, JSONValue] = {f"o{number}": "value" for number in range(20)}
+    content: dict[str, JSONValue] = {"spec": {"size": 3, "color": "green", "parts": parts, "options": options}}
+    return Widget(metadata=ObjectMeta(name=name, labels={"app": "bench"}), content=content)
 
 
 async def _define(client: Client) -> None:
-    part = {
+    part: JSONValue = {
         "type": "object",
         "required": ["name"],
         "properties": {"name": {"type": "string"}, "weight": {"type": "integer"}, "material": {"type": "string"}},
     }
-    spec = {
+    spec: JSONValue = {
         "type": "object",
         "properties": {
             "size": {"type": "integer", "minimum": 1},
@@ -81,15 +83,15 @@ async def _define(client: Client) -> None:
             "options": {"type": "object", "additionalProperties": {"type": "string"}},
         },
     }
-    status = {"type": "object", "properties": {"ready": {"type": "integer"}, "phase": {"type": "string"}}}
-    version = {
+    status: JSONValue = {"type": "object", "properties": {"ready": {"type": "integer"}, "phase": {"type": "string"}}}
+    version: JSONValue = {
         "name": "v1",
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}},
     }
-    definition = {
+    definition: JSONValue = {
         "metadata": {"name": "widgets.bench.example.com"},
         "spec": {
             "group": "bench.example.com",
@@ -98,5 +100,5 @@ async def _define(client: Client) -> None:
             "versions": [version],
         },
     }
-    created = await client.create(from_json(CustomResourceDefinition, definition))  # type: ignore[arg-type]
+    created = await client.create(from_json(CustomResourceDefinition, definition))
     await client.wait_for(created, established)

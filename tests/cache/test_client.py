@@ -31,7 +31,7 @@ class _Held:
         self._inner = inner
         self._gate = gate
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
         try:
             data = await anext(self._inner)
         except StopAsyncIteration:

@@ -27,6 +27,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resource import Object, resource
 from kubewright.cache import Cache, CachedClient
+from kubewright.cache.client import own_writes
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status
@@ -462,6 +463,30 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
                 await here.client.delete(made, dry_run=True)
                 assert await here.names(namespace="default") == ["a"]
                 assert (await here.client.get(ConfigMap, made.key)).data == {"x": "1"}
+
+    run(scenario)
+
+
+def test_what_was_written_is_counted_where_somebody_counts() -> None:
+    async def counted(asked: Awaitable[object]) -> int:
+        own_writes.set([0])
+        await asked
+        return own_writes.get()[0]
+
+    async def scenario() -> None:
+        async with world() as here:
+            client, made, other = here.client, await here.create("a"), await here.create("b")
+            made.data["x"] = "1"
+            assert await counted(client.create(settings("c"))) == 1
+            assert await counted(client.update(made)) == 1
+            assert await counted(client.patch(other, MergePatch({"data": {"x": "1"}}))) == 1
+            assert await counted(client.apply(settings("d"))) == 1
+            assert await counted(client.delete(other)) == 1
+            assert await counted(client.delete_all(ConfigMap, namespace="default", labels={"app": "c"})) == 1
+            assert await counted(client.get(ConfigMap, made.key)) == 0
+            assert await counted(client.create(settings("e"), dry_run=True)) == 0
+            assert await counted(client.delete(made, dry_run=True)) == 0
+            assert await counted(client.delete(other, missing_ok=True)) == 0
 
     run(scenario)
 

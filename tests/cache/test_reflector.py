@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -14,8 +14,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry
 from kubewright.cache.reflector import Reflector, State, Trouble
-from kubewright.client import Client, Config
-from kubewright.client.http.transport import Response, StreamedResponse, Transport
+from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.request import Target
@@ -322,56 +321,20 @@ def test_a_watch_that_went_silent_is_begun_again() -> None:
     run(scenario)
 
 
-class Switched:
-    """A transport to whichever control plane is there now, as behind an address that moves."""
-
-    def __init__(self, plane: EmbeddedControlPlane) -> None:
-        self.plane = plane
-
-    @property
-    def _now(self) -> Transport:
-        return self.plane.client()._operations.session._transport
-
-    async def request(
-        self,
-        method: str,
-        target: str,
-        headers: Sequence[tuple[str, str]] = (),
-        body: bytes | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Response:
-        return await self._now.request(method, target, headers, body, timeout=timeout)
-
-    async def stream(
-        self,
-        method: str,
-        target: str,
-        headers: Sequence[tuple[str, str]] = (),
-        body: bytes | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> StreamedResponse:
-        return await self._now.stream(method, target, headers, body, timeout=timeout)
-
-    async def aclose(self) -> None:
-        """Its planes close their own."""
-
-
 def test_a_server_whose_revisions_have_gone_back_is_listed_anew() -> None:
     """As after a restore from a backup: a watch from a revision that is still to come brings nothing, and no error."""
 
     async def scenario() -> None:
         async with world() as here, ControlPlane.embedded(controllers=[]) as restored, restored.client() as client:
-            assert isinstance(restored, EmbeddedControlPlane)
-            transport, told = Switched(here.plane), Told()
-            async with Client(Config(server="https://moves.test"), transport=transport) as follower:
+            told = Told()
+            async with here.plane.client() as follower:
                 task = asyncio.create_task(Reflector(follower, ConfigMap, told, namespace="default").run())
                 for number in range(50):
                     await here.create(f"lost-{number}")
                 await told.until(lambda: len(told.known) == 50)
                 await client.create(ConfigMap(metadata=ObjectMeta(name="kept", namespace="default")))
-                transport.plane = restored
+                # As behind an address that moves.
+                follower._operations.session._transport = client._operations.session._transport
                 here.plane.faults.cut_open_watches(is_watch)
                 await told.until(lambda: set(told.known) == {"kept"})
                 task.cancel()

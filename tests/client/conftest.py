@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import ipaddress
 import json
-import selectors
 import socket
 import ssl
 import struct
@@ -33,6 +32,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.http.response import Headers, Response, StreamedResponse
+from kubewright.testing.virtual_time import VirtualTimeLoop
 
 T = TypeVar("T")
 
@@ -309,9 +309,11 @@ class ScriptedBody:
         self._ends = ends
         self.is_closed = False
         self.idle_timeout: float | None = None
+        self.gather: float | None = None
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
         self.idle_timeout = idle_timeout
+        self.gather = gather
         if not self._pieces:
             if not self._ends:
                 await asyncio.Event().wait()
@@ -417,35 +419,13 @@ def client(server: ScriptedServer) -> Client:
     return Client(Config(server="https://kubernetes.example.com", namespace="shop"), transport=server)
 
 
-class _EagerSelector(selectors.SelectSelector):
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
-            assert timeout is not None, "everything waits, and nothing will ever happen"
-            self.now += max(timeout, 0)
-        return ready
-
-
-class _VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock jumps to the next thing to do, so that waiting takes no time."""
-
-    def __init__(self) -> None:
-        self._virtual = _EagerSelector()
-        super().__init__(self._virtual)
-
-    def time(self) -> float:
-        return self._virtual.now
-
-
 class VirtualTime:
     """Runs coroutines on a loop without waiting; `elapsed` is how long they would have taken."""
 
     elapsed = 0.0
 
     def run(self, main: Coroutine[object, object, T]) -> T:
-        with asyncio.Runner(loop_factory=_VirtualTimeLoop) as runner:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             try:
                 return runner.run(main)
             finally:

@@ -25,7 +25,7 @@ from kubewright.client.errors import (
     RequestTimeout,
     TooManyRequests,
 )
-from kubewright.client.watch import INITIAL_EVENTS_END, WatchEvent, parse_event
+from kubewright.client.watch import GATHER, INITIAL_EVENTS_END, WatchEvent, parse_event
 
 if TYPE_CHECKING:
     from tests.client.conftest import ScriptedServer
@@ -217,6 +217,19 @@ async def test_a_watch_can_begin_with_what_exists(client: Client, server: Script
         "resourceVersionMatch": "NotOlderThan",
         "timeoutSeconds": "290",
     }
+
+
+async def test_only_the_events_of_an_initial_list_are_let_come_together(client: Client, server: ScriptedServer) -> None:
+    end: JSONValue = {"metadata": {"resourceVersion": "99", "annotations": {INITIAL_EVENTS_END: "true"}}}
+    sent = [("ADDED", OBJECT), ("BOOKMARK", end), ("MODIFIED", OBJECT)]
+    body = server.streams(*(line(type_, content) + b"\n" for type_, content in sent))
+    async with client.watch(ConfigMap, initial_events=True) as events:
+        gathers = [(event.type, body.gather) async for event in events]
+
+    assert gathers == [("ADDED", GATHER), ("BOOKMARK", GATHER), ("MODIFIED", 0)]
+    body = server.streams(line("ADDED"))
+    async with client.watch(ConfigMap) as events:
+        assert [body.gather async for event in events] == [0]
 
 
 async def test_a_watch_can_go_on_from_a_revision_and_be_selective(client: Client, server: ScriptedServer) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -301,6 +304,30 @@ async def test_the_last_pass_of_the_last_256_keys_is_remembered() -> None:
         await asyncio.sleep(1)
     assert list(controller.recent) == [*(f"{number}" for number in range(44, 300) if number != 100), "100"]
     assert controller.recent["100"].reasons == (Reason("again", "sent", None),)
+
+
+@virtual
+async def test_of_a_failed_pass_the_words_are_remembered_and_nothing_that_it_had_in_hand(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Large:
+        """What a pass works with."""
+
+    hands: list[weakref.ref[Large]] = []
+
+    async def act(key: str) -> None:
+        in_hand = Large()
+        hands.append(weakref.ref(in_hand))
+        raise ValueError("the disk is full")
+
+    caplog.set_level(logging.CRITICAL)  # what pytest keeps of the log would hold on to the error, too
+    controller = Controller("test", Reconciler(act), max_attempts=1)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(1)
+        gc.collect()
+        assert [hand() for hand in hands] == [None]
+    assert controller.recent["a"].outcome == "ValueError: the disk is full"
 
 
 @virtual

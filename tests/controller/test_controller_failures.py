@@ -85,6 +85,28 @@ async def test_an_error_of_the_program_is_logged_with_the_users_part_of_the_trac
 
 
 @virtual
+async def test_an_error_that_cannot_tell_what_it_is_ends_nothing_but_its_pass(caplog: pytest.LogCaptureFixture) -> None:
+    class Silent(KubernetesError):
+        def __str__(self) -> str:
+            raise AttributeError("code")
+
+    class SilentEnd(Silent, TerminalError):
+        pass
+
+    controller = Controller("test", Reconciler(in_turn(Silent(), SilentEnd(), Silent())), max_attempts=1)
+    async with running(controller):
+        for _ in range(3):
+            controller.queue.add("a")
+            await asyncio.sleep(LONG)
+    assert [record.getMessage() for record in caplog.records] == [
+        "reconciling failed, attempt 1, the last: its message cannot be told (AttributeError)",
+        "giving up until the next change: its message cannot be told (AttributeError)",
+        "reconciling failed, attempt 1, the last: its message cannot be told (AttributeError)",
+    ]
+    assert controller.recent["a"].outcome == "Silent: its message cannot be told (AttributeError)"
+
+
+@virtual
 async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog: pytest.LogCaptureFixture) -> None:
     told: list[Attempt] = []
     reconciler = Reconciler(in_turn(ValueError("no"), TerminalError("no such region"), TerminalError("no such region")))

@@ -8,10 +8,14 @@ from contextlib import suppress
 import pytest
 from tests.controller.scripted import LONG, Reconciler, now, running, succeed, virtual
 
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache, CachedClient
 from kubewright.cache.client import own_writes
 from kubewright.controller.controller import Controller
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.source import Channel
+from kubewright.controlplane import ControlPlane
 
 # Sources
 
@@ -241,6 +245,25 @@ async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplo
     assert len(caplog.records) == controller.statistics.hot_loops
     assert "test: hot loop: loop was written in each of its last passes" in caplog.records[0].getMessage()
     assert "pausing it for 1 s" in caplog.records[0].getMessage()
+
+
+@virtual
+async def test_deleting_over_and_over_is_a_hot_loop_too() -> None:
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        client = CachedClient(admin, Cache(admin))
+
+        async def act(key: str) -> None:
+            await client.delete(await admin.create(ConfigMap(metadata=ObjectMeta(name=key, namespace="default"))))
+            if len(reconciler.begun) < 2 * PASSES:
+                controller.queue.add(key)
+
+        reconciler = Reconciler(act)
+        controller = Controller("test", reconciler)
+        async with running(controller):
+            controller.queue.add("a")
+            await asyncio.sleep(0.5)
+    assert len(reconciler.begun) == PASSES
+    assert controller.statistics.hot_loops == 1
 
 
 @virtual

@@ -1,4 +1,4 @@
-"""A small operator, the world it is put through, and what has to hold after every fault.
+"""The world that an operator is put through, and what has to hold after every fault.
 
 Converged: each Widget has its one child and its status, of its newest generation; nothing else is left; the operator's
 queue is empty and its cache is what the server has. Never: two passes of one Widget at once, or a child created twice.
@@ -11,36 +11,20 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from contextvars import ContextVar, copy_context
 from datetime import UTC, datetime
 from typing import Protocol
 
 import pytest
+from tests.faults.widgets import ASKING, Ledger, Operator, Widget, WidgetSpec, revisions
+from tests.faults.wire import Wire
 
-from kubewright import (
-    CachedClient,
-    Client,
-    Condition,
-    ControlPlane,
-    Manager,
-    Model,
-    ObjectMeta,
-    Request,
-    Resource,
-    field,
-    resource,
-)
+from kubewright import Client, ControlPlane, ObjectMeta
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
-from kubewright.api.resource import Object
-from kubewright.client.errors import ConnectionLost
-from kubewright.client.http.response import ByteStream
-from kubewright.client.http.transport import Response, StreamedResponse, Transport
 from kubewright.client.wait import deleted, established
-from kubewright.controller import controller
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.request import Target
@@ -50,272 +34,7 @@ from kubewright.manager.manager import GRACE
 from kubewright.manifest.crd import definition_of
 from kubewright.testing.virtual_time import run_virtual
 
-FINALIZER = "faults.example.com/child"
 PATIENCE = 3600.0  # virtual seconds
-EXPIRED = (
-    b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
-    b'"message":"too old resource version: 1 (2)","reason":"Expired","code":410}}\n'
-)
-ASKING: ContextVar[bool] = ContextVar("the operator asks", default=False)
-
-
-class WidgetSpec(Model):
-    value: str
-
-
-class WidgetStatus(Model):
-    value: str = ""
-    observed_generation: int = 0
-    conditions: list[Condition] = field(default_factory=list)
-
-
-@resource("faults.example.com/v1")
-class Widget(Resource[WidgetSpec, WidgetStatus]):
-    """Has its value in a ConfigMap of its name."""
-
-
-class Ledger:
-    """What the passes of all operators of a world did."""
-
-    def __init__(self) -> None:
-        self.under_way: dict[Request, WidgetReconciler] = {}
-        self.passes: Counter[str] = Counter()
-        self.created = 0
-        self.mistakes: list[str] = []
-
-
-async def nothing(request: Request) -> None:
-    """What happens in a pass that a test has no plans for."""
-
-
-class WidgetReconciler:
-    """Finalizer, child, status, in this order; and back. `before` is what a test wants to happen in each pass."""
-
-    def __init__(self, client: CachedClient, ledger: Ledger, now: Callable[[], datetime]) -> None:
-        self.client = client
-        self.ledger = ledger
-        self.now = now
-        self.before: Callable[[Request], Awaitable[None]] = nothing
-
-    async def reconcile(self, request: Request) -> None:
-        if request in self.ledger.under_way:
-            self.ledger.mistakes.append(f"two passes of {request} at once")
-        if any(other is not self for other in self.ledger.under_way.values()):
-            self.ledger.mistakes.append(f"a pass of {request} while another operator was at work")
-        self.ledger.under_way[request] = self
-        try:
-            self.ledger.passes[request.name] += 1
-            await self.before(request)
-            await self.converge(request)
-        finally:
-            del self.ledger.under_way[request]
-
-    async def converge(self, request: Request) -> None:
-        widget = await self.client.find(Widget, request)
-        if widget is None:
-            return
-        child = await self.client.find(ConfigMap, request)
-        if widget.metadata.deletion_timestamp is not None:
-            if child is not None:
-                await self.client.delete(child, uid=child.metadata.uid, missing_ok=True)
-            if FINALIZER in widget.metadata.finalizers:
-                widget.metadata.finalizers.remove(FINALIZER)
-                await self.client.update(widget)
-            return
-        if FINALIZER not in widget.metadata.finalizers:
-            widget.metadata.finalizers.append(FINALIZER)
-            widget = await self.client.update(widget)
-        data = {"value": widget.spec.value}
-        if child is None:
-            await self.client.create(ConfigMap(metadata=child_of(widget), data=data))
-            self.ledger.created += 1
-        elif child.data != data:
-            child.data = data
-            await self.client.update(child)
-        await self.report(widget)
-
-    async def report(self, widget: Widget) -> None:
-        status = widget.status
-        status.value = widget.spec.value
-        status.observed_generation = widget.metadata.generation
-        since = status.conditions[0].last_transition_time if status.conditions else self.now().replace(microsecond=0)
-        status.conditions = [
-            Condition(
-                type="Ready",
-                status="True",
-                reason="HasChild",
-                observed_generation=widget.metadata.generation,
-                last_transition_time=since,
-            )
-        ]
-        await self.client.status.patch(widget)
-
-
-def child_of(widget: Widget) -> ObjectMeta:
-    return ObjectMeta(
-        name=widget.metadata.name,
-        namespace=widget.metadata.namespace,
-        labels={"widget": widget.metadata.name},
-        owner_references=[widget.as_owner()],
-    )
-
-
-class Wire:
-    """An operator's way to the server, in the hands of a test: its calls are counted, and at one of them it may die.
-
-    From then on nothing reaches the server and nothing comes back, as with a process that was killed.
-    """
-
-    def __init__(self, inner: Transport, *, dies_at: int = 0, takes_effect: bool = False) -> None:
-        """At call number `dies_at` it dies: before the call reaches the server, or before the answer comes back."""
-        self.calls = 0
-        self.died = asyncio.Event()
-        self.lost_answers: Counter[str] = Counter()
-        """How many answers are still to be lost, by method."""
-        self.unheard: list[str] = []
-        """What took effect after it had died, or with its death: the method and path of each call."""
-        self._inner = inner
-        self._dies_at = dies_at
-        self._takes_effect = takes_effect
-        self._streams: list[_Tapped] = []
-
-    async def request(
-        self,
-        method: str,
-        target: str,
-        headers: Sequence[tuple[str, str]] = (),
-        body: bytes | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> Response:
-        is_last = await self._count()
-        response = await self._inner.request(method, target, headers, body, timeout=timeout)
-        await self._answered(is_last, f"{method} {target.partition('?')[0]}")
-        if self.lost_answers[method]:
-            self.lost_answers[method] -= 1
-            raise ConnectionLost(f"{method}: the connection was closed without an answer")
-        return response
-
-    async def stream(
-        self,
-        method: str,
-        target: str,
-        headers: Sequence[tuple[str, str]] = (),
-        body: bytes | None = None,
-        *,
-        timeout: float | None = None,
-    ) -> StreamedResponse:
-        is_last = await self._count()
-        response = await self._inner.stream(method, target, headers, body, timeout=timeout)
-        self._streams.append(tapped := _Tapped(response._body))
-        await self._answered(is_last, f"{method} {target.partition('?')[0]}")
-        return StreamedResponse(response.status, response.headers, tapped)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def expire(self) -> None:
-        """Have the server say, on every open watch, that it has expired."""
-        for stream in self._streams:
-            stream.last = EXPIRED
-            await stream.inner.aclose()
-        self._streams.clear()
-
-    async def _count(self) -> bool:
-        """Count a call; returns whether it is the last one. Never returns when the process is dead."""
-        self.calls += 1
-        is_last = self.calls == self._dies_at
-        if is_last and not self._takes_effect:
-            self.died.set()
-        await self._live()
-        return is_last
-
-    async def _answered(self, is_last: bool, call: str) -> None:
-        if is_last:
-            self.died.set()
-        if self.died.is_set():
-            self.unheard.append(call)
-        await self._live()
-
-    async def _live(self) -> None:
-        if self.died.is_set():
-            await asyncio.Event().wait()
-
-
-class _Tapped:
-    """A stream that a test can end with a line of its own."""
-
-    def __init__(self, inner: ByteStream) -> None:
-        self.inner = inner
-        self.last: bytes | None = None
-
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
-        if self.last is None:
-            try:
-                return await self.inner.receive(idle_timeout)
-            except ConnectionLost:
-                if self.last is None:
-                    raise
-        line, self.last = self.last, b""
-        return line
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
-
-
-class Operator:
-    """The program under test: a manager with one controller, and the connection that it owns."""
-
-    def __init__(
-        self,
-        client: Client,
-        ledger: Ledger,
-        namespace: str,
-        *,
-        election: LeaderElection | None = None,
-        timeout: float | None = None,
-        grace: float = GRACE,
-        stream: bool = True,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self.manager = Manager(client, namespaces=[namespace], election=election, grace=grace, stream=stream)
-        self.reconciler = WidgetReconciler(self.manager.client, ledger, now)
-        self.controller = (
-            controller(self.manager, Widget, workers=4, timeout=timeout).owns(ConfigMap).complete(self.reconciler)
-        )
-        self._client = client
-        context = copy_context()
-        context.run(ASKING.set, True)
-        self.task = asyncio.create_task(self._run(), context=context)
-
-    async def _run(self) -> None:
-        async with self._client:
-            await self.manager.run()
-
-    def is_at_work(self) -> bool:
-        return self.manager.elected.is_set()
-
-    async def stop(self) -> None:
-        """End it as its user would; a failure is raised."""
-        self.manager.stop()
-        await self.task
-
-    async def kill(self) -> None:
-        self.task.cancel()
-        await asyncio.wait((self.task,))
-
-    def unsettled(self) -> list[str]:
-        """What it still has to do."""
-        queue = self.controller.queue.snapshot()
-        counts = queue["counts"]
-        found = [] if counts == {"due": 0, "running": 0, "delayed": 0} else [f"the queue holds {queue}"]
-        if self.controller.missing is not None:
-            found.append(self.controller.missing)
-        informers = self.manager.cache.informers()
-        return found + [f"{each.kind_name} is {each.state}" for each in informers if each.state != "watching"]
-
-    async def cached(self, kind: type[Object], namespace: str) -> dict[str, str]:
-        return revisions(await self.manager.client.list(kind, namespace=namespace, consistency="cached"))
 
 
 class World:
@@ -526,10 +245,6 @@ def wrong(name: str, value: str, widget: Widget | None, child: ConfigMap | None)
     if (status.value, status.observed_generation, conditions) != (value, generation, [("Ready", "True", generation)]):
         found.append(f"the status of {name} in generation {generation} is {status}")
     return found
-
-
-def revisions(objects: Iterable[Object]) -> dict[str, str]:
-    return {each.metadata.name: each.metadata.resource_version for each in objects}
 
 
 def open_files() -> set[str]:

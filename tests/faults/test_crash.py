@@ -12,12 +12,14 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults.widgets import Operator
+from tests.faults.wire import Wire
 
 from kubewright import Client
 from kubewright.manager.leader_election import LeaderElection
 
 if TYPE_CHECKING:
-    from tests.faults.conftest import InWorld, Operator, Wire, World
+    from tests.faults.conftest import InWorld, World
 
 
 class Play:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults.widgets import Operator
+from tests.faults.wire import Wire
 
 from kubewright import Request
 from kubewright.api.coordination.v1 import Lease
@@ -18,7 +20,7 @@ from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.testing.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from tests.faults.conftest import InWorld, Operator, Wire, World
+    from tests.faults.conftest import InWorld, World
 
 LEASE = "widgets"
 NAMES = [f"widget-{number}" for number in range(4)]

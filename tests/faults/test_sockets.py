@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 import pytest
+from tests.faults.widgets import Operator
 
 from kubewright import Client, Config, ControlPlane, KubernetesError, ObjectMeta, Request
 from kubewright.api.core.v1 import Namespace
@@ -26,7 +27,7 @@ from kubewright.controlplane.user import User
 from kubewright.testing.namespaces import unique_name
 
 if TYPE_CHECKING:
-    from tests.faults.conftest import Operator, World
+    from tests.faults.conftest import World
 
 NewWorld: TypeAlias = "Callable[[ControlPlane, str, User], AbstractAsyncContextManager[World]]"
 

@@ -39,7 +39,7 @@ Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 """cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
 
 own_writes: ContextVar[list[int]] = ContextVar("kubewright.own_writes")
-"""Where writes are counted, if anybody counts them: a list of one number."""
+"""Where writes are counted, deletions too, if anybody counts them: a list of one number."""
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _AT_A_TIME = 256  # objects decoded before others get their turn
@@ -259,18 +259,24 @@ class _Recording(Operations):
         if any(not informer.scope.metadata_only for informer in self.cache.informers(place.info.gvk)):
             kind = Object  # the answer to a patch of metadata is whole, where it is to be laid over whole objects
         response = await Operations._write(self, method, place, kind, body, request, options, content_type, force=force)
-        if (count := own_writes.get(None)) is not None:
-            count[0] += 1
         if not self.dry_run(options):
+            _count_write()
             _recorded(self.cache, place, response, _note_write)
         return response
 
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """See `Operations.delete`."""
         response = await Operations.delete(self, place, options, selection)
-        if place.name and not options.dry_run:
-            _recorded(self.cache, place, response, _note_deletion)
+        if not options.dry_run:
+            _count_write()
+            if place.name:
+                _recorded(self.cache, place, response, _note_deletion)
         return response
+
+
+def _count_write() -> None:
+    if (count := own_writes.get(None)) is not None:
+        count[0] += 1
 
 
 def _recorded(

@@ -252,7 +252,7 @@ class Client:
 
         info = resource_info(kind)
         place = Place(info, "" if info.namespaced is False else self._operations.scope_for(namespace))
-        return Watch(kind, str(place.request("watch")), connect, timeout + 5)
+        return Watch(kind, str(place.request("watch")), connect, timeout + 5, initial_events=initial_events)
 
     async def table(
         self,

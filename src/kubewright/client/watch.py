@@ -32,6 +32,10 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 LONGEST_LINE = 64 * 1024 * 1024
 
+GATHER = 0.005
+"""Seconds for which the events of an initial list are let come together: the server sends each by itself, and to be
+woken for each costs more than to read it. Later events are read as they come."""
+
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 _PREFIXES = {name: f'{{"type":"{name}","object":'.encode() for name in _TYPES}
 
@@ -121,11 +125,14 @@ class Watch(Generic[T]):
         request: str,
         connect: Callable[[], Awaitable[StreamedResponse]],
         idle_timeout: float | None,
+        *,
+        initial_events: bool = False,
     ) -> None:
         self._kind = kind
         self._request = request
         self._connect = connect
         self._idle_timeout = idle_timeout
+        self._initial_events = initial_events
         self._response: StreamedResponse | None = None
 
     async def __aenter__(self) -> Self:
@@ -140,8 +147,14 @@ class Watch(Generic[T]):
     async def __aiter__(self) -> AsyncGenerator[WatchEvent[T], None]:
         response = await self._open()
         try:
-            async for line in response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout):
-                yield parse_event(self._kind, line, self._request)
+            lines = response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout)
+            if self._initial_events:
+                lines.gather = GATHER
+            async for line in lines:
+                event = parse_event(self._kind, line, self._request)
+                if lines.gather and event.ends_initial_list:
+                    lines.gather = 0.0
+                yield event
         except TransportError as error:
             raise worded(error, self._request) from error
         finally:

@@ -50,6 +50,14 @@ class Pass(NamedTuple, Generic[Key]):
     reasons: tuple[Reason, ...]
 
 
+class Remembered(NamedTuple):
+    """What is kept of a finished pass. Of an error only the words: it holds on to all that its pass had in hand."""
+
+    outcome: Result | str
+    seconds: float
+    reasons: tuple[Reason, ...]
+
+
 class Statistics:
     """Counters of one controller; plain numbers, read when somebody asks for metrics."""
 
@@ -100,7 +108,7 @@ class Controller(Generic[Key]):
         self.needs_leader = needs_leader
         self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
         self.statistics = Statistics(workers)
-        self.recent: OrderedDict[Key, Pass[Key]] = OrderedDict()
+        self.recent: OrderedDict[Key, Remembered] = OrderedDict()
         self._kind = kind
         self._workers = workers
         self._timeout = timeout
@@ -266,6 +274,7 @@ class Controller(Generic[Key]):
                 else:
                     queue.done(work.key)
             self._remember(Pass(work.key, outcome, seconds, work.reasons))
+            del outcome  # a worker that waits holds on to no error either
 
     async def _pass(self, work: Work[Key]) -> Result | Exception:
         """One pass, and what follows from it for the queue."""
@@ -285,7 +294,7 @@ class Controller(Generic[Key]):
             statistics.terminal_errors += 1
             statistics.errors += 1
             statistics.results["error"] += 1
-            _log.error("giving up until the next change: %s", error)
+            _log.error("giving up until the next change: %s", _message(error))
             self.queue.forget(key)
             await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
             return error
@@ -339,7 +348,7 @@ class Controller(Generic[Key]):
             "reconciling failed, attempt %d%s: %s",
             attempt,
             ", the last" if is_last else "",
-            error if str(error) else type(error).__name__,
+            _message(error) or type(error).__name__,
             exc_info=None if expected else error,
         )
         if is_last:
@@ -417,12 +426,21 @@ class Controller(Generic[Key]):
         return ReconcileContext(self.name, group, kind, namespace, name, new_reconcile_id(), work.reasons)
 
     def _remember(self, finished: Pass[Key]) -> None:
-        self.recent[finished.key] = finished
+        outcome = finished.outcome
+        words = f"{type(outcome).__name__}: {_message(outcome)}" if isinstance(outcome, Exception) else outcome
+        self.recent[finished.key] = Remembered(words, finished.seconds, finished.reasons)
         self.recent.move_to_end(finished.key)
         if len(self.recent) > _REMEMBERED:
             self.recent.popitem(last=False)
         for listener in self._listeners:
             listener.put_nowait(finished)
+
+
+def _message(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception as worse:
+        return f"its message cannot be told ({type(worse).__name__})"
 
 
 class ReconcileTimeout(Exception):

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import timedelta
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-Key = TypeVar("Key")
 Key_contra = TypeVar("Key_contra", contravariant=True)
 
 
@@ -90,6 +89,3 @@ class ErrorHook(Protocol[Key_contra]):
 
     def __call__(self, request: Key_contra, error: Exception, attempt: Attempt, /) -> Awaitable[None] | None:
         """A pass failed."""
-
-
-Outcome: TypeAlias = "Result | Exception"

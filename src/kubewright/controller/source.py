@@ -28,7 +28,6 @@ from kubewright.controller.predicate import Predicate
 from kubewright.controller.queue import Queue, Reason
 
 Key = TypeVar("Key", bound=Hashable)
-T = TypeVar("T", bound=Object)
 
 INITIAL_PRIORITY = -100
 """Of objects that existed at the start: what happens now goes first."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.cache.informer import Informer
-from kubewright.controller.controller import Controller, Pass
+from kubewright.controller.controller import Controller, Remembered
 from kubewright.manager.serving import Answer, Query, Server
 
 Key = TypeVar("Key", bound=Hashable)
@@ -34,7 +34,7 @@ def add_debug_routes(
     async def passes(query: Query) -> Answer:
         return _json(
             {
-                controller.name: [_pass(finished) for finished in reversed(controller.recent.values())]
+                controller.name: [_pass(key, finished) for key, finished in reversed(controller.recent.items())]
                 for controller in controllers()
             }
         )
@@ -61,11 +61,10 @@ def _cache(informer: Informer) -> dict[str, object]:
     }
 
 
-def _pass(finished: Pass[Key]) -> dict[str, object]:
-    outcome = finished.outcome
+def _pass(key: Hashable, finished: Remembered) -> dict[str, object]:
     return {
-        "key": str(finished.key),
-        "outcome": f"{type(outcome).__name__}: {outcome}" if isinstance(outcome, Exception) else repr(outcome),
+        "key": str(key),
+        "outcome": finished.outcome if isinstance(finished.outcome, str) else repr(finished.outcome),
         "seconds": round(finished.seconds, 6),
         "reasons": [" ".join(str(part) for part in reason if part) for reason in finished.reasons],
     }

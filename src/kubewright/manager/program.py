@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -25,8 +24,6 @@ from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.log import configure
 from kubewright.manager.manager import Manager
 from kubewright.manager.signals import stop_on_signals
-
-_log = logging.getLogger(__name__)
 
 
 def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | None = None) -> NoReturn:

@@ -62,6 +62,36 @@ async def test_all_pieces_that_are_here_come_in_one_go() -> None:
     assert await reading == b"onetwo"
 
 
+async def test_a_socket_with_nothing_to_give_is_left_alone_for_a_while() -> None:
+    body, source = _body()
+    reading = asyncio.create_task(body.receive(gather=0.001))
+    await asyncio.sleep(0)
+    assert source.calls == ["pause"]
+    body.feed(b"still in the TLS layer, ")
+    while source.calls != ["pause", "resume"]:
+        await asyncio.sleep(0)
+    assert await reading == b"still in the TLS layer, "
+
+    body.feed(b"here already")
+    assert await body.receive(gather=3600) == b"here already"
+    assert source.calls == ["pause", "resume"]
+
+
+@pytest.mark.parametrize("ending", ["complete", "cancelled"])
+async def test_a_connection_is_not_left_alone_for_longer_than_its_reader_wants(ending: str) -> None:
+    body, source = _body()
+    reading = asyncio.create_task(body.receive(gather=3600))
+    await asyncio.sleep(0)
+    assert source.calls == ["pause"]
+    if ending == "complete":
+        body.end()
+    else:
+        reading.cancel()
+        await asyncio.wait((reading,))
+    assert source.calls == ["pause", "resume"]
+    reading.cancel()
+
+
 async def test_a_cancelled_reader_loses_nothing() -> None:
     body, _ = _body()
     reading = asyncio.create_task(body.receive())

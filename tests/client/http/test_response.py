@@ -14,7 +14,7 @@ class _Pieces:
         self._error = error
         self.closed = False
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
         if self._pieces:
             return self._pieces.pop(0)
         if self._error is not None:

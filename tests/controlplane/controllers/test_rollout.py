@@ -100,6 +100,14 @@ def test_old_ones_shrink_only_as_far_as_availability_allows() -> None:
     assert next_sizes(deployment(10, 3, 2), replica_set("new", 5, 1), [replica_set("old", 8)]) == {"old": 7}
 
 
+def test_pods_that_are_already_to_go_are_not_counted_on() -> None:
+    """A ReplicaSet's status counts them until its controller has seen that it shrinks; new pods may serve before."""
+    assert next_sizes(deployment(4, 1, 1), replica_set("new", 2, 1), [replica_set("old", 3, 4)]) == {"old": 2}
+
+    # Undone while it still shrinks, it is the new one.
+    assert next_sizes(deployment(4, 0, 1), replica_set("new", 2, 4), [replica_set("old", 2, 2)]) == {"old": 1}
+
+
 def test_replicas_that_do_not_serve_go_first_and_older_sets_before_younger_ones() -> None:
     crashing = replica_set("crashing", 4, 0, age=10)
     good, older = replica_set("good", 5, age=20), replica_set("older", 4, age=30)

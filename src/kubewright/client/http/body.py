@@ -74,10 +74,12 @@ class Body:
         self._error = error
         self._wake()
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
-        """All bytes that are here, after waiting for at least one; empty at the end of the body."""
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
+        """See `ByteStream.receive`."""
         if self._waiter is not None:
             raise RuntimeError(f"{self._what}: two tasks read the same body")
+        if gather and not self._chunks:
+            await self._gather(gather)
         while not self._chunks:
             if self._source is None:
                 if self._error is not None:
@@ -87,9 +89,7 @@ class Body:
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks = []
         self._size = 0
-        if self._paused and self._source is not None:
-            self._paused = False
-            self._source.resume_reading()
+        self._resume()
         return data
 
     async def aclose(self) -> None:
@@ -103,6 +103,17 @@ class Body:
         if self._source is not None:
             self._source.fail(RequestTimeout(f"{self._what}: the server sent nothing for {self._timeout:g} s"))
 
+    async def _gather(self, seconds: float) -> None:
+        """Leave bytes in the socket for a while: reading many of them costs no more than reading a few."""
+        if self._source is None:
+            return
+        self._paused = True
+        self._source.pause_reading()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._resume()
+
     async def _wait(self, idle_timeout: float | None) -> None:
         self._waiter = self._loop.create_future()
         if idle_timeout is not None:
@@ -114,6 +125,11 @@ class Body:
             self._waiter = None
             if idle_timeout is not None:
                 self._deadlines.discard(self)
+
+    def _resume(self) -> None:
+        if self._paused and self._source is not None:
+            self._paused = False
+            self._source.resume_reading()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -63,9 +63,10 @@ class Response(msgspec.Struct, frozen=True):
 class ByteStream(Protocol):
     """The body of an answer while it arrives."""
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
         """All bytes that are here, after waiting for at least one; empty at the end of the body.
 
+        A socket with nothing to give is left alone for `gather` seconds, so that what then has come is read at once.
         Cancelling loses nothing: the next call gives the same bytes. `RequestTimeout` when no byte came for
         `idle_timeout` seconds, which also ends the stream.
         """
@@ -77,7 +78,7 @@ class ByteStream(Protocol):
 class Lines:
     """The lines of a body; an async iterator. Bytes after the last newline are a line too."""
 
-    __slots__ = ("_body", "_ended", "_idle_timeout", "_ready", "_splitter")
+    __slots__ = ("_body", "_ended", "_idle_timeout", "_ready", "_splitter", "gather")
 
     def __init__(self, body: ByteStream, limit: int, idle_timeout: float | None) -> None:
         self._body = body
@@ -85,6 +86,8 @@ class Lines:
         self._splitter = LineSplitter(limit)
         self._ready: list[bytes] = []  # in reverse, so that taking the next one is a pop
         self._ended = False
+        self.gather = 0.0
+        """See `ByteStream.receive`; may be changed between two lines."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -93,7 +96,7 @@ class Lines:
         while not self._ready:
             if self._ended:
                 raise StopAsyncIteration
-            data = await self._body.receive(self._idle_timeout)
+            data = await self._body.receive(self._idle_timeout, self.gather)
             if data:
                 try:
                     self._ready = self._splitter.feed(data)
@@ -134,7 +137,7 @@ class StreamedResponse:
             raise StopAsyncIteration
         return data
 
-    def lines(self, *, limit: int = MAX_LINE, idle_timeout: float | None = None) -> AsyncIterator[bytes]:
+    def lines(self, *, limit: int = MAX_LINE, idle_timeout: float | None = None) -> Lines:
         """The lines of the body, without their newline.
 
         A line over `limit` bytes raises `ProtocolError`; silence for `idle_timeout` seconds raises `RequestTimeout`.

@@ -30,6 +30,11 @@ def available(replica_set: ReplicaSet) -> int:
     return replica_set.status.available_replicas or 0
 
 
+def _lasting(replica_set: ReplicaSet) -> int:
+    """How many of its pods can serve and are to stay. While it shrinks, its status still counts those that go."""
+    return min(available(replica_set), size(replica_set))
+
+
 def recreates(deployment: Deployment) -> bool:
     """Whether all old pods must be gone before the first new one comes."""
     return deployment.spec.strategy.type == "Recreate"
@@ -81,16 +86,16 @@ def _old_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet
     by_name = {one.metadata.name: one for one in old}
     least = wanted_replicas(deployment) - max_unavailable(deployment)
     # Pods of the new template that do not serve yet must not be made up for by old ones that do.
-    removable = sum(before.values()) + size(new) - least - (size(new) - available(new))
+    removable = sum(before.values()) + size(new) - least - (size(new) - _lasting(new))
     if removable <= 0:
         return {}
     after = dict(before)
     # Replicas that do not serve go first: taking them away costs nothing.
     for name, replicas in before.items():
-        unhealthy = min(removable, max(0, replicas - available(by_name[name])))
+        unhealthy = min(removable, replicas - _lasting(by_name[name]))
         after[name] -= unhealthy
         removable -= unhealthy
-    spare = available(new) + sum(available(by_name[name]) for name in before) - least
+    spare = _lasting(new) + sum(_lasting(by_name[name]) for name in before) - least
     for name, replicas in after.items():
         if spare <= 0:
             break

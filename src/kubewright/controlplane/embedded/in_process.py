@@ -99,7 +99,7 @@ class _Stream:
         self._ended = False
         self._task = asyncio.create_task(self._read())
 
-    async def receive(self, idle_timeout: float | None = None) -> bytes:
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
         """See `ByteStream.receive`."""
         try:
             async with asyncio.timeout(idle_timeout):
