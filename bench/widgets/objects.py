@@ -7,7 +7,18 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
-from bench.peers.widget import STAMP, Widget, WidgetSpec
+from bench.peers.widget import (
+    STAMP,
+    Container,
+    Placement,
+    Port,
+    Quantities,
+    Resources,
+    Variable,
+    Volume,
+    Widget,
+    WidgetSpec,
+)
 from kubewright.api import Object, ObjectMeta, metadata_only
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.events.v1 import Event
@@ -17,8 +28,6 @@ from kubewright.manifest.crd import definition_of
 
 NAMESPACE = "default"
 IN_FLIGHT = 64
-SMALL, LARGE = 100, 2400
-"""Characters of payload: of an ordinary Widget, and of one that is 3 KB as the server sends it."""
 
 _WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven", "islet", "jetty", "knoll", "larch")
 
@@ -28,14 +37,11 @@ async def define(client: Client) -> None:
     await client.wait_for(await client.create(definition_of(Widget)), established)
 
 
-async def create(client: Client, count: int, payload: int = SMALL) -> None:
-    """Create Widgets with a payload of that many characters, different in each."""
+async def create(client: Client, count: int) -> None:
+    """Create Widgets that are all different, of 3 KB each as the server sends them."""
 
     async def one(number: int) -> None:
-        text = " ".join(random.Random(number).choices(_WORDS, k=payload // 4))[:payload]
-        spec = WidgetSpec(size=number % 100, payload=text)
-        metadata = ObjectMeta(name=_name(number), namespace=NAMESPACE, labels={"app": "bench"})
-        await client.create(Widget(metadata=metadata, spec=spec))
+        await client.create(_widget(number))
 
     await _each(range(count), one)
 
@@ -88,6 +94,34 @@ async def stamp(client: Client, count: int, rate: int, seconds: float) -> float:
 
 async def _patch(client: Client, number: int, patch: MergePatch) -> None:
     await client.patch(Widget, patch, name=_name(number), namespace=NAMESPACE)
+
+
+def _widget(number: int) -> Widget:
+    chance = random.Random(number)
+
+    def text(words: int) -> str:
+        return "-".join(chance.choices(_WORDS, k=words))
+
+    def container(name: str) -> Container:
+        return Container(
+            name=name,
+            image=f"registry.example.com/{text(2)}/{name}:1.{number % 100}.0",
+            command=[f"/usr/bin/{name}", f"--name={text(2)}", "--listen=0.0.0.0:8080"],
+            env=[Variable(name=f"{name.upper()}_{index}", value=text(3)) for index in range(13)],
+            ports=[Port(name="http", port=8080), Port(name="metrics", port=9090)],
+            resources=Resources(
+                requests=Quantities(cpu="100m", memory="64Mi"), limits=Quantities(cpu="1", memory="256Mi")
+            ),
+        )
+
+    spec = WidgetSpec(
+        size=number % 100,
+        payload=text(16),
+        containers=[container("server"), container("agent")],
+        volumes=[Volume(name=text(1), mount_path=f"/var/lib/{text(1)}", size="1Gi", storage_class="standard")],
+        placement=Placement(node_selector={"example.com/pool": text(1)}, priority_class="low", toleration_seconds=300),
+    )
+    return Widget(metadata=ObjectMeta(name=_name(number), namespace=NAMESPACE, labels={"app": "bench"}), spec=spec)
 
 
 def _name(number: int) -> str:
