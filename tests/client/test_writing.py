@@ -91,6 +91,18 @@ def test_update_of_a_subresource_sends_the_whole_object() -> None:
     assert body["spec"] == {"size": 1, "novelty": True}
 
 
+def test_update_of_the_status_sends_the_rest_as_it_was_read_but_for_metadata() -> None:
+    app = read()
+    app.spec.size = 5
+    app.metadata.labels = {"a": "b"}
+    app.status.ready = 3
+    body = msgspec.json.decode(for_update(app, APP, "status"))
+
+    assert body["spec"] == {"size": 1, "novelty": True}
+    assert body["metadata"] == {**METADATA, "labels": {"a": "b"}}
+    assert body["status"] == {"ready": 3, "future": "x"}
+
+
 def test_apply_sends_what_was_set_and_nothing_the_server_decides() -> None:
     assert for_apply(read(), APP, "") == {
         "apiVersion": "example.com/v1",

@@ -7,11 +7,13 @@ sent as it was read. `merge_patch` is the difference alone.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from functools import cache
+from typing import TypeAlias, get_type_hints
 
 import msgspec
 
-from kubewright.api.codec import decode, decode_json, encode, origin
+from kubewright.api.codec import decode_json, decode_model, encode, origin
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.resource import Object
 from kubewright.api.shape import SCALAR, Shape
@@ -25,22 +27,60 @@ Parts: TypeAlias = dict[str, msgspec.Raw]
 _parts = msgspec.json.Decoder(Parts)
 
 
-def merged(obj: Object) -> Parts:
-    """The JSON to write: what the object was decoded from, with what changed since. Guarantee: nothing else differs."""
-    after, raw = _parts.decode(encode(obj)), origin(obj)
+def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
+    """The JSON to write: what the object was decoded from, with what changed since. Guarantee: nothing else differs.
+
+    With the `names` of fields, only changes in those count: the rest is not even looked at.
+    """
+    raw = origin(obj)
     if raw is None:
-        return after
-    original, before = _parts.decode(raw), _parts.decode(encode(decode(type(obj), raw)))
-    fields = Shape("model", model=type(obj)).fields
+        return _parts.decode(encode(obj))
+    view, looked_at = _view(obj, names)
+    after, before = _parts.decode(encode(looked_at)), _parts.decode(encode(decode_model(view, raw)))
+    original, fields = _parts.decode(raw), Shape("model", model=type(obj)).fields
     result = {name: value for name, value in original.items() if name in after or name not in before}
     for name, value in after.items():
-        if name not in before:
-            result[name] = value
-        elif bytes(before[name]) != bytes(value):
-            known = decode_json(original[name]) if name in original else None
+        if name in before and bytes(before[name]) == bytes(value):
+            continue
+        if name in before and name in original:
+            known = decode_json(original[name])
             changed = _merge(known, decode_json(before[name]), decode_json(value), fields.get(name, SCALAR))
             result[name] = msgspec.Raw(encode(changed))
+        else:
+            result[name] = value
     return result
+
+
+def _view(obj: Object, names: tuple[str, ...]) -> tuple[type[msgspec.Struct], msgspec.Struct]:
+    """What of an object is compared, and how that is decoded."""
+    kind = type(obj)
+    if not names or issubclass(kind, Dynamic):
+        return kind, obj
+    view = _view_of(kind, names)
+    return view, view(**{name: getattr(obj, name) for name in view.__struct_fields__})
+
+
+@cache
+def _view_of(kind: type[Object], names: tuple[str, ...]) -> type[msgspec.Struct]:
+    """A structure with some of the fields of a kind, which are decoded and encoded as those of the kind are."""
+    hints = get_type_hints(kind, include_extras=True)
+    chosen = [field for field in msgspec.structs.fields(kind) if field.name in names]
+    return msgspec.defstruct(
+        kind.__name__,
+        [
+            (
+                field.name,
+                hints[field.name],
+                msgspec.field(default=field.default)
+                if field.default_factory is msgspec.NODEFAULT
+                else msgspec.field(default_factory=field.default_factory),
+            )
+            for field in chosen
+        ],
+        rename={field.name: field.encode_name for field in chosen},
+        omit_defaults=True,
+        kw_only=True,
+    )
 
 
 def as_read(obj: Object) -> Parts | None:

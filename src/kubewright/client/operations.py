@@ -33,7 +33,7 @@ from kubewright.client.paths import (
     query,
 )
 from kubewright.client.session import Session
-from kubewright.client.writing import for_apply, for_create, for_patch, for_update
+from kubewright.client.writing import for_apply, for_create, for_patch, for_update, looked_at
 
 T = TypeVar("T", bound=Object)
 
@@ -183,7 +183,7 @@ class Operations:
             if not isinstance(target, Object):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
             content_type = "application/merge-patch+json"
-            body: object = for_patch(_difference(target, patch), place.info, place.subresource)
+            body: object = for_patch(_difference(target, patch, place.subresource), place.info, place.subresource)
             if not body:
                 return target
         else:
@@ -290,10 +290,11 @@ def decoded(kind: type[T], response: Response, request: Asked) -> T:
         raise unreadable(error, response, request) from None
 
 
-def _difference(obj: Object, patch: PatchFrom | None) -> dict[str, JSONValue]:
+def _difference(obj: Object, patch: PatchFrom | None, subresource: str) -> dict[str, JSONValue]:
+    names = looked_at(subresource)
     if patch is None:
-        return difference(obj)
-    return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock)
+        return difference(obj, names=names)
+    return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock, names=names)
 
 
 def _whole(kind: type[T]) -> type[T]:

@@ -55,15 +55,20 @@ def patch_from(base: Object, *, optimistic_lock: bool = False) -> PatchFrom:
     return PatchFrom(base, optimistic_lock)
 
 
-def difference(obj: Object, base: Object | None = None, *, optimistic_lock: bool = False) -> JSONObject:
-    """The merge patch that turns `base`, or else what `obj` was read as, into `obj`; empty when they are equal."""
-    before = as_read(obj) if base is None else merged(base)
+def difference(
+    obj: Object, base: Object | None = None, *, optimistic_lock: bool = False, names: tuple[str, ...] = ()
+) -> JSONObject:
+    """The merge patch that turns `base`, or else what `obj` was read as, into `obj`; empty when they are equal.
+
+    With the `names` of fields, changes in others need not be in it.
+    """
+    before = as_read(obj) if base is None else merged(base, names)
     if before is None:
         raise ValueError(
             f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
             "use patch_from(base), or apply"
         )
-    patch = patch_between(before, merged(obj))
+    patch = patch_between(before, merged(obj, names))
     # What only the server sets is never part of a change.
     metadata = patch.get("metadata")
     if isinstance(metadata, dict):

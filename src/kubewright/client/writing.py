@@ -27,6 +27,11 @@ SERVER_METADATA = (
 """Set by the server alone: a patch that carried them would claim to own them, or fail."""
 
 
+def looked_at(subresource: str) -> tuple[str, ...]:
+    """The fields in which changes count; empty for all. For status not the spec, the largest part of most objects."""
+    return ("metadata", "status") if subresource == "status" else ()
+
+
 def for_create(obj: Object, info: ResourceInfo) -> bytes:
     """The object as it is in Python; without status where the server would ignore it."""
     whole = encode(obj)
@@ -38,7 +43,7 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     """What the object was read as, with the changes: fields that the type does not know are kept."""
-    parts = merged(obj)
+    parts = merged(obj, looked_at(subresource))
     if info.has_status and not subresource:
         parts.pop("status", None)
     return encode(parts)
