@@ -25,6 +25,8 @@ class MicroTime(datetime):
     @classmethod
     def from_datetime(cls, value: datetime) -> Self:
         """The same point in time, in UTC; ValueError when `value` has no time zone."""
+        if type(value) is cls and value.tzinfo is UTC:
+            return value
         if value.utcoffset() is None:
             raise ValueError(_naive(value))
         utc = value.astimezone(UTC)

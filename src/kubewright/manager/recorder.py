@@ -21,7 +21,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
+
+import msgspec
 
 from kubewright.api.core.v1 import ObjectReference
 from kubewright.api.errors import KubernetesError
@@ -74,7 +76,7 @@ class Recorder(Protocol):
         """The same of what somebody should look into."""
 
 
-class _Identity(NamedTuple):
+class _Identity(msgspec.Struct, frozen=True, gc=False):
     """Which object: the same as long as it lives, whatever its revision."""
 
     api_version: str
@@ -84,7 +86,7 @@ class _Identity(NamedTuple):
     uid: str
 
 
-class _Likeness(NamedTuple):
+class _Likeness(msgspec.Struct, frozen=True, gc=False):
     """Events that have this in common are one event that happened several times."""
 
     component: str
@@ -111,7 +113,7 @@ class _Bucket:
     """What may still be written about one object."""
 
     filled_at: datetime
-    tokens: float = BURST
+    tokens: float = BURST - 1  # made for a first write
 
     def take(self, now: datetime) -> bool:
         self.tokens = min(BURST, self.tokens + max(0.0, (now - self.filled_at) / REFILL))
@@ -154,6 +156,7 @@ class EventBroadcaster:
         self._queue: OrderedDict[_Occurrences, _Likeness] = OrderedDict()
         self._last_name = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: int | None = None  # that of the loop, which need not be woken for what it records itself
         self._filled = asyncio.Event()
         self._writing = asyncio.Lock()
         self._in_flight: set[_Occurrences] = set()
@@ -171,7 +174,7 @@ class EventBroadcaster:
 
     async def run(self) -> None:
         """Write events until cancelled. No error ends it."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         if self._queue:
             self._filled.set()
         try:
@@ -181,7 +184,7 @@ class EventBroadcaster:
                 async with self._writing:
                     await self._write_queued()
         finally:
-            self._loop = None
+            self._loop = self._thread = None
 
     async def flush(self, timeout: float) -> None:
         """Return when all that was recorded has been written or given up, or after `timeout` seconds.
@@ -251,18 +254,23 @@ class EventBroadcaster:
         # In the order of their last occurrence, so that what is over is in front.
         while len(self._known) > _MOST_REMEMBERED or _is_over(next(iter(self._known.values())), occurrences.last):
             self._known.popitem(last=False)
-        if (loop := self._loop) is not None:
+        if self._thread == threading.get_ident():
+            self._filled.set()
+        elif (loop := self._loop) is not None:
             with suppress(RuntimeError):  # a loop that has been closed since
                 loop.call_soon_threadsafe(self._filled.set)
 
     def _may_write(self, likeness: _Likeness, now: datetime) -> bool:
         # Each type has its own, so that no number of good news keeps a warning from being told.
         source = likeness.component, likeness.regarding, likeness.type
-        bucket = self._buckets.setdefault(source, _Bucket(now))
-        self._buckets.move_to_end(source)
+        bucket = self._buckets.get(source)
+        if bucket is not None:
+            self._buckets.move_to_end(source)
+            return bucket.take(now)
+        self._buckets[source] = _Bucket(now)
         if len(self._buckets) > _MOST_REMEMBERED:
             self._buckets.popitem(last=False)
-        return bucket.take(now)
+        return True
 
     def _name(self, regarding: str, now: datetime) -> str:
         """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
@@ -416,6 +424,8 @@ def _likeness(event: Event) -> _Likeness:
 
 def _cut(text: str, longest: int) -> str:
     """At most that many bytes of valid UTF-8, with an ellipsis where something is missing."""
+    if len(text) <= longest and text.isascii():
+        return text
     encoded = text.encode(errors="replace")
     if len(encoded) <= longest:
         return encoded.decode()
