@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Coroutine
 
 import pytest
@@ -259,3 +260,19 @@ async def test_a_manager_runs_once(plane: EmbeddedControlPlane, client: Client) 
             await manager.run()
     with pytest.raises(RuntimeError, match="was started already, and runs only once"):
         await manager.run()
+
+
+@virtually
+async def test_garbage_is_looked_for_less_often_but_not_against_the_will_of_the_program(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    own = gc.get_threshold()
+    try:
+        for before, then in (700, 10_000), (50_000, 50_000), (0, 0):
+            gc.set_threshold(before)
+            manager = Manager(client)
+            async with running(manager):
+                await manager.elected.wait()
+                assert gc.get_threshold()[0] == then
+    finally:
+        gc.set_threshold(*own)
