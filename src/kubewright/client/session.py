@@ -13,7 +13,7 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kubewright.client.answer import Warnings, failure, retry_after, worded
@@ -29,9 +29,24 @@ MOST_RETRIES = 10
 """As client-go's."""
 
 _R = TypeVar("_R", Response, StreamedResponse)
+_R_co = TypeVar("_R_co", Response, StreamedResponse, covariant=True)
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 30.0
+
+
+class _Send(Protocol[_R_co]):
+    """`Transport.request` or `Transport.stream`."""
+
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes | None,
+        *,
+        timeout: float | None,
+    ) -> Awaitable[_R_co]: ...
 
 
 class Session:
@@ -75,13 +90,7 @@ class Session:
         body: bytes | None = None,
     ) -> Response:
         """The successful answer to a request. Raises `APIError` for any other; errors are worded with `request`."""
-
-        async def attempt(credential: Credential) -> Response:
-            return await self._transport.request(
-                method, target, self._with(headers, credential), body, timeout=self._timeout
-            )
-
-        response = await self._retried(method, attempt, request)
+        response = await self._retried(self._transport.request, method, target, headers, body, request)
         self._warnings.read(response.headers)
         if response.status >= 300:
             raise failure(response.status, response.headers, response.body, request)
@@ -96,13 +105,7 @@ class Session:
         headers: Sequence[tuple[str, str]] = (),
     ) -> StreamedResponse:
         """The answer to a request, once its head is there and says success. The caller closes it."""
-
-        async def attempt(credential: Credential) -> StreamedResponse:
-            return await self._transport.stream(
-                method, target, self._with(headers, credential), None, timeout=self._timeout
-            )
-
-        response = await self._retried(method, attempt, request)
+        response = await self._retried(self._transport.stream, method, target, headers, None, request)
         self._warnings.read(response.headers)
         if response.status >= 300:
             raise failure(response.status, response.headers, await self._rest(response, request), request)
@@ -113,7 +116,15 @@ class Session:
         self._is_closed = True
         await self._transport.aclose()
 
-    async def _retried(self, method: str, attempt: Callable[[Credential], Awaitable[_R]], request: object) -> _R:
+    async def _retried(
+        self,
+        send: _Send[_R],
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes | None,
+        request: object,
+    ) -> _R:
         """The first answer that is not worth another attempt."""
         refreshed = False
         for number in range(MOST_RETRIES + 1):
@@ -122,7 +133,7 @@ class Session:
             credential = await self._credential()
             last = number == MOST_RETRIES
             try:
-                response = await attempt(credential)
+                response = await send(method, target, self._with(headers, credential), body, timeout=self._timeout)
             except TransportError as error:
                 self._count("<error>", method)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
