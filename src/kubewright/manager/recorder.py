@@ -19,7 +19,6 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
@@ -92,24 +91,34 @@ class _Likeness(msgspec.Struct, frozen=True, gc=False):
     component: str
     regarding: _Identity
     related: _Identity | None
-    type: str
+    type: Literal["Normal", "Warning"]
     reason: str
     action: str
     note: str
 
+    def __str__(self) -> str:
+        about = self.regarding
+        name = f"{about.namespace}/{about.name}" if about.namespace else about.name
+        return f"{self.reason} of {about.kind} {name}"
 
-@dataclass(eq=False, slots=True)
-class _Occurrences:
-    """An event, how often it has happened, and how much of that the server knows."""
 
-    event: Event
+class _Occurrences(msgspec.Struct, eq=False, gc=False):
+    """The event that likeness has become, how often it has happened, and how much of that the server knows.
+
+    Thousands are remembered, so an event is made of it only when it is written.
+    """
+
+    name: str
+    namespace: str
+    regarding_revision: str
+    related_revision: str
+    first: MicroTime
     last: MicroTime
     count: int = 1
     told: int = 0
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(msgspec.Struct, gc=False):
     """What may still be written about one object."""
 
     filled_at: datetime
@@ -210,25 +219,24 @@ class EventBroadcaster:
         """What the recorders call: take in one occurrence of an event."""
         try:
             now = MicroTime.from_datetime(self._now())
-            reason, note = _cut(reason, _LONGEST_WORD), _cut(note, _LONGEST_NOTE)
-            event = Event(
-                regarding=_reference(regarding),
-                related=_reference(related) if related is not None else None,
-                type=kind,
-                reason=reason,
-                action=_cut(action, _LONGEST_WORD) or reason,
-                note=note,
-                event_time=now,
-                reporting_controller=component,
-                reporting_instance=self._instance,
+            reason = _cut(reason, _LONGEST_WORD)
+            likeness = _Likeness(
+                component,
+                _identity(regarding),
+                _identity(related) if related is not None else None,
+                kind,
+                reason,
+                _cut(action, _LONGEST_WORD) or reason,
+                _cut(note, _LONGEST_NOTE),
             )
+            related_revision = related.metadata.resource_version if related is not None else ""
             with self._lock:
-                self._take(_likeness(event), event, now)
+                self._take(likeness, now, regarding.metadata.resource_version, related_revision)
         except Exception:
             # Whatever is wrong with an event, the reconcile that tells of it must not suffer.
             _log.exception("an event was not recorded: reason %r", reason)
 
-    def _take(self, likeness: _Likeness, event: Event, now: MicroTime) -> None:
+    def _take(self, likeness: _Likeness, now: MicroTime, regarding_revision: str, related_revision: str) -> None:
         known = self._known.get(likeness)
         if known is not None and not _is_over(known, now):
             known.count += 1
@@ -238,9 +246,10 @@ class EventBroadcaster:
             if known not in self._queue and self._may_write(likeness, now):
                 self._enqueue(likeness, known)
         elif self._may_write(likeness, now):
-            about = event.regarding
-            event.metadata = ObjectMeta(name=self._name(about.name or "", now), namespace=about.namespace or "default")
-            self._enqueue(likeness, _Occurrences(event, now))
+            about = likeness.regarding
+            name = self._name(about.name, now)
+            event = _Occurrences(name, about.namespace or "default", regarding_revision, related_revision, now, now)
+            self._enqueue(likeness, event)
 
     def _enqueue(self, likeness: _Likeness, occurrences: _Occurrences) -> None:
         if len(self._queue) >= LONGEST_QUEUE:
@@ -302,7 +311,7 @@ class EventBroadcaster:
                 self._has_dropped = False
                 self._in_flight.add(occurrences)
             try:
-                is_told = await self._write_patiently(occurrences)
+                is_told = await self._write_patiently(likeness, occurrences)
             except BaseException:
                 with self._lock:
                     self._queue[occurrences] = likeness
@@ -315,17 +324,17 @@ class EventBroadcaster:
                     # The next time it happens is a new event, which may fare better.
                     del self._known[likeness]
 
-    async def _write_patiently(self, occurrences: _Occurrences) -> bool:
+    async def _write_patiently(self, likeness: _Likeness, occurrences: _Occurrences) -> bool:
         """False when the server does not take the event."""
         for attempt in range(1, _MOST_ATTEMPTS + 1):
             try:
-                await self._write(occurrences)
+                await self._write(likeness, occurrences)
             except KubernetesError as error:
-                self._complain(occurrences.event, error)
+                self._complain(likeness, error)
                 if not error.is_temporary or attempt == _MOST_ATTEMPTS:
                     return False
             except Exception:
-                _log.exception("an event was not written: %s", _words(occurrences.event))
+                _log.exception("an event was not written: %s", likeness)
                 return False
             else:
                 self._complained_of = None
@@ -333,7 +342,7 @@ class EventBroadcaster:
             await self._sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
         raise AssertionError("the last attempt returns")
 
-    async def _write(self, occurrences: _Occurrences) -> None:
+    async def _write(self, likeness: _Likeness, occurrences: _Occurrences) -> None:
         count = occurrences.count
         if count == occurrences.told:
             return
@@ -344,25 +353,40 @@ class EventBroadcaster:
             except NotFound:  # the server forgets events after an hour, and anybody may delete them
                 is_stored = False
         if not is_stored:
-            series = EventSeries(count=count, last_observed_time=occurrences.last)
-            occurrences.event.series = series if count > 1 else None
             try:
-                await self._client.create(occurrences.event)
+                await self._client.create(self._event(likeness, occurrences, count))
             except AlreadyExists:
                 # By an earlier attempt, whose answer was lost.
                 if count > 1:
                     await self._raise_count(occurrences, count)
         occurrences.told = count
 
+    def _event(self, likeness: _Likeness, occurrences: _Occurrences, count: int) -> Event:
+        related = likeness.related
+        return Event(
+            metadata=ObjectMeta(name=occurrences.name, namespace=occurrences.namespace),
+            regarding=_reference(likeness.regarding, occurrences.regarding_revision),
+            related=_reference(related, occurrences.related_revision) if related is not None else None,
+            type=likeness.type,
+            reason=likeness.reason,
+            action=likeness.action,
+            note=likeness.note,
+            event_time=occurrences.first,
+            series=EventSeries(count=count, last_observed_time=occurrences.last) if count > 1 else None,
+            reporting_controller=likeness.component,
+            reporting_instance=self._instance,
+        )
+
     async def _raise_count(self, occurrences: _Occurrences, count: int) -> None:
         series: JSONValue = {"count": count, "lastObservedTime": occurrences.last.to_json()}
-        await self._client.patch(occurrences.event, MergePatch({"series": series}))
+        patch = MergePatch({"series": series})
+        await self._client.patch(Event, patch, name=occurrences.name, namespace=occurrences.namespace)
 
-    def _complain(self, event: Event, error: KubernetesError) -> None:
+    def _complain(self, likeness: _Likeness, error: KubernetesError) -> None:
         """Once, until it is something else: a missing permission would otherwise fill the log."""
         is_usual = _says_namespace_is_going(error) or isinstance(error, NotFound)
         level = logging.DEBUG if is_usual or type(error) is self._complained_of else logging.WARNING
-        _log.log(level, "an event could not be written: %s: %s", _words(event), error)
+        _log.log(level, "an event could not be written: %s: %s", likeness, error)
         if not is_usual:
             self._complained_of = type(error)
 
@@ -387,38 +411,20 @@ class _BroadcastingRecorder:
         self._broadcaster.record(self._component, "Warning", regarding, reason, note, action, related)
 
 
-def _reference(obj: Object) -> ObjectReference:
+def _identity(obj: Object) -> _Identity:
     # The class knows the kind better than the object: one seen without its body calls itself PartialObjectMetadata.
-    gvk = resource_info(type(obj)).gvk
+    gvk, metadata = resource_info(type(obj)).gvk, obj.metadata
+    return _Identity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
+
+
+def _reference(identity: _Identity, revision: str) -> ObjectReference:
     return ObjectReference(
-        api_version=gvk.api_version,
-        kind=gvk.kind,
-        namespace=obj.metadata.namespace or None,
-        name=obj.metadata.name,
-        uid=obj.metadata.uid or None,
-        resource_version=obj.metadata.resource_version or None,
-    )
-
-
-def _identity(reference: ObjectReference) -> _Identity:
-    return _Identity(
-        reference.api_version or "",
-        reference.kind or "",
-        reference.namespace or "",
-        reference.name or "",
-        reference.uid or "",
-    )
-
-
-def _likeness(event: Event) -> _Likeness:
-    return _Likeness(
-        component=event.reporting_controller or "",
-        regarding=_identity(event.regarding),
-        related=_identity(event.related) if event.related is not None else None,
-        type=event.type or "",
-        reason=event.reason or "",
-        action=event.action or "",
-        note=event.note or "",
+        api_version=identity.api_version,
+        kind=identity.kind,
+        namespace=identity.namespace or None,
+        name=identity.name,
+        uid=identity.uid or None,
+        resource_version=revision or None,
     )
 
 
@@ -438,9 +444,3 @@ def _is_over(occurrences: _Occurrences, now: datetime) -> bool:
 
 def _says_namespace_is_going(error: KubernetesError) -> bool:
     return isinstance(error, APIError) and any(cause.reason == "NamespaceTerminating" for cause in error.status.causes)
-
-
-def _words(event: Event) -> str:
-    about = event.regarding
-    name = f"{about.namespace}/{about.name}" if about.namespace else about.name
-    return f"{event.reason} of {about.kind} {name}"
