@@ -1,31 +1,34 @@
 """The peer on kopf: the operator of the Widget workload, with the server in KUBECONFIG. Run it as a program.
 
-Handlers are plain functions with the official client, as kopf's own documentation has them. 16 objects are worked on
-at once. By default there is no such limit: it then opened a connection for every Widget and took 420 MB instead of 160,
-and a little more CPU.
+Handlers are plain functions with the official client, as kopf's own documentation has them: each call makes its client
+and, with it, a connection. 16 of them run at once. With KOPF_TUNED=true there is one client for all, and as many
+objects are worked on at once as there are threads for them: what somebody would do who has looked where time goes.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from functools import cache
 
 import kopf
 import kubernetes
 
+_IS_TUNED = os.environ.get("KOPF_TUNED") == "true"
+
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: object) -> None:
-    """As many objects at once as the others have workers; all else, the login of the client included, by default."""
+    """As many threads as the others have workers; all else, the login of the client included, by default."""
     settings.execution.max_workers = 16
-    settings.queueing.worker_limit = 16
-    # A worker belongs to one object and counts until it has been idle for this long.
-    settings.queueing.idle_timeout = 0.01
+    if _IS_TUNED:
+        settings.queueing.worker_limit = 16
+        # A worker belongs to one object and counts until it has been idle for this long.
+        settings.queueing.idle_timeout = 0.01
 
 
 @cache
-def _core() -> kubernetes.client.CoreV1Api:
-    """One for all: each of its own would mean new connections, and reading the certificates again, for every Widget."""
+def _shared_core() -> kubernetes.client.CoreV1Api:
     return kubernetes.client.CoreV1Api()
 
 
@@ -48,12 +51,13 @@ def write_child(
         data={"size": str(spec["size"]), "payload": spec.get("payload", "")},
     )
     kopf.adopt(child)
+    core = _shared_core() if _IS_TUNED else kubernetes.client.CoreV1Api()
     try:
-        _core().create_namespaced_config_map(namespace, child)
+        core.create_namespaced_config_map(namespace, child)
     except kubernetes.client.ApiException as error:
         if error.status != 409:
             raise
-        _core().replace_namespaced_config_map(name, namespace, child)
+        core.replace_namespaced_config_map(name, namespace, child)
     generation = meta["generation"]
     if status.get("observedGeneration") == generation:
         return
