@@ -284,7 +284,7 @@ class Controller(Generic[Key]):
             statistics.reasons[words] = statistics.reasons.get(words, 0) + 1
         token = current.set(self._context(work))
         try:
-            result = checked(await self._timed(key))
+            result = checked(await (self._reconcile(key) if self._timeout is None else self._timed(key, self._timeout)))
         except asyncio.CancelledError as error:
             if self._is_ending():
                 raise
@@ -322,10 +322,8 @@ class Controller(Generic[Key]):
             self.queue.forget(key)
         return result
 
-    async def _timed(self, key: Key) -> Result | None:
-        if self._timeout is None:
-            return await self._reconcile(key)
-        deadline = asyncio.timeout(self._timeout)
+    async def _timed(self, key: Key, seconds: float) -> Result | None:
+        deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
                 return await self._reconcile(key)
@@ -333,7 +331,7 @@ class Controller(Generic[Key]):
             if not deadline.expired():
                 raise
             self.statistics.timeouts += 1
-            raise ReconcileTimeout(f"the pass took longer than {self._timeout:g} s") from None
+            raise ReconcileTimeout(f"the pass took longer than {seconds:g} s") from None
 
     async def _failed(self, work: Work[Key], error: Exception) -> Exception:
         statistics = self.statistics
