@@ -195,7 +195,11 @@ async def until_signalled(work: Coroutine[object, object, None]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="make demo", description="Shows the PodManager example at work.")
+    parser = argparse.ArgumentParser(
+        prog="python -m examples.demo",
+        description="Shows the PodManager example at work.",
+        epilog="example: python -m examples.demo --real --headless",
+    )
     parser.add_argument("--real", action="store_true", help="on the genuine kube-apiserver")
     parser.add_argument("--headless", action="store_true", help="end when all steps are done, without waiting")
     options = parser.parse_args()
