@@ -51,6 +51,11 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
     return result
 
 
+def joined(parts: Parts) -> bytes:
+    """The JSON of an object from its fields."""
+    return msgspec.json.encode(parts)
+
+
 def _view(obj: Object, names: tuple[str, ...]) -> tuple[type[msgspec.Struct], msgspec.Struct]:
     """What of an object is compared, and how that is decoded."""
     kind = type(obj)

@@ -8,7 +8,7 @@ import msgspec
 
 from kubewright.api.codec import encode, to_json
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, merged
+from kubewright.api.origin import JSONObject, joined, merged
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 
@@ -38,7 +38,7 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
     if not info.has_status:
         return whole
     parts = _parts.decode(whole)
-    return encode(parts) if parts.pop("status", None) is not None else whole
+    return joined(parts) if parts.pop("status", None) is not None else whole
 
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
@@ -46,7 +46,7 @@ def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     parts = merged(obj, looked_at(subresource))
     if info.has_status and not subresource:
         parts.pop("status", None)
-    return encode(parts)
+    return joined(parts)
 
 
 def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
