@@ -23,6 +23,12 @@ def test_the_client_does_not_import_the_built_in_kinds() -> None:
     assert not imported_by("from kubewright import Client, Resource") & heavy
 
 
+def test_an_operator_imports_nothing_that_few_need_or_that_is_slow() -> None:
+    rarely = {"argparse", "http", "kubewright.api.authorization.v1", "resource", "secrets", "tempfile", "yaml"}
+    slow = {"dataclasses"}  # each one costs as much as ten Structs
+    assert not imported_by("from kubewright import Client, Manager, Resource") & (rarely | slow)
+
+
 @pytest.mark.parametrize("name", dir(kubewright))
 def test_every_name_at_the_front_door_exists(name: str) -> None:
     assert getattr(kubewright, name) is not None

@@ -159,4 +159,5 @@ def test_an_object_that_the_server_does_not_have_yet_owns_nothing() -> None:
 )
 def test_the_repr_of_a_secret_does_not_tell_it(secret: Object) -> None:
     assert repr(secret) == str(secret) == "<Secret ns/a>"
+    assert secret.__rich_repr__() == [("key", ("ns", "a"))]
     assert "hunter2" in repr(ConfigMap(data={"a": "hunter2"}))

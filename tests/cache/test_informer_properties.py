@@ -469,7 +469,7 @@ class DisasterMachine(InformerMachine):
 
 
 class NamespaceMachine(InformerMachine):
-    scope = InformerMachine.scope._replace(namespace="a")
+    scope = msgspec.structs.replace(InformerMachine.scope, namespace="a")
 
     @staticmethod
     def holds(thing: Thing) -> bool:
@@ -477,7 +477,7 @@ class NamespaceMachine(InformerMachine):
 
 
 class SelectorMachine(InformerMachine):
-    scope = InformerMachine.scope._replace(labels="tier=front")
+    scope = msgspec.structs.replace(InformerMachine.scope, labels="tier=front")
 
     @staticmethod
     def holds(thing: Thing) -> bool:
@@ -485,7 +485,7 @@ class SelectorMachine(InformerMachine):
 
 
 class TransformMachine(InformerMachine):
-    scope = InformerMachine.scope._replace(transform=_without_value)
+    scope = msgspec.structs.replace(InformerMachine.scope, transform=_without_value)
 
 
 _MACHINES = (InformerMachine, DisasterMachine, NamespaceMachine, SelectorMachine, TransformMachine)

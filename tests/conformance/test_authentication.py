@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kubewright.api.authentication.v1 import SelfSubjectReview, TokenReview
 from kubewright.api.codec import decode_json, from_json, origin

@@ -6,11 +6,12 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubewright.api.authentication.v1 import SelfSubjectReview
 from kubewright.api.authorization.v1 import SelfSubjectRulesReview, SubjectAccessReview

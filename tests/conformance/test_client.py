@@ -7,6 +7,7 @@ import logging
 from typing import Annotated
 
 import pytest
+from msgspec.structs import replace
 
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec
 from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
@@ -439,13 +440,11 @@ async def test_a_user_without_rights_is_told_what_is_missing(control_plane: Cont
 
 
 async def test_impersonation_is_sent(control_plane: ControlPlane) -> None:
-    import dataclasses
-
     from kubewright.api.authentication.v1 import SelfSubjectReview
     from kubewright.client.config.impersonation import Impersonation
 
     config = Config.from_kubeconfig_text(control_plane.kubeconfig())
-    someone = dataclasses.replace(config, impersonate=Impersonation(user="eve", groups=("a", "b")))
+    someone = replace(config, impersonate=Impersonation(user="eve", groups=("a", "b")))
     async with Client(someone) as client:
         told = (await client.create(SelfSubjectReview())).status.user_info
     assert told is not None

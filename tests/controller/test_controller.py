@@ -14,6 +14,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, succeed, virtual
 
 from kubewright.api.errors import KubernetesError
@@ -370,7 +371,7 @@ async def test_a_pass_knows_what_it_is_for_the_log() -> None:
     assert current.get() is None
     ids = {context.reconcile_id for context in seen if context is not None}
     assert len(ids) == 4
-    assert [context and context._replace(reconcile_id="") for context in seen] == [
+    assert [context and replace(context, reconcile_id="") for context in seen] == [
         ReconcileContext("web", "apps", "Deployment", "shop", "web", "", (reason,)),
         ReconcileContext("web", "apps", "Deployment", "", "abc", "", ()),
         ReconcileContext("web", "", "", "shop", "web", "", (reason,)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import os
 import signal
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 from tests.faults.widgets import Operator
 
 from kubewright import Client, Config, ControlPlane, KubernetesError, ObjectMeta, Request
@@ -93,7 +93,7 @@ class Site:
 
     def operate(self) -> Operator:
         config = Config.from_kubeconfig_text(self.world.user.kubeconfig)
-        return self.world.operate(Client(dataclasses.replace(config, server=self.proxy.url)))
+        return self.world.operate(Client(replace(config, server=self.proxy.url)))
 
     async def populated(self) -> Operator:
         operator = self.operate()

@@ -178,3 +178,13 @@ def test_what_is_in_no_namespace_is_not_asked_for_in_one() -> None:
 def test_permissions_are_shown_as_they_are_written() -> None:
     assert str(Permission(Pod, "list", "watch")) == 'Permission(Pod, "list", "watch")'
     assert str(Permission("/pods/log", "get", namespace="shop")) == 'Permission("/pods/log", "get", namespace="shop")'
+    assert repr([Permission("pods", "get", name="web")]) == '[Permission("pods", "get", name="web")]'
+
+
+def test_permissions_for_the_same_are_equal() -> None:
+    permissions = [Permission(Pod, "list", "list", "watch", namespace="shop", name="web") for _ in range(2)]
+
+    assert permissions[0] == permissions[1]
+    assert len(set(permissions)) == 1
+    assert permissions[0] != Permission(Pod, "list", "watch", namespace="shop")
+    assert permissions[0] != Permission(Pod, "watch", "list", namespace="shop", name="web")

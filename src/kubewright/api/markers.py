@@ -7,8 +7,9 @@ Bounds, lengths and patterns are msgspec's own `Meta(ge=1, max_length=63, patter
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
@@ -28,43 +29,47 @@ else:
             return Annotated[str, Values(literal.__args__)]
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """The values a `Choice` knows."""
 
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class ListMap:
     """A list of structures identified by `keys` (JSON names): merged item by item, each key combination once."""
 
-    keys: tuple[str, ...]
+    # Not a Struct, whose constructor takes one argument per field.
+    __slots__ = ("keys",)
 
     def __init__(self, *keys: str) -> None:
-        object.__setattr__(self, "keys", keys)
+        self.keys: Final = keys
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ListMap) and self.keys == other.keys
+
+    def __hash__(self) -> int:
+        return hash(self.keys)
+
+    def __repr__(self) -> str:
+        return f"ListMap({', '.join(map(repr, self.keys))})"
 
 
-@dataclass(frozen=True, slots=True)
-class ListSet:
+class ListSet(Struct, frozen=True):
     """A list of scalars without duplicates, merged value by value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Struct, frozen=True):
     """A list, map or structure that is replaced whole, never merged."""
 
 
-@dataclass(frozen=True, slots=True)
-class StrategicMerge:
+class StrategicMerge(Struct, frozen=True):
     """How a strategic merge patch treats a list or structure: the item key, and whether absent keys are dropped."""
 
     key: str = ""
     retain_keys: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """The OpenAPI format of a scalar, such as `int32` or `byte`, where the type alone does not say it."""
 
     name: str

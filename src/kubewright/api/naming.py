@@ -12,19 +12,21 @@ import re
 
 # Word starts: a capital after a lower-case letter or digit, and the last capital of a run that starts a new word.
 # A plural s belongs to the run before it: podIPs is pod_ips, not pod_i_ps.
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?:[A-Z]|$))[a-z])")
-_NOT_IDENTIFIER = re.compile(r"[^0-9A-Za-z]+")
+_WORD_START = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?!s(?:[A-Z]|$))[a-z])"
+_NOT_IDENTIFIER = r"[^0-9A-Za-z]+"
 
 
 def json_name(python_name: str) -> str:
     """The JSON spelling of a Python field name."""
+    if "_" not in python_name:
+        return python_name
     first, *rest = python_name.rstrip("_").split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def python_name(json_name: str) -> str:
     """The Python spelling of a JSON field name; keywords get a trailing underscore."""
-    words = _WORD_START.sub("_", _NOT_IDENTIFIER.sub("_", json_name).strip("_"))
+    words = re.sub(_WORD_START, "_", re.sub(_NOT_IDENTIFIER, "_", json_name).strip("_"))
     name = words.lower()
     return f"{name}_" if keyword.iskeyword(name) else name
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal, Inexact, InvalidOperation
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple, final
+from functools import cache, lru_cache
+from typing import Final, Literal, final
 
 _Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 
@@ -21,17 +21,6 @@ _DECIMAL_SUFFIXES: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G
 _BINARY_SUFFIXES: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX_OF: Final = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
 _BINARY_SUFFIX_OF: Final = {exponent: suffix for suffix, exponent in _BINARY_SUFFIXES.items()} | {0: ""}
-
-# The repetitions are possessive, so that a long and wrong text is refused in linear time.
-_PATTERN: Final = re.compile(
-    r"""
-    (?= [+-]? \.? [0-9]     # there is a number, or nothing but a small suffix, which apimachinery takes for zero
-      | (?!\Z) [+-]? \.? (?: [numkMGTPE] | [KMGT]i | [eE] (?: \+?[0-9]{1,9} | -0*[0-9] ) )? \Z )
-    [+-]? 0*+ (?P<whole> [0-9]*+ ) (?: \. (?P<fraction> [0-9]*+ ) )?+
-    (?: (?P<suffix> [numkMGTPE] | [KMGTPE]i ) | [eE] (?P<exponent> [+-]? [0-9]{1,9} ) )?
-    """,
-    re.VERBOSE,
-)
 
 _NANO: Final = Decimal("1e-9")
 _BINARY_LIMIT: Final = Decimal(2**63 - 1)
@@ -58,7 +47,7 @@ class Quantity:
 
     def __init__(self, value: str | int | Decimal) -> None:
         if isinstance(value, str):
-            if _PATTERN.fullmatch(value) is None:
+            if _pattern().fullmatch(value) is None:
                 raise ValueError(_complaint(value))
             self._source = value
             self._amount = None
@@ -200,26 +189,33 @@ def _from_text(text: str) -> Quantity:
     return quantity
 
 
-class _Parts(NamedTuple):
-    """A written quantity: `whole` and `fraction` are its digits, without sign and leading zeros."""
+@cache
+def _pattern() -> re.Pattern[str]:
+    # Compiled when first used: many programs never see a quantity.
+    # The repetitions are possessive, so that a long and wrong text is refused in linear time.
+    return re.compile(
+        r"""
+        (?= [+-]? \.? [0-9]     # there is a number, or nothing but a small suffix, which apimachinery takes for zero
+          | (?!\Z) [+-]? \.? (?: [numkMGTPE] | [KMGT]i | [eE] (?: \+?[0-9]{1,9} | -0*[0-9] ) )? \Z )
+        [+-]? 0*+ (?P<whole> [0-9]*+ ) (?: \. (?P<fraction> [0-9]*+ ) )?+
+        (?: (?P<suffix> [numkMGTPE] | [KMGTPE]i ) | [eE] (?P<exponent> [+-]? [0-9]{1,9} ) )?
+        """,
+        re.VERBOSE,
+    )
 
-    negative: bool
-    whole: str
-    fraction: str
-    power_of_two: int
-    power_of_ten: int  # of the last digit
-    format: _Format
 
-
-def _split(text: str) -> _Parts:
-    match = _PATTERN.fullmatch(text)
+def _split(text: str) -> tuple[bool, str, str, int, int, _Format]:
+    """A written quantity: whether it is negative; the digits before and after the point, without sign and leading
+    zeros; the power of two; the power of ten, of the last digit; the format.
+    """
+    match = _pattern().fullmatch(text)
     if match is None:
         raise ValueError(_complaint(text))
     whole, fraction, suffix, exponent = match.groups("")
     power_of_two = _BINARY_SUFFIXES.get(suffix, 0)
     power_of_ten = int(exponent) if exponent else _DECIMAL_SUFFIXES.get(suffix, 0)
     format_: _Format = "BinarySI" if power_of_two else "DecimalExponent" if exponent else "DecimalSI"
-    return _Parts(text[0] == "-", whole or "0", fraction, power_of_two, power_of_ten - len(fraction), format_)
+    return text[0] == "-", whole or "0", fraction, power_of_two, power_of_ten - len(fraction), format_
 
 
 def _complaint(text: str) -> str:

@@ -13,10 +13,9 @@ import copy
 import re
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
-from msgspec import field
+from msgspec import Struct, field
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import ObjectMeta, OwnerReference
@@ -31,8 +30,7 @@ _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of `kubectl get`. `type` is guessed when empty; with a `priority` above 0 it needs `-o wide`."""
 
     name: str
@@ -43,8 +41,7 @@ class Column:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """The scale subresource: JSON paths of the wanted and the actual number of replicas, and of the label selector."""
 
     spec_replicas: str
@@ -52,8 +49,7 @@ class Scale:
     selector: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceInfo:
+class ResourceInfo(Struct, frozen=True, kw_only=True):
     """What is known of a kind: its names, its scope, its subresources, and how its definition is rendered."""
 
     gvk: GroupVersionKind
@@ -162,6 +158,11 @@ class Object(Model, metaclass=ObjectType):
     def __repr__(self) -> str:
         # In a log line, a traceback or a failed assertion, what is in a Secret must not be seen.
         return f"<Secret {self.key}>" if self.kind == "Secret" else super().__repr__()
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        # What the package rich asks a structure for; nor must it be seen there.
+        names = ("key",) if self.kind == "Secret" else self.__struct_fields__
+        return [(name, getattr(self, name)) for name in names]
 
     def __copy__(self) -> Self:
         return self._rebuilt(lambda value: value)

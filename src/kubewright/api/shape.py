@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from kubewright.api.markers import Atomic, ListMap, StrategicMerge
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
     `by_value` marks a structure that is always there, if only empty: its emptiness says nothing.

@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
+from msgspec.structs import replace
+
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
@@ -122,7 +124,7 @@ class Cache:
 
     def acquire(self, kind: type[Object], scope: Scope) -> Informer:
         """One more user of the watch with that scope; it begins with the first."""
-        if scope.metadata_only and (whole := scope._replace(metadata_only=False)) in self._informers:
+        if scope.metadata_only and (whole := replace(scope, metadata_only=False)) in self._informers:
             scope = whole
         informer = self._informers.get(scope)
         if informer is None:
@@ -223,7 +225,7 @@ class Copy(Generic[T]):
             self._drop(namespace)
         for namespace in wanted:
             if namespace not in self._informers:
-                informer = self._cache.acquire(self.kind, self._scope._replace(namespace=namespace))
+                informer = self._cache.acquire(self.kind, replace(self._scope, namespace=namespace))
                 self._informers[namespace] = informer
                 self._unsubscribe[namespace] = [informer.subscribe(each) for each in self._subscribers]
 

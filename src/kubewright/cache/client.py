@@ -7,7 +7,6 @@ answer must be.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Literal, TypeAlias, TypeVar
@@ -55,9 +54,7 @@ class CachedClient(Client):
     def __init__(self, client: Client, cache: Cache) -> None:
         """A view of `client`: it shares the connections, and does not close them."""
         self._cache = cache
-        operations = client._operations
-        fields = {field.name: getattr(operations, field.name) for field in dataclasses.fields(operations)}
-        self._operations: Operations = _Recording(**fields, cache=cache)
+        self._operations: Operations = _Recording(**msgspec.structs.asdict(client._operations), cache=cache)
 
     def in_namespace(self, namespace: str) -> CachedClient:
         """A view of this client that stays in one namespace."""
@@ -238,11 +235,10 @@ class _Answer(msgspec.Struct):
 _answer = msgspec.json.Decoder(_Answer)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Recording(Operations):
+class _Recording(Operations, frozen=True, kw_only=True):
     """Operations that lay the answers to writes over the copies."""
 
-    cache: Cache = dataclasses.field(kw_only=True)
+    cache: Cache
 
     async def _write(
         self,

@@ -30,13 +30,19 @@ _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One object at one revision. Immutable; `body` is its JSON without managedFields."""
 
-    key: ObjectKey
+    namespace: str
+    name: str
     revision: int
     generation: int
-    label_names: tuple[str, ...]  # a dict of one label takes 232 bytes, these two 96
+    label_names: tuple[str, ...]  # a dict takes 232 bytes; most of these are shared by many entries
     label_values: tuple[str, ...]
     owners: tuple[OwnerHeader, ...]
     body: bytes
+
+    @property
+    def key(self) -> ObjectKey:
+        """Which object; made anew at each call."""
+        return ObjectKey(self.namespace, self.name)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -64,11 +70,12 @@ def entry_of(header: Header, raw: bytes) -> Entry:
         raw = _without_managed_fields(raw, bytes(header.managed_fields))
     labels, owners = header.labels, header.owner_references
     return Entry(
-        ObjectKey(sys.intern(header.namespace), header.name),
+        sys.intern(header.namespace),
+        header.name,
         revision,
         header.generation,
-        _names(labels) if labels else (),
-        tuple(labels.values()) if labels else (),
+        _kept_once(tuple(labels)) if labels else (),
+        _kept_once(tuple(labels.values())) if labels else (),
         tuple(map(_shared, owners)) if owners else (),
         raw,
     )
@@ -87,18 +94,17 @@ def parse_header(raw: bytes) -> Header:
         raise ProtocolError(f"the server sent an object that cannot be read: {error}") from None
 
 
-_label_names: dict[tuple[str, ...], tuple[str, ...]] = {}
-_MOST_LABEL_NAMES = 10_000  # sets of label names that are shared; nobody has so many
+_label_words: dict[tuple[str, ...], tuple[str, ...]] = {}
+_MOST_LABEL_WORDS = 10_000
 
 
-def _names(labels: dict[str, str]) -> tuple[str, ...]:
-    """Objects of a kind mostly have the same labels with other values: the names are kept once."""
-    names = tuple(labels)
-    shared = _label_names.get(names)
+def _kept_once(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Objects of a kind mostly have the same labels, often with the same values: as many as are alike share them."""
+    shared = _label_words.get(words)
     if shared is None:
-        if len(_label_names) >= _MOST_LABEL_NAMES:
-            return names
-        shared = _label_names[names] = names
+        if len(_label_words) >= _MOST_LABEL_WORDS:
+            return words
+        shared = _label_words[words] = words
     return shared
 
 

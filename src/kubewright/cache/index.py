@@ -52,17 +52,17 @@ class Index:
 
     def put(self, entry: Entry) -> None:
         """Find the entry under its values, and no longer under those of its predecessor."""
-        values = self.values(entry)
-        before = self._under.get(entry.key, ())
+        key, values = entry.key, self.values(entry)
+        before = self._under.get(key, ())
         for value in before:
             if value not in values:
-                self._leave(value, entry.key)
+                self._leave(value, key)
         for value in values:
-            self._entries.setdefault(value, {})[entry.key] = entry
+            self._entries.setdefault(value, {})[key] = entry
         if values:
-            self._under[entry.key] = values
+            self._under[key] = values
         elif before:
-            del self._under[entry.key]
+            del self._under[key]
 
     def remove(self, key: ObjectKey) -> None:
         """Find the entry no longer."""
@@ -101,9 +101,9 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[En
     if not all(steps):
         raise ValueError(f'"{path}" is not the path of a field: expected something like spec.nodeName')
     if steps == ["metadata", "name"]:
-        return lambda entry: entry.key.name
+        return lambda entry: entry.name
     if steps == ["metadata", "namespace"]:
-        return lambda entry: entry.key.namespace
+        return lambda entry: entry.namespace
     decoder = msgspec.json.Decoder(_way(steps))
 
     def read(entry: Entry) -> str:

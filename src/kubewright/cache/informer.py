@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -35,7 +35,7 @@ _Change: TypeAlias = tuple[Entry | None, Entry | None]
 _log = logging.getLogger(__name__)
 
 
-class Scope(NamedTuple):
+class Scope(msgspec.Struct, frozen=True):
     """What a watch is about. Watches of equal scope are one watch."""
 
     gvk: GroupVersionKind
@@ -55,7 +55,7 @@ class Scope(NamedTuple):
         return ", ".join(part for part in parts if part)
 
 
-class Statistics(NamedTuple):
+class Statistics(msgspec.Struct, frozen=True):
     """Figures of a copy."""
 
     objects: int
@@ -167,7 +167,7 @@ class Informer:
             if found is None:
                 raise KeyError(f'{self.kind_name} has no index "{name}"')
             entries = found.find(value).values()
-            return [entry for entry in entries if not namespace or entry.key.namespace == namespace]
+            return [entry for entry in entries if not namespace or entry.namespace == namespace]
         return self._store.in_namespace(namespace) if namespace else self._store
 
     def _written(self, namespace: str, index: tuple[str, str] | None) -> Iterator[Entry]:
@@ -187,7 +187,7 @@ class Informer:
     def written(self, entry: Entry) -> None:
         """A write of this program made the object so."""
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
-        if self.scope.namespace and entry.key.namespace not in ("", self.scope.namespace):
+        if self.scope.namespace and entry.namespace not in ("", self.scope.namespace):
             return
         # Answers may overtake each other: what the watch has brought, or a later deletion, is newer than this one.
         if entry.revision <= self._revision or self._overlay.is_removed(entry):
@@ -235,9 +235,10 @@ class Informer:
     def init_apply(self, entry: Entry) -> None:
         """See `Sink`."""
         entry = self._transformed(entry)
-        stored = self._store.get(entry.key)
+        key = entry.key
+        stored = self._store.get(key)
         if self._listed is not None:
-            self._listed[entry.key] = stored if stored is not None and _are_same(stored, entry) else entry
+            self._listed[key] = stored if stored is not None and _are_same(stored, entry) else entry
         elif stored is None or stored.revision < entry.revision:  # it may change while the list is streamed
             self._store.put(entry)
             self._emit([(stored, entry)], initial=True)
@@ -258,7 +259,8 @@ class Informer:
 
     def apply(self, entry: Entry) -> None:
         """See `Sink`."""
-        old = self._store.get(entry.key)
+        key = entry.key
+        old = self._store.get(key)
         self._revision = max(self._revision, entry.revision)
         if old is not None and old.revision >= entry.revision:
             return
@@ -266,8 +268,8 @@ class Informer:
         self._store.put(entry)
         own = False
         if len(self._overlay):
-            own = self._overlay.is_echo(entry.key, entry.revision)
-            self._overlay.seen(entry.key, entry, entry.revision)
+            own = self._overlay.is_echo(key, entry.revision)
+            self._overlay.seen(key, entry, entry.revision)
         self._emit([(old, entry)], own=own)
 
     def delete(self, entry: Entry) -> None:

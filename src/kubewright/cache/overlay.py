@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 
 import msgspec
 
@@ -30,6 +31,7 @@ class Overlay:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._pending: dict[ObjectKey, _Pending] = {}
+        self._awaited: list[tuple[int, ObjectKey]] = []  # a heap of the revisions of what was written
         self.lag = 0.0
         """Seconds the watch was behind the newest own write that it has brought."""
 
@@ -44,6 +46,7 @@ class Overlay:
         before = self._pending.get(key)
         if before is None or before.revision < revision:
             self._pending[key] = _Pending(entry, revision, "", self._now())
+            heappush(self._awaited, (revision, key))
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
@@ -80,9 +83,12 @@ class Overlay:
 
     def reached(self, revision: int) -> None:
         """The watch has brought everything up to `revision`."""
-        caught_up = [key for key, pending in self._pending.items() if not pending.uid and pending.revision <= revision]
-        for key in caught_up:
-            self._drop(key)
+        while self._awaited and self._awaited[0][0] <= revision:
+            written, key = heappop(self._awaited)
+            pending = self._pending.get(key)
+            # Unless the object has been written again since, or removed.
+            if pending is not None and not pending.uid and pending.revision == written:
+                self._drop(key)
 
     def replaced(self, revision: int, uids: Callable[[ObjectKey], str]) -> None:
         """The copy was listed anew at `revision`; `uids` tells which object it has under a key."""
@@ -94,6 +100,7 @@ class Overlay:
     def clear(self) -> None:
         """Forget everything: revisions began anew, so they cannot be compared."""
         self._pending.clear()
+        self._awaited.clear()
 
     def _drop(self, key: ObjectKey) -> None:
         self.lag = self._now() - self._pending.pop(key).since

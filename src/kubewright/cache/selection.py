@@ -14,11 +14,12 @@ from kubewright.client.selectors import Fields, Labels, field_selector, label_se
 Matches: TypeAlias = Callable[[Entry], bool]
 _LabelTest: TypeAlias = Callable[[Mapping[str, str]], bool]
 
-_REQUIREMENT = re.compile(
+# Compiled when first used, and kept by `re`: most operators watch all there is.
+_REQUIREMENT = (
     r"\s*(?:(?P<absent>!)\s*)?(?P<name>[-A-Za-z0-9_./]+)\s*"
     r"(?:(?P<operator>==|=|!=|>|<)\s*(?P<value>[-A-Za-z0-9_.]*)|(?P<set>in|notin)\s*\((?P<values>[^()]*)\))?\s*(?:,|$)"
 )
-_FIELD = re.compile(r"(?P<path>[^=!,\\]+)(?P<operator>==|=|!=)(?P<value>(?:\\.|[^,\\])*)(?:,|$)")
+_FIELD = r"(?P<path>[^=!,\\]+)(?P<operator>==|=|!=)(?P<value>(?:\\.|[^,\\])*)(?:,|$)"
 
 
 def matcher(
@@ -49,7 +50,7 @@ def _label_tests(selector: str) -> list[_LabelTest]:
     tests: list[_LabelTest] = []
     position = 0
     while position < len(selector):
-        found = _REQUIREMENT.match(selector, position)
+        found = re.compile(_REQUIREMENT).match(selector, position)
         if found is None or (found["absent"] and (found["operator"] or found["set"])):
             raise ValueError(
                 f'"{selector}" is not a label selector, from "{selector[position:]}" on: expected requirements such as '
@@ -108,7 +109,7 @@ def _field_requirements(selector: str) -> list[tuple[str, str, str]]:
     requirements: list[tuple[str, str, str]] = []
     position = 0
     while position < len(selector):
-        found = _FIELD.match(selector, position)
+        found = re.compile(_FIELD).match(selector, position)
         if found is None:
             raise ValueError(
                 f'"{selector}" is not a field selector, from "{selector[position:]}" on: expected something like '

@@ -40,10 +40,10 @@ class Store:
 
     def put(self, entry: Entry) -> Entry | None:
         """Keep an entry. Returns the one it takes the place of."""
-        namespace, name = entry.key
-        entries = self._namespaces.get(namespace)
+        name = entry.name
+        entries = self._namespaces.get(entry.namespace)
         if entries is None:
-            entries = self._namespaces[namespace] = {}
+            entries = self._namespaces[entry.namespace] = {}
         old = entries.get(name)
         entries[name] = entry
         self.size += len(entry.body)

@@ -17,8 +17,7 @@ from kubewright.client.http.response import Headers, Response
 
 _log = logging.getLogger("kubewright.client")
 
-_status = msgspec.json.Decoder(Status)
-_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+_WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
 _MOST_WARNINGS = 1000
 _SHOWN = 200
 
@@ -76,7 +75,7 @@ class Warnings:
     def read(self, headers: Headers) -> None:
         """Tell what is new in the `Warning` headers of an answer."""
         for value in headers.getall("Warning"):
-            for text in _WARNING.findall(value):
+            for text in re.findall(_WARNING, value):
                 if text not in self._seen and len(self._seen) < _MOST_WARNINGS:
                     self._seen.add(text)
                     self._tell(re.sub(r"\\(.)", r"\1", text))
@@ -84,7 +83,7 @@ class Warnings:
 
 def _server_status(body: bytes) -> Status | None:
     try:
-        status = _status.decode(body)
+        status = msgspec.json.decode(body, type=Status)
     except NOT_JSON:
         return None
     return status if status.status == "Failure" and (status.reason or status.message) else None

@@ -8,8 +8,9 @@ async for page in client.list(Pod).pages(): ... with the revision each page show
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from kubewright.api.meta import ListMeta
 from kubewright.api.resource import Object
@@ -18,8 +19,7 @@ from kubewright.client.errors import Expired
 T = TypeVar("T", bound=Object)
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(Struct, Generic[T], frozen=True):
     """One page of a list. All pages of one listing show the same revision."""
 
     metadata: ListMeta

@@ -6,10 +6,8 @@ validation, dry run), finds the endpoint of a kind, words the errors and decodes
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -50,7 +48,7 @@ class WriteOptions(msgspec.Struct, frozen=True, gc=False):
     field_validation: FieldValidation | None = None
 
 
-class Asked(NamedTuple):
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """What was asked; as text `update Pod default/web-1`, put together only when an error needs it."""
 
     verb: str
@@ -89,8 +87,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
         return Asked(verb, self, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(msgspec.Struct, frozen=True):
     """One server, one user, one set of defaults. `scope` confines lists and watches to a namespace."""
 
     session: Session
@@ -101,7 +98,7 @@ class Operations:
 
     def scoped(self, namespace: str) -> Operations:
         """The same, confined to one namespace."""
-        return dataclasses.replace(self, namespace=namespace, scope=namespace)
+        return msgspec.structs.replace(self, namespace=namespace, scope=namespace)
 
     async def place(
         self, target: Object | type[Object], name: str | Named | None, namespace: str | None, subresource: str = ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, as_read, merged, patch_between
@@ -12,32 +13,28 @@ from kubewright.api.resource import Object
 from kubewright.client.writing import SERVER_METADATA
 
 
-@dataclass(frozen=True, slots=True)
-class MergePatch:
+class MergePatch(Struct, frozen=True):
     """RFC 7386: objects merge, null deletes, lists are replaced whole."""
 
     content_type: ClassVar[str] = "application/merge-patch+json"
     body: Mapping[str, JSONValue]
 
 
-@dataclass(frozen=True, slots=True)
-class JSONPatch:
+class JSONPatch(Struct, frozen=True):
     """RFC 6902: a list of operations, applied all or none. A failing `test` operation is the error Invalid."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
     body: Sequence[Mapping[str, JSONValue]]
 
 
-@dataclass(frozen=True, slots=True)
-class StrategicMergePatch:
+class StrategicMergePatch(Struct, frozen=True):
     """A merge patch that merges lists by their key. Built-in kinds only; custom resources answer 415."""
 
     content_type: ClassVar[str] = "application/strategic-merge-patch+json"
     body: Mapping[str, JSONValue]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchFrom:
+class PatchFrom(Struct, frozen=True):
     """The merge patch from `base` to the object that is patched. Made by `patch_from`."""
 
     base: Object

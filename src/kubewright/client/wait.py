@@ -32,10 +32,11 @@ View: TypeAlias = "dict[str, JSONValue] | None"
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
+# Compiled when first used, and kept by `re`: few programs wait for a field.
 _NAME = r"(?P<name>[^.\[\]]+)"
 _BRACKETS = r"""\[(?:(?P<index>\d+)|(?P<quote>["'])(?P<key>.+?)(?P=quote))\]"""
-_FIRST_STEP = re.compile(f"{_NAME}|{_BRACKETS}")
-_NEXT_STEP = re.compile(rf"\.{_NAME}|{_BRACKETS}")
+_FIRST_STEP = f"{_NAME}|{_BRACKETS}"
+_NEXT_STEP = rf"\.{_NAME}|{_BRACKETS}"
 
 
 class WaitTimeout(KubernetesError, TimeoutError):
@@ -70,7 +71,7 @@ class Field:
         self._steps: list[str] = []
         position = 1 if path.startswith(".") else 0
         while not self._steps or position < len(path):
-            step = (_NEXT_STEP if self._steps else _FIRST_STEP).match(path, position)
+            step = re.compile(_NEXT_STEP if self._steps else _FIRST_STEP).match(path, position)
             if step is None:
                 raise ValueError(
                     f'"{path}" is not the path of a field, from "{path[position:]}" on: '

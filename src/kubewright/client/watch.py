@@ -57,7 +57,6 @@ class _RawLine(msgspec.Struct):
 _line = msgspec.json.Decoder(_Line)
 _raw_line = msgspec.json.Decoder(_RawLine)
 _target = msgspec.json.Decoder(_Target)
-_status = msgspec.json.Decoder(Status)
 
 
 class WatchEvent(Generic[T]):
@@ -106,7 +105,7 @@ def _parse_in_two_passes(kind: type[T], line: bytes, request: str) -> WatchEvent
     try:
         event = _raw_line.decode(line)
         if event.type == "ERROR":
-            status = _status.decode(event.object)
+            status = msgspec.json.decode(event.object, type=Status)
             raise error_class(status)(status, request, retry_after=retry_after(Headers(), status))
         header = _target.decode(event.object).metadata
     except NOT_JSON as error:

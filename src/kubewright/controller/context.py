@@ -6,15 +6,17 @@ It is not for reconcilers: what they do must not depend on why they run.
 from __future__ import annotations
 
 import itertools
-import secrets
+import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from kubewright.controller.queue import Reason
 
 
-class ReconcileContext(NamedTuple):
+class ReconcileContext(Struct, frozen=True):
     """One run of a reconciler: which controller, for which object, and why."""
 
     controller: str
@@ -29,7 +31,7 @@ class ReconcileContext(NamedTuple):
 current: ContextVar[ReconcileContext | None] = ContextVar("kubewright.reconcile", default=None)
 """The reconcile that the running code is part of; None outside of any."""
 
-_process = secrets.token_hex(4)
+_process = os.urandom(4).hex()
 _numbers = itertools.count(1)
 
 

@@ -28,7 +28,8 @@ _log = logging.getLogger(__name__)
 
 def for_object(event: Event[Object]) -> Iterable[Request]:
     """The object itself."""
-    return (Request(*event.key),)
+    entry = event.entry
+    return (Request(entry.namespace, entry.name),)
 
 
 def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Request]:
@@ -42,7 +43,7 @@ def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Re
     def owners(entry: Entry | None) -> Iterable[Request]:
         for owner in entry.owners if entry is not None else ():
             if owner.kind == name and (owner.controller or not controller_only) and _group(owner.api_version) == group:
-                yield Request(cast(Entry, entry).key.namespace if is_namespaced else "", owner.name)
+                yield Request(cast(Entry, entry).namespace if is_namespaced else "", owner.name)
 
     def handle(event: Event[Object]) -> Iterable[Request]:
         return dict.fromkeys((*owners(event.old), *owners(event.new)))

@@ -89,7 +89,7 @@ def has_labels(labels: Labels) -> Predicate:
 
 def in_namespaces(*namespaces: str) -> Predicate:
     """That the object is in one of these namespaces."""
-    return Predicate(f"in {', '.join(namespaces)}", lambda event: event.key.namespace in namespaces)
+    return Predicate(f"in {', '.join(namespaces)}", lambda event: event.entry.namespace in namespaces)
 
 
 foreign_write = Predicate("not an own write", lambda event: not event.own)

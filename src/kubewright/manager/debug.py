@@ -57,7 +57,7 @@ def _cache(informer: Informer) -> dict[str, object]:
         "trouble": str(trouble) if trouble is not None else "",
         "revision": informer.revision,
         "users": informer.references,
-        **informer.statistics._asdict(),
+        **msgspec.structs.asdict(informer.statistics),
     }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,7 +36,7 @@ class HistogramLike(Protocol):
         """Of all observations."""
 
 
-class Sample(NamedTuple):
+class Sample(Struct, frozen=True):
     """One line: what is added to the family's name, the labels, and the value."""
 
     suffix: str
@@ -42,7 +44,7 @@ class Sample(NamedTuple):
     value: float
 
 
-class Family(NamedTuple):
+class Family(Struct, frozen=True):
     """All samples of one name."""
 
     name: str
@@ -79,9 +81,10 @@ def render(families: Iterable[Family]) -> bytes:
     for name, samples in merged.items():
         family = described[name]
         lines.append(f"# HELP {name} {_escaped_help(family.help)}\n# TYPE {name} {family.type}\n")
-        for suffix, labels, value in samples:
-            text = ",".join(f'{label}="{_escaped(content)}"' for label, content in labels.items())
-            lines.append(f"{name}{suffix}{{{text}}} {number(value)}\n" if text else f"{name}{suffix} {number(value)}\n")
+        for sample in samples:
+            text = ",".join(f'{label}="{_escaped(content)}"' for label, content in sample.labels.items())
+            labels = f"{{{text}}}" if text else ""
+            lines.append(f"{name}{sample.suffix}{labels} {number(sample.value)}\n")
     return "".join(lines).encode()
 
 

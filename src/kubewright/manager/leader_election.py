@@ -19,8 +19,9 @@ import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from kubewright.api.coordination.v1 import Lease, LeaseSpec
 from kubewright.api.errors import KubernetesError
@@ -50,8 +51,7 @@ class LeadershipLost(Exception):
         self.is_work_over = is_work_over
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     """What an election has seen so far."""
 
     acquisitions: int = 0

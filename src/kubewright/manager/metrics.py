@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Generic, NamedTuple, TypeVar, cast, overload
+from typing import Generic, TypeVar, cast, overload
+
+from msgspec import Struct
 
 from kubewright.controller.statistics import Histogram as Buckets
 from kubewright.manager.exposition import (
@@ -216,7 +218,7 @@ class Metrics:
             check_names(name, labels or (), reserved=("le",) if kind == "histogram" else ())
             known = _Declaration(kind, help, tuple(labels or ()), bounds, Labelled(name, labels or (), make))
             self._declared[name] = known
-        elif known[:4] != (kind, help, tuple(labels or ()), bounds):
+        elif (known.type, known.help, known.labels, known.bounds) != (kind, help, tuple(labels or ()), bounds):
             raise ValueError(
                 f"the metric {name} is declared already, in another way: as {known.described()}; now as "
                 f"{_Declaration(kind, help, tuple(labels or ()), bounds, known.series).described()}"
@@ -225,7 +227,7 @@ class Metrics:
         return cast("Labelled[_C]", known.series)
 
 
-class _Declaration(NamedTuple):
+class _Declaration(Struct, frozen=True):
     type: Type
     help: str
     labels: tuple[str, ...]

@@ -12,11 +12,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final
 
-from kubewright.api.authentication.v1 import SelfSubjectReview
-from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+from msgspec import Struct
+
 from kubewright.api.errors import KubernetesError
 from kubewright.api.resource import Object, resource_info
 from kubewright.client import Client
@@ -24,12 +23,11 @@ from kubewright.client.errors import NotFound
 
 MOST_AT_ONCE = 16
 
-_VERB = re.compile(r"[a-z]+|\*")
+_VERB = r"[a-z]+|\*"
 # Groups without a dot are Kubernetes' own: a CustomResourceDefinition needs one.
 _PLAIN_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "extensions", "policy"})
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Permission:
     """What an operator has to be allowed to do with a kind, in one namespace or in all.
 
@@ -37,13 +35,11 @@ class Permission:
     leading slash for what belongs to the group without a name.
     """
 
-    kind: type[Object] | str
-    verbs: tuple[str, ...]
-    namespace: str
-    name: str
+    # Not a Struct, whose constructor takes one argument per field.
+    __slots__ = ("kind", "name", "namespace", "verbs")
 
     def __init__(self, kind: type[Object] | str, *verbs: str, namespace: str = "", name: str = "") -> None:
-        wrong = [verb for verb in verbs if not _VERB.fullmatch(verb)]
+        wrong = [verb for verb in verbs if not re.fullmatch(_VERB, verb)]
         if not verbs or wrong:
             found = f"found {', '.join(map(repr, wrong))}" if wrong else "found none"
             raise ValueError(f'{_called(kind)} needs verbs such as "get", "list", "watch" or "create", or "*": {found}')
@@ -51,19 +47,28 @@ class Permission:
             _parse(kind)
         elif namespace and resource_info(kind).namespaced is False:
             raise ValueError(f'{_called(kind)} is not in any namespace: leave out namespace="{namespace}"')
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "verbs", tuple(dict.fromkeys(verbs)))
-        object.__setattr__(self, "namespace", namespace)
-        object.__setattr__(self, "name", name)
+        self.kind: Final = kind
+        self.verbs: Final = tuple(dict.fromkeys(verbs))
+        self.namespace: Final = namespace
+        self.name: Final = name
 
-    def __str__(self) -> str:
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Permission) and self._parts() == other._parts()
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
         kind = f'"{self.kind}"' if isinstance(self.kind, str) else self.kind.__name__
         parts = [kind, *(f'"{verb}"' for verb in self.verbs)]
         parts += [f'{key}="{value}"' for key, value in (("namespace", self.namespace), ("name", self.name)) if value]
         return f"Permission({', '.join(parts)})"
 
+    def _parts(self) -> tuple[type[Object] | str, tuple[str, ...], str, str]:
+        return self.kind, self.verbs, self.namespace, self.name
 
-class Resource(NamedTuple):
+
+class Resource(Struct, frozen=True):
     """What the server calls a kind."""
 
     group: str
@@ -75,7 +80,7 @@ class Resource(NamedTuple):
         return f"{path}.{self.group}" if self.group else path
 
 
-class Missing(NamedTuple):
+class Missing(Struct, frozen=True):
     """Verbs of a permission that we do not have; `permission` has only those."""
 
     permission: Permission
@@ -126,15 +131,16 @@ def explain(missing: Sequence[Missing]) -> str:
     if not missing:
         return ""
     lines = []
-    for permission, resource, user, reason in missing:
+    for each in missing:
+        permission, resource = each.permission, each.resource
         doing = " and ".join(_GERUNDS.get(verb, f"the verb {verb} on") for verb in permission.verbs)
         which = f'"{permission.name}" of ' if permission.name else ""
         where = f'in the namespace "{permission.namespace}"' if permission.namespace else "at the cluster scope"
-        who = f'User "{user}"' if user else "this program's user"
+        who = f'User "{each.user}"' if each.user else "this program's user"
         full = "/".join(part for part in (resource.resource, resource.subresource) if part)
         lines.append(
             f"{doing} {which}{resource} is not permitted: {who} cannot {', '.join(permission.verbs)} resource "
-            f'"{full}" in API group "{resource.group}" {where}{f" ({reason})" if reason else ""}'
+            f'"{full}" in API group "{resource.group}" {where}{f" ({each.reason})" if each.reason else ""}'
         )
     wanted = ", ".join(str(each.permission) for each in missing)
     lines.append(f"  add to your operator:  permissions=[{wanted}]   or run: kubewright generate rbac")
@@ -156,6 +162,9 @@ _GERUNDS = {
 
 async def _denied(client: Client, permission: Permission, resource: Resource, verb: str) -> str | None:
     """None when it is allowed, else the server's reason, empty if it has none."""
+    # Imported where used: an operator that declares no permissions never loads the kinds of reviews.
+    from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
+
     attributes = ResourceAttributes(
         group=resource.group,
         resource=resource.resource,
@@ -186,6 +195,8 @@ async def _resource(client: Client, permission: Permission) -> Resource:
 
 
 async def _user(client: Client) -> str:
+    from kubewright.api.authentication.v1 import SelfSubjectReview
+
     try:
         review = await client.create(SelfSubjectReview())
     except KubernetesError:

@@ -11,12 +11,11 @@ stop, 1 with one line on standard error otherwise. By hand it is `Client`, `Mana
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
@@ -24,6 +23,9 @@ from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.log import configure
 from kubewright.manager.manager import Manager
 from kubewright.manager.signals import stop_on_signals
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | None = None) -> NoReturn:
@@ -73,6 +75,9 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
+    # Imported where used: programs that have a main function of their own import this module, too, with its package.
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog=name,
         description=f"Runs the {name} operator until it is told to stop (Ctrl-C or SIGTERM; a second time forces it).",
@@ -110,11 +115,15 @@ def _parser(name: str) -> argparse.ArgumentParser:
 def _name(value: str) -> str:
     # An empty namespace would mean all of them to the server, which is hardly what an unset variable was meant to say.
     if not value:
+        import argparse
+
         raise argparse.ArgumentTypeError("expected a name, found an empty one")
     return value
 
 
 def _level(value: str) -> int:
     if not value.isdecimal():
+        import argparse
+
         raise argparse.ArgumentTypeError(f'expected a number from 0 on, found "{value}"')
     return int(value)

@@ -53,7 +53,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
 # The server's limits, in bytes.
 _LONGEST_NOTE, _LONGEST_WORD, _LONGEST_NAME = 1024, 128, 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_COMPONENT = re.compile(rf"({_SUBDOMAIN.pattern}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
+_COMPONENT = rf"({_SUBDOMAIN.pattern}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?"
 
 _log = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class EventBroadcaster:
 
     def recorder(self, component: str) -> Recorder:
         """A recorder for one part of the program, such as a controller; `component` becomes `reportingController`."""
-        if len(component) > _LONGEST_NAME or not _COMPONENT.fullmatch(component):
+        if len(component) > _LONGEST_NAME or not re.fullmatch(_COMPONENT, component):
             raise ValueError(
                 f'"{component}" cannot be the component of a recorder: expected a name of at most 63 letters, digits, '
                 '"-", "_" and ".", such as "podmanager" or "example.com/podmanager"'

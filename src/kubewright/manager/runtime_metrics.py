@@ -7,7 +7,6 @@ controller-runtime has no name for begins with `kubewright_`.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -392,6 +391,8 @@ def process_families() -> Iterable[Family]:
     yield single(
         "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", time.process_time()
     )
+    import resource  # Unix only, and not needed before somebody asks
+
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield single("process_max_fds", "gauge", "Maximum number of open file descriptors.", most)
     try:

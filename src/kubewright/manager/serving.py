@@ -19,12 +19,13 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from http import HTTPStatus
+from functools import cache
 from types import TracebackType
-from typing import NamedTuple, Self, TypeAlias
+from typing import Self, TypeAlias
 from urllib.parse import parse_qs, unquote
 
 import httptools
+from msgspec import Struct
 
 from kubewright.api.errors import KubernetesError
 
@@ -46,8 +47,6 @@ _REASONS = {
     errno.EACCES: "ports below 1024 need more rights than this program has",
 }
 
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
-
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +54,7 @@ class AddressError(KubernetesError):
     """The server cannot listen where it should; the message names the option."""
 
 
-class Query(NamedTuple):
+class Query(Struct, frozen=True):
     """What is asked for. Header names are in lower case; of one that came twice, the last counts."""
 
     path: str
@@ -63,7 +62,7 @@ class Query(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """What is answered."""
 
     status: int = 200
@@ -183,7 +182,7 @@ class Server:
         task.add_done_callback(self._connections.__delitem__)
 
 
-class _Request(NamedTuple):
+class _Request(Struct, frozen=True):
     method: bytes
     url: bytes
     headers: dict[str, str]
@@ -272,7 +271,7 @@ class _Connection:
 
     async def _write(self, answer: Answer, *, with_body: bool, is_last: bool) -> None:
         head = (
-            f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n"
+            f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n"
             f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
             f"X-Content-Type-Options: nosniff\r\nAllow: GET, HEAD\r\n"
             f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
@@ -346,3 +345,13 @@ def _listen_everywhere(port: int) -> socket.socket:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
     return socket.create_server(("", port), backlog=128)
+
+
+@cache
+def _phrase(status: int) -> str:
+    from http import HTTPStatus  # not before there is something to answer
+
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 import ssl
+import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from kubewright.client.config import tls
 from kubewright.client.config.tls import TLS, Certificate
 from kubewright.client.errors import ConfigError
 
@@ -147,9 +150,32 @@ def test_bad_certificate_is_named_and_not_shown(certificate: Certificate, proble
     assert all(line not in str(failure.value) for line in certificate.key.decode().splitlines()[1:-1])
 
 
-def test_files_with_the_key_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture(params=["memory files are forbidden", "there is no /proc"])
+def only_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def forbidden(name: str) -> int:
+        raise PermissionError(name)
+
+    if request.param == "there is no /proc":
+        monkeypatch.setattr(tls, "_DESCRIPTORS", tmp_path / "proc")
+    else:
+        monkeypatch.setattr(os, "memfd_create", forbidden)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files in memory")
+def test_key_is_written_to_no_disk_where_memory_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+
+    CLIENT.check()
+    with pytest.raises(ConfigError, match="its key belongs to another certificate"):
+        Certificate(chain=CLIENT.chain, key=SERVER.key).check()
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+@pytest.mark.usefixtures("only_disk")
+def test_files_with_the_key_are_gone_afterwards(tmp_path: Path) -> None:
     CLIENT.check()
     with pytest.raises(ConfigError):
         Certificate(chain=CLIENT.chain, key=SERVER.key).check()
@@ -157,8 +183,8 @@ def test_files_with_the_key_are_gone_afterwards(monkeypatch: pytest.MonkeyPatch,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_with_the_key_are_private(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.mark.usefixtures("only_disk")
+def test_files_with_the_key_are_private(tmp_path: Path) -> None:
     modes: list[int] = []
 
     class Spy(ssl.SSLContext):
@@ -170,6 +196,7 @@ def test_files_with_the_key_are_private(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert modes == [0o600, 0o600]
 
 
+@pytest.mark.usefixtures("only_disk")
 def test_lack_of_a_temporary_directory_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
 
@@ -180,3 +207,14 @@ def test_lack_of_a_temporary_directory_is_explained(monkeypatch: pytest.MonkeyPa
 def test_repr_shows_no_key() -> None:
     assert repr(CLIENT) == "Certificate(origin='of user \"ci\"')"
     assert "BEGIN" not in repr(TLS(ca=SERVER.chain))
+
+
+def test_where_it_came_from_makes_no_difference() -> None:
+    certificate, settings = Certificate(chain=b"chain", key=b"key"), TLS(server_name="api", verify=False)
+    elsewhere = Certificate(chain=b"chain", key=b"key", origin="x"), TLS(server_name="api", verify=False, origin="x")
+
+    assert (certificate, settings) == elsewhere
+    assert (certificate != elsewhere[0], settings != elsewhere[1]) == (False, False)
+    assert {certificate, settings} == set(elsewhere)
+    assert certificate != Certificate(chain=b"chain", key=b"other")
+    assert settings != TLS(server_name="api")

@@ -6,21 +6,23 @@ program itself.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
+
+from msgspec import field
+from msgspec.structs import force_setattr, replace
 
 from kubewright.client.config.address import parse_proxy, parse_server
 from kubewright.client.config.credentials import ANONYMOUS, Credentials
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.config.tls import TLS
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Discreet, frozen=True, kw_only=True):
     """How to reach one API server. `repr` shows no credential.
 
     Guarantee: `server` is `https://host:port` (or http) plus the path prefix, if any, and `proxy` is a URL with a port;
@@ -29,18 +31,19 @@ class Config:
 
     server: str
     tls: TLS = field(default_factory=TLS)
-    credentials: Credentials = field(default=ANONYMOUS, repr=False)
+    credentials: Credentials = ANONYMOUS
     namespace: str = "default"
     impersonate: Impersonation | None = None
-    proxy: str | None = field(default=None, repr=False)
+    proxy: str | None = None
+    __shown__: ClassVar = ("server", "tls", "namespace", "impersonate")
 
     def __post_init__(self) -> None:
         try:
-            object.__setattr__(self, "server", parse_server(self.server))
+            force_setattr(self, "server", parse_server(self.server))
         except ValueError as error:
             raise ConfigError(f"server: {error}") from None
         try:
-            object.__setattr__(self, "proxy", parse_proxy(self.proxy) if self.proxy else None)
+            force_setattr(self, "proxy", parse_proxy(self.proxy) if self.proxy else None)
         except ValueError as error:
             raise ConfigError(f"proxy: {error}") from None
 
@@ -110,7 +113,7 @@ class Config:
     ) -> Config:
         """A copy whose requests act as `user`, which the server must permit our own identity."""
         impersonate = Impersonation(user=user, groups=tuple(groups), uid=uid, extra=extra or {})
-        return dataclasses.replace(self, impersonate=impersonate)
+        return replace(self, impersonate=impersonate)
 
 
 def _from_files(paths: Sequence[Path], context: str | None, *, skip_missing: bool) -> Config:

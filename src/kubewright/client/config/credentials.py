@@ -11,22 +11,24 @@ import base64
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
+
+from msgspec import field
 
 from kubewright.client.config.tls import Certificate
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError, CredentialError
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credential:
+class Credential(Discreet, frozen=True, kw_only=True):
     """What to send with one request. Two are equal when they send the same; `repr` shows neither token nor key."""
 
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
     certificate: Certificate | None = None
+    __shown__: ClassVar = ("certificate",)
 
 
 class Credentials(Protocol):

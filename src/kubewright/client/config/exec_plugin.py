@@ -11,20 +11,19 @@ import contextlib
 import logging
 import math
 import os
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Annotated, Final, Literal
+from typing import IO, Annotated, ClassVar, Final, Literal
 
 import msgspec
 
 from kubewright.client.config.credentials import Credential, bearer
 from kubewright.client.config.tls import Certificate
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError, CredentialError
 
 _log = logging.getLogger(__name__)
@@ -45,8 +44,7 @@ def stdin_is_terminal() -> bool:
     return os.isatty(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecPlugin:
+class ExecPlugin(Discreet, frozen=True, kw_only=True):
     """A command that obtains a credential, as a kubeconfig describes it.
 
     `cluster` is handed to the command when the kubeconfig says `provideClusterInfo`. `origin` says where this came
@@ -54,14 +52,15 @@ class ExecPlugin:
     """
 
     command: str
-    arguments: Sequence[str] = field(default=(), repr=False)
-    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     api_version: str = API_VERSIONS[0]
     interactive_mode: InteractiveMode = "Never"
     install_hint: str = ""
-    cluster: Mapping[str, object] | None = field(default=None, repr=False)
+    cluster: Mapping[str, object] | None = None
     origin: str = ""
     time_limit: float | None = None
+    __shown__: ClassVar = ("command", "api_version", "interactive_mode", "install_hint", "origin", "time_limit")
 
     async def run(self, *, terminal: Callable[[], bool] = stdin_is_terminal) -> tuple[Credential, float | None]:
         """Run the command once: what to send, and until when (seconds since 1970, None for ever).
@@ -123,6 +122,8 @@ class ExecPlugin:
         return available
 
     def _find(self) -> str:
+        import shutil
+
         executable = shutil.which(self.command)
         if executable is not None:
             return executable
@@ -257,14 +258,11 @@ class ExecCredentials:
         return credential
 
 
-class _AnswerStatus(msgspec.Struct, frozen=True, rename="camel"):
+class _AnswerStatus(Discreet, frozen=True, rename="camel"):
     expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     token: str | None = None
     client_certificate_data: str | None = None
     client_key_data: str | None = None
-
-    def __repr__(self) -> str:
-        return "<the status of an ExecCredential>"
 
 
 class _Answer(msgspec.Struct, frozen=True, rename="camel"):

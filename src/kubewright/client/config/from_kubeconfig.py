@@ -23,7 +23,6 @@ from kubewright.client.config.credentials import (
     bearer,
     read_token,
 )
-from kubewright.client.config.exec_plugin import API_VERSIONS, ExecCredentials, ExecPlugin, InteractiveMode
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.config.kubeconfig import Cluster, Entry, Exec, Kubeconfig, User
 from kubewright.client.config.tls import TLS, Certificate
@@ -137,7 +136,7 @@ def _credentials(user: Entry[User], cluster: Entry[Cluster], tls: TLS) -> Creden
     if has_token and has_password:
         raise user.error("there is a token and a username or password; only one of them can be sent")
     if not (has_token or has_password or has_certificate):
-        return ANONYMOUS if value.exec is None else ExecCredentials(_plugin(user, value.exec, cluster, tls))
+        return ANONYMOUS if value.exec is None else _plugin(user, value.exec, cluster, tls)
     reads_certificate = has_certificate and not (value.client_certificate_data and value.client_key_data)
     if value.token_file or reads_certificate:
         # As client-go: the file counts, and the token beside it only as long as the file could not be read.
@@ -178,7 +177,10 @@ def _credential(user: Entry[User], token: str | None) -> Credential:
     return Credential(certificate=certificate)
 
 
-def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: TLS) -> ExecPlugin:
+def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: TLS) -> Credentials:
+    # Imported where used: most users have a certificate or a token.
+    from kubewright.client.config.exec_plugin import API_VERSIONS, ExecCredentials, ExecPlugin, InteractiveMode
+
     if not description.command:
         raise user.error("exec: the command is missing")
     if description.api_version not in API_VERSIONS:
@@ -192,7 +194,7 @@ def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: 
         raise user.error(f"exec: the interactiveMode must be one of {', '.join(_INTERACTIVE_MODES)}; found {found}")
     # A bare name is looked up on PATH, a path starts from the kubeconfig.
     by_path = os.sep in description.command
-    return ExecPlugin(
+    plugin = ExecPlugin(
         command=str(user.source.resolve(description.command)) if by_path else description.command,
         arguments=tuple(description.args or ()),
         environment={variable.name: variable.value or "" for variable in description.env or ()},
@@ -202,6 +204,7 @@ def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: 
         cluster=_cluster_information(cluster.value, tls) if description.provide_cluster_info else None,
         origin=user.origin,
     )
+    return ExecCredentials(plugin)
 
 
 def _cluster_information(cluster: Cluster, tls: TLS) -> dict[str, object]:

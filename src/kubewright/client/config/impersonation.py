@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kubewright.client.errors import ConfigError
 
@@ -12,8 +13,7 @@ from kubewright.client.errors import ConfigError
 _PLAIN = frozenset((string.ascii_letters + string.digits + "!#$&'*+-.^_`|~").encode())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impersonation:
+class Impersonation(Struct, frozen=True, kw_only=True):
     """The identity that requests ask to act as; the server checks that ours may `impersonate` it."""
 
     user: str

@@ -8,31 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 import yaml
 
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
 
-class _Hidden(msgspec.Struct, frozen=True):
-    """An entry whose fields may be secret."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
-
-
-class ExecVariable(_Hidden, frozen=True):
+class ExecVariable(Discreet, frozen=True):
     """One environment variable of an exec plugin."""
 
     name: str
     value: str | None = None
 
 
-class Exec(_Hidden, frozen=True, rename="camel"):
+class Exec(Discreet, frozen=True, rename="camel"):
     """The exec plugin of a user."""
 
     command: str | None = None
@@ -44,13 +37,13 @@ class Exec(_Hidden, frozen=True, rename="camel"):
     interactive_mode: str | None = None
 
 
-class AuthProvider(_Hidden, frozen=True):
+class AuthProvider(Discreet, frozen=True):
     """The legacy plugin of a user; recognised in order to be refused."""
 
     name: str | None = None
 
 
-class User(_Hidden, frozen=True, rename="kebab"):
+class User(Discreet, frozen=True, rename="kebab"):
     """Who to be."""
 
     client_certificate: str | None = None
@@ -129,8 +122,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """One kubeconfig: how messages call it, and the directory its relative paths start from."""
 
     label: str
@@ -148,8 +140,7 @@ class Source:
 EntryType = TypeVar("EntryType", Cluster, User, Context)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[EntryType]):
+class Entry(msgspec.Struct, Generic[EntryType], frozen=True):
     """A named cluster, user or context and the kubeconfig it stands in."""
 
     kind: str
@@ -167,8 +158,7 @@ class Entry(Generic[EntryType]):
         return self.source.error(f'{self.kind} "{self.name}": {problem}')
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """One context and what it names. `user` is None when it names none: requests are then anonymous."""
 
     context: Entry[Context]
@@ -176,14 +166,13 @@ class Selection:
     user: Entry[User] | None
 
 
-@dataclass(slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct):
     """One or several kubeconfigs seen as one: of entries with the same name the first counts, in full."""
 
     label: str
-    clusters: dict[str, Entry[Cluster]] = field(default_factory=dict)
-    users: dict[str, Entry[User]] = field(default_factory=dict)
-    contexts: dict[str, Entry[Context]] = field(default_factory=dict)
+    clusters: dict[str, Entry[Cluster]] = {}
+    users: dict[str, Entry[User]] = {}
+    contexts: dict[str, Entry[Context]] = {}
     current_context: str = ""
 
     @classmethod

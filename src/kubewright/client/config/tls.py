@@ -7,28 +7,41 @@ as `server_hostname`.
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
-import tempfile
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, ClassVar
 
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_DESCRIPTORS = Path("/proc/self/fd")
 _MISMATCHES = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class Certificate(Discreet, frozen=True, kw_only=True):
     """A client certificate: the PEM chain, leaf first, and its unencrypted PEM key, which `repr` never shows.
 
-    `origin` says where it came from, for messages: `of user "ci" in the kubeconfig "prod.yaml"`.
+    `origin` says where it came from, for messages: `of user "ci" in the kubeconfig "prod.yaml"`. It makes no difference
+    to whether two are equal.
     """
 
-    chain: bytes = field(repr=False)
-    key: bytes = field(repr=False)
-    origin: str = field(default="", compare=False)
+    chain: bytes
+    key: bytes
+    origin: str = ""
+    __shown__: ClassVar = ("origin",)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Certificate) and (self.chain, self.key) == (other.chain, other.key)
+
+    def __hash__(self) -> int:
+        return hash((self.chain, self.key))
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Make `context` show this certificate. What cannot be used is a `ConfigError` that names `origin`."""
@@ -45,13 +58,9 @@ class Certificate:
             return b""
 
         try:
-            # `ssl` reads certificates from files only. These are private (0600) and gone when the block ends.
-            with tempfile.NamedTemporaryFile() as chain, tempfile.NamedTemporaryFile() as key:
-                chain.write(self.chain)
-                chain.flush()
-                key.write(self.key)
-                key.flush()
-                context.load_cert_chain(chain.name, key.name, passphrase)
+            # `ssl` reads certificates from files only.
+            with _private_file(self.chain) as chain, _private_file(self.key) as key:
+                context.load_cert_chain(chain, key, passphrase)
         except ssl.SSLError as error:
             if passphrase_wanted:
                 raise self._unusable("its key is encrypted; decrypt it with: openssl pkey -in KEY -out KEY") from None
@@ -71,18 +80,19 @@ class Certificate:
         return ConfigError(f"the client certificate{_spaced(self.origin)} cannot be used: {reason}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TLS:
+class TLS(Discreet, frozen=True, kw_only=True):
     """How the server is recognised: by the authorities in `ca` (PEM), or the system's when there are none.
 
     `verify=False` accepts any server and so excludes `ca`. `server_name` replaces the host in the check of the name.
     `origin` says where this came from, for messages: `of cluster "prod" in the kubeconfig "prod.yaml"`.
+    It makes no difference to whether two are equal.
     """
 
-    ca: bytes | None = field(default=None, repr=False)
+    ca: bytes | None = None
     server_name: str | None = None
     verify: bool = True
-    origin: str = field(default="", compare=False)
+    origin: str = ""
+    __shown__: ClassVar = ("server_name", "verify", "origin")
 
     def __post_init__(self) -> None:
         if self.ca is not None and not self.verify:
@@ -90,6 +100,12 @@ class TLS:
                 f"the TLS settings{_spaced(self.origin)} contradict each other: there is a certificate authority, and "
                 "insecure-skip-tls-verify forbids using it; remove one of the two"
             )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TLS) and self._settings() == other._settings()
+
+    def __hash__(self) -> int:
+        return hash(self._settings())
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
         """A new context for HTTP/1.1 over TLS 1.2 or newer that shows `certificate` to a server that asks for one."""
@@ -109,6 +125,9 @@ class TLS:
             certificate.load_into(context)
         return context
 
+    def _settings(self) -> tuple[bytes | None, str | None, bool]:
+        return self.ca, self.server_name, self.verify
+
     def _trust(self, context: ssl.SSLContext, ca: bytes) -> None:
         # Bundles carry comments in any encoding, and `cadata` takes ASCII only.
         certificates = _CERTIFICATE.findall(ca)
@@ -121,6 +140,34 @@ class TLS:
 
     def _unusable(self, reason: str) -> ConfigError:
         return ConfigError(f"the certificate authority{_spaced(self.origin)} cannot be used: {reason}")
+
+
+@contextmanager
+def _private_file(content: bytes) -> Iterator[str]:
+    """The path of a file that only we can read, and that is gone when the block ends; on a disk only if need be."""
+    memory = _memory_file()
+    if memory is not None:
+        with memory:
+            memory.write(content)
+            memory.flush()
+            yield f"{_DESCRIPTORS}/{memory.fileno()}"
+        return
+    # Imported where used: it brings the modules of all archive formats with it.
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield file.name
+
+
+def _memory_file() -> BinaryIO | None:
+    if sys.platform != "linux" or not _DESCRIPTORS.is_dir():
+        return None
+    try:
+        return open(os.memfd_create("kubewright"), "wb")  # noqa: PTH123  # closed by who gets it; it has no path
+    except OSError:
+        return None  # forbidden here
 
 
 def _spaced(origin: str) -> str:

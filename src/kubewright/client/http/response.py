@@ -59,6 +59,9 @@ class Response(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         return f"<Response {self.status}, {len(self.body)} bytes>"
 
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("status", self.status)]  # to the package rich, which would show the body, too
+
 
 class ByteStream(Protocol):
     """The body of an answer while it arrives."""

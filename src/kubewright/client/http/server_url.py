@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from typing import ClassVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(Discreet, frozen=True):
     """Where to connect to. Credentials of the URL are kept apart and never shown."""
 
     tls: bool
@@ -21,8 +21,9 @@ class Endpoint:
     """As the Host field wants it: host, and the port when the URL names one."""
     path: str
     """What comes before every target; never ends with a slash."""
-    authorization: str | None = field(default=None, repr=False)
+    authorization: str | None = None
     """Value of an authorization field for the user of the URL."""
+    __shown__: ClassVar = ("tls", "host", "port", "authority", "path")
 
     @property
     def address(self) -> str:
