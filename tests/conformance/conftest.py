@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 import pytest
 from tests.conformance.asking import Answer, Ask, Fetch, decoded
+from tests.conformance.custom_kinds import DEFINITIONS, Kind
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -15,6 +16,7 @@ from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
+from kubewright.testing.namespaces import unique_name
 
 
 @pytest.fixture
@@ -100,3 +102,11 @@ async def widgets(admin: Client) -> None:
         },
     )
     await admin.wait_for(await admin.apply(definition), established)
+
+
+@pytest.fixture
+async def kind(ask: Ask, request: pytest.FixtureRequest) -> AsyncIterator[Kind]:
+    """A custom kind of the test's own, which goes with it."""
+    kind = Kind(ask, f"{unique_name(request.node.name)}.example.com")
+    yield kind
+    await ask("DELETE", f"{DEFINITIONS}/{kind.name}")

@@ -123,6 +123,20 @@ STRICT = {
     "a key twice": HEAD + b'"data":{"x":"1","x":"2"}}',
     "unknown fields": HEAD + b'"more":1,"data":{}}',
     "another spelling": b'{"Metadata":{"name":"new"}}',
+    "first unknown, then twice": HEAD + b'"more":1,"data":{"a":"1","a":"2"}}',
+    "both, and again": HEAD
+    + b'"z":1,"data":{"a":"1","a":"2","a":"3"},"b":{"c":1,"c":2},"z":2,"immutable":1,"immutable":2}',
+    "both, of the right types": HEAD + b'"z":1,"data":{"a":"1","a":"2"},"b":{"c":1,"c":2},"z":2,"data":{"q":"1"}}',
+    "in metadata": b'{"metadata":{"name":"x","foo":1,"name":"y","labels":{"a":"b","a":"c"}},"bar":{"foo":1}}',
+    "unknown and of a wrong type": HEAD + b'"more":1,"data":{"a":1}}',
+    "twice and of a wrong type": HEAD + b'"data":{"a":1,"a":1}}',
+    "very many": HEAD + b",".join(b'"u%d":1' % number for number in range(120)) + b"}",
+}
+
+STRICT_DOCUMENTS = {
+    "keys twice": b"metadata:\n  name: x\n  labels:\n    a: b\n    a: c\ndata:\n  q: x\nmore: 1\ndata:\n  q: x\n",
+    "unknown in order": b"z: 1\nb: 1\nmetadata: {name: x, more: 1}\n",
+    "of wrong types": b"metadata: {name: 1}\ndata: {a: 1}\nmore: 1\n",
 }
 
 DOCUMENTS = {
@@ -226,6 +240,18 @@ SCHEMAS: dict[str, JSONValue] = {
     },
     "with an enum twice": {"type": "object", "properties": {"a": {"type": "string", "enum": ["x", "x"]}}},
     "with items that are a list": {"type": "object", "properties": {"a": {"type": "array", "items": [{}]}}},
+    "with items that are an empty list": {"type": "object", "properties": {"a": {"type": "array", "items": []}}},
+    "with items that are none": {"type": "object", "properties": {"a": {"type": "array", "items": "abc"}}},
+    "with items of a wrong type": {"type": "object", "properties": {"a": {"type": "array", "items": {"type": 5}}}},
+    "with a list of wrong items": {"type": "object", "properties": {"a": {"type": "array", "items": [5]}}},
+    "with a number in place of a schema": {
+        "type": "object",
+        "properties": {"a": {"type": "object", "additionalProperties": 5}},
+    },
+    "without additional items": {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "string"}, "additionalItems": False}},
+    },
     "without items": {"type": "object", "properties": {"a": {"type": "array"}}},
     "with unique items": {
         "type": "object",
@@ -262,8 +288,14 @@ def compared(name: str, ours: tuple[int, str], theirs: tuple[int, str]) -> str:
 
 @pytest.mark.parametrize(
     ("bodies", "content_type", "query"),
-    [(BODIES, JSON, ""), (STRICT, JSON, "&fieldValidation=Strict"), (DOCUMENTS, YAML, ""), (PROTOBUFS, PROTOBUF, "")],
-    ids=["JSON", "strict", "YAML", "protobuf"],
+    [
+        (BODIES, JSON, ""),
+        (STRICT, JSON, "&fieldValidation=Strict"),
+        (DOCUMENTS, YAML, ""),
+        (STRICT_DOCUMENTS, YAML, "&fieldValidation=Strict"),
+        (PROTOBUFS, PROTOBUF, ""),
+    ],
+    ids=["JSON", "strict JSON", "YAML", "strict YAML", "protobuf"],
 )
 async def test_a_body_is_refused_in_the_same_words(
     pair: Pair, bodies: dict[str, bytes], content_type: str, query: str

@@ -139,6 +139,10 @@ async def test_a_patch_that_makes_no_sense_is_refused(send: Send, content_type: 
     [
         ("GET", "/api/v1/nothing", 404, "NotFound"),
         ("GET", "/apis/nothing.example.com/v1/things", 404, ""),
+        ("GET", "/api/v9/pods", 404, "NotFound"),
+        ("GET", "/apis/policy/v1beta1/podsecuritypolicies", 404, "NotFound"),
+        ("GET", "/apis/apps/v9/namespaces/default/deployments/a", 404, "NotFound"),
+        ("GET", "//api/v1/pods", 404, ""),
         ("GET", f"{CONFIG_MAPS}/nothing", 404, "NotFound"),
         ("GET", f"{CONFIG_MAPS}/nothing/status", 404, "NotFound"),
         ("DELETE", f"{CONFIG_MAPS}/nothing", 404, "NotFound"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
+from tests.conformance.asking import Ask
 from tools.record_answers import Question, answers, questions
 from tools.record_answers.asking import Asker
 
@@ -22,6 +23,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.patch import MergePatch
+from kubewright.controlplane.embedded.document import JSONObject
 
 ANSWERS = answers()
 
@@ -165,3 +167,23 @@ async def test_a_bound_claim_does_not_shrink(client: Client) -> None:
 
     with pytest.raises(Invalid, match=r"spec.resources.requests.storage: Forbidden: field can not be less than"):
         await client.patch(bound, MergePatch({"spec": {"resources": {"requests": {"storage": "1Gi"}}}}), dry_run=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "warning"),
+    [
+        ("/api/v1/endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        ("/api/v1/componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ],
+)
+async def test_kinds_that_are_deprecated_warn(ask: Ask, path: str, warning: str) -> None:
+    assert (await ask("GET", path)).warnings == [f'299 - "{warning}"']
+
+
+async def test_candidates_for_a_lease_are_not_told_apart(ask: Ask) -> None:
+    """A feature that is off: what belongs to it is dropped."""
+    leases = "/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases"
+    spec: JSONObject = {"holderIdentity": "a", "strategy": "OldestEmulationVersion", "preferredHolder": "b"}
+    created = await ask("POST", leases, {"metadata": {"name": "a"}, "spec": spec})
+
+    assert created.body["spec"] == {"holderIdentity": "a"}

@@ -1,82 +1,17 @@
-"""Custom resource definitions from their creation to their end, and what their versions make of stored objects."""
+"""Custom resource definitions from their creation to their end, and the endpoints of their objects."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 
-import pytest
-from tests.conformance.asking import Answer, Ask
+from tests.conformance.custom_kinds import DEFINITIONS, MERGE, SECONDS, Kind, version
 
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.client import Client
-from kubewright.controlplane.embedded.document import JSONObject, at, inside, items, mapping, text
-from kubewright.testing.namespaces import unique_name
+from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-MERGE = "application/merge-patch+json"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-ANYTHING: JSONObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-FREE: JSONObject = {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}
-SECONDS = 20
-
-
-def version(name: str = "v1", *, storage: bool = True, schema: JSONObject = FREE, **more: JSONValue) -> JSONObject:
-    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}, **more}
-
-
-def typed(**properties: JSONValue) -> JSONObject:
-    return {"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": properties}}}
-
-
-class Kind:
-    """A custom kind of the test's own."""
-
-    def __init__(self, ask: Ask, group: str) -> None:
-        self.ask = ask
-        self.group = group
-        self.name = f"things.{group}"
-
-    async def define(self, *versions: JSONObject) -> JSONObject:
-        """Create the definition, and wait until objects of every version that is served can be listed."""
-        names: JSONValue = {"plural": "things", "kind": "Thing"}
-        spec: JSONValue = {"group": self.group, "scope": "Namespaced", "names": names, "versions": [*versions]}
-        answer = await self.ask("POST", DEFINITIONS, {"metadata": {"name": self.name}, "spec": spec})
-        assert answer.code == 201, answer.body
-        for one in versions:
-            await self.eventually("GET", self.path(version=text(one, "name")), lambda answer: answer.code == 200)
-        return answer.body
-
-    async def change(self, *versions: JSONObject) -> Answer:
-        return await self.ask("PATCH", f"{DEFINITIONS}/{self.name}", {"spec": {"versions": [*versions]}}, MERGE)
-
-    async def read(self) -> JSONObject:
-        return (await self.ask("GET", f"{DEFINITIONS}/{self.name}")).body
-
-    def path(self, name: str = "", *, version: str = "v1") -> str:
-        collection = f"/apis/{self.group}/{version}/namespaces/NAMESPACE/things"
-        return f"{collection}/{name}" if name else collection
-
-    async def create(self, name: str, *, version: str = "v1", **content: JSONValue) -> Answer:
-        """Create an object; `metadata` in the content is added to its own."""
-        obj: JSONObject = {"apiVersion": f"{self.group}/{version}", "kind": "Thing", **content}
-        inside(obj, "metadata")["name"] = name
-        return await self.ask("POST", self.path(version=version), obj)
-
-    async def eventually(self, method: str, path: str, expected: Callable[[Answer], bool]) -> Answer:
-        """The first answer that is as expected: the server takes up a definition in its own time."""
-        async with asyncio.timeout(SECONDS):
-            while not expected(answer := await self.ask(method, path)):
-                await asyncio.sleep(0.01)
-            return answer
-
-
-@pytest.fixture
-async def kind(ask: Ask, request: pytest.FixtureRequest) -> AsyncIterator[Kind]:
-    kind = Kind(ask, f"{unique_name(request.node.name)}.example.com")
-    yield kind
-    await ask("DELETE", f"{DEFINITIONS}/{kind.name}")
 
 
 def conditions(definition: JSONObject) -> dict[str, tuple[str, str, str]]:
@@ -194,148 +129,6 @@ async def test_what_identifies_a_definition_stays(kind: Kind) -> None:
     )
 
 
-# Versions
-
-
-async def test_objects_are_seen_in_every_version(kind: Kind) -> None:
-    await kind.define(version(), version("v2", storage=False))
-    await kind.create("a", spec={"x": 1})
-    other = await kind.ask("GET", kind.path("a", version="v2"))
-    patched = await kind.ask("PATCH", kind.path("a", version="v2"), {"spec": {"x": 2}}, MERGE)
-    back = await kind.ask("GET", kind.path("a"))
-    wrong = await kind.ask("POST", kind.path(), {"apiVersion": f"{kind.group}/v2", "kind": "Thing"})
-
-    assert (other.body["apiVersion"], other.body["spec"]) == (f"{kind.group}/v2", {"x": 1})
-    assert patched.body["apiVersion"] == f"{kind.group}/v2"
-    assert (back.body["apiVersion"], back.body["spec"]) == (f"{kind.group}/v1", {"x": 2})
-    assert [text(one, "apiVersion") for one in items(back.body, "metadata", "managedFields")] == [
-        f"{kind.group}/v1",
-        f"{kind.group}/v2",
-    ]
-    assert wrong.told == (
-        400,
-        "BadRequest",
-        f"the API version in the data ({kind.group}/v2) does not match the expected API version ({kind.group}/v1)",
-    )
-
-
-async def test_what_the_stored_version_does_not_know_is_lost(kind: Kind) -> None:
-    number: JSONObject = {"type": "integer"}
-    await kind.define(
-        version(schema=typed(a=number, b={**number, "default": 1})),
-        version("v2", storage=False, schema=typed(a=number, c={**number, "default": 2})),
-    )
-    created = await kind.create("a", version="v2", spec={"a": 5, "c": 6})
-    first, second = await kind.ask("GET", kind.path("a")), await kind.ask("GET", kind.path("a", version="v2"))
-
-    assert first.body["spec"] == {"a": 5, "b": 1}
-    assert (created.body["spec"], second.body["spec"]) == ({"a": 5}, {"a": 5})
-
-
-async def test_versions_that_were_stored_once_are_kept_in_mind(kind: Kind) -> None:
-    await kind.define(version(), version("v2", storage=False))
-    switched = await kind.change(version(storage=False), version("v2"))
-    too_early = await kind.change(version("v2"))
-    status = f"{DEFINITIONS}/{kind.name}/status"
-    emptied = await kind.ask("PATCH", status, {"status": {"storedVersions": []}}, MERGE)
-    removed = await kind.change(version("v2"))
-
-    assert at(switched.body, "status", "storedVersions") == ["v1", "v2"]
-    assert too_early.told == (
-        422,
-        "Invalid",
-        f'CustomResourceDefinition.apiextensions.k8s.io "{kind.name}" is invalid: status.storedVersions[0]: Invalid '
-        'value: "v1": missing from spec.versions; v1 was previously a storage version, and must remain in '
-        "spec.versions until a storage migration ensures no data remains persisted in v1 and removes v1 from "
-        "status.storedVersions",
-    )
-    # There is always the version that is stored now.
-    assert at(emptied.body, "status", "storedVersions") == ["v2"]
-    assert removed.code == 200
-    await kind.eventually("GET", kind.path(), lambda answer: answer.code == 404)
-
-
-async def test_a_deprecated_version_warns(kind: Kind) -> None:
-    await kind.define(
-        version(),
-        version("v1beta1", storage=False, deprecated=True),
-        version("v1alpha1", storage=False, deprecated=True, deprecationWarning="please move on"),
-    )
-    newer = await kind.ask("GET", kind.path())
-    older = await kind.ask("GET", kind.path(version="v1beta1"))
-    oldest = await kind.ask("GET", kind.path("none", version="v1alpha1"))
-
-    assert newer.warnings == []
-    assert older.warnings == [f'299 - "{kind.group}/v1beta1 Thing is deprecated; use {kind.group}/v1 Thing"']
-    assert (oldest.code, oldest.warnings) == (404, ['299 - "please move on"'])
-
-
-# Stored objects
-
-
-async def test_stored_objects_are_filled_in_and_pruned_when_they_are_read(kind: Kind) -> None:
-    text_: JSONObject = {"type": "string"}
-    await kind.define(version(schema=typed(a=text_, b={"type": "integer"})))
-    await kind.create("a", spec={"a": "x", "b": 5})
-    before = (await kind.create("b")).body
-    await kind.change(version(schema=typed(a=text_, c={"type": "integer", "default": 7})))
-
-    shown = await kind.eventually("GET", kind.path("b"), lambda answer: at(answer.body, "spec", "c") == 7)
-    pruned = await kind.ask("GET", kind.path("a"))
-    listed = await kind.ask("GET", kind.path())
-    tested = await kind.ask(
-        "PATCH", kind.path("b"), [{"op": "test", "path": "/spec/c", "value": 7}], "application/json-patch+json"
-    )
-
-    assert at(shown.body, "metadata", "resourceVersion") == at(before, "metadata", "resourceVersion")
-    assert pruned.body["spec"] == {"a": "x", "c": 7}
-    assert [at(item, "spec") for item in items(listed.body, "items")] == [{"a": "x", "c": 7}, {"c": 7}]
-    # A default is nobody's change, but a write stores it.
-    assert (tested.code, at(tested.body, "metadata", "generation")) == (200, 1)
-    assert at(tested.body, "metadata", "resourceVersion") != at(before, "metadata", "resourceVersion")
-    # What was pruned is there still.
-    await kind.change(version(schema=typed(a=text_, b={"type": "integer"})))
-    await kind.eventually("GET", kind.path("a"), lambda answer: answer.body.get("spec") == {"a": "x", "b": 5})
-
-
-async def test_what_is_wrong_and_stays_is_let_pass(kind: Kind) -> None:
-    text_: JSONObject = {"type": "string"}
-    await kind.define(version(schema=typed(a=text_, b=text_, list={"type": "array", "items": text_})))
-    await kind.create("a", spec={"a": "long", "list": ["x", "x"]})
-    unique: JSONObject = {"type": "array", "items": text_, "x-kubernetes-list-type": "set"}
-    await kind.change(version(schema=typed(a={**text_, "maxLength": 2}, b=text_, list=unique)))
-    async with asyncio.timeout(SECONDS):
-        while (await kind.create("probe", spec={"a": "long"})).code != 422:
-            await kind.ask("DELETE", kind.path("probe"))
-
-    other = await kind.ask("PATCH", kind.path("a"), {"spec": {"b": "new"}}, MERGE)
-    same = await kind.ask("PATCH", kind.path("a"), {"spec": {"a": "longer"}}, MERGE)
-
-    assert other.code == 200
-    assert same.told == (
-        422,
-        "Invalid",
-        f'Thing.{kind.group} "a" is invalid: spec.a: Too long: may not be more than 2 bytes',
-    )
-
-
-async def test_objects_are_selected_by_the_fields_a_version_names(kind: Kind) -> None:
-    schema = typed(color={"type": "string"}, size={"type": "integer"}, on={"type": "boolean"})
-    fields: JSONValue = [{"jsonPath": f".spec.{name}"} for name in ("color", "size", "on")]
-    await kind.define(version(schema=schema, selectableFields=fields))
-    await kind.create("red", spec={"color": "red", "size": 1, "on": True})
-    await kind.create("blue", spec={"color": "blue"})
-
-    async def selected(selector: str) -> list[str] | tuple[int, str, str]:
-        answer = await kind.ask("GET", f"{kind.path()}?fieldSelector={selector}")
-        return [text(item, "metadata", "name") for item in items(answer.body, "items")] or answer.told
-
-    assert await selected("spec.color%3Dred") == ["red"]
-    assert await selected("spec.color!%3Dred") == ["blue"]
-    assert await selected("spec.size%3D1,spec.on%3Dtrue") == ["red"]
-    assert await selected("spec.other%3D1") == (400, "BadRequest", "field label not supported: spec.other")
-
-
 # Parts
 
 
@@ -419,3 +212,19 @@ async def test_a_custom_resource_says_what_it_is(kind: Kind) -> None:
         "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing in "
         '\'{"metadata": {"name": "b"}}\' ({"metadata": {"name": "b"}})',
     )
+
+
+async def test_an_object_that_etcd_does_not_take_is_not_stored(kind: Kind) -> None:
+    await kind.define(version())
+    small = await kind.create("small", spec={"a": "x" * 1_400_000})
+    large = await kind.create("large", spec={"a": "x" * 1_700_000})
+    larger = await kind.create("larger", spec={"a": "x" * 2_500_000})
+    grown = await kind.ask("PATCH", kind.path("small"), {"spec": {"b": "x" * 300_000}}, MERGE)
+
+    assert small.code == 201
+    assert large.told == grown.told == (500, "", "etcdserver: request is too large")
+    assert (larger.code, text(larger.body, "message").partition(" (")[0]) == (
+        500,
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max",
+    )
+    assert (await kind.ask("GET", kind.path("large"))).code == 404

@@ -17,6 +17,7 @@ from kubewright.api.resource import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.client import Client
 from kubewright.client.errors import Invalid
+from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
@@ -77,6 +78,49 @@ async def test_both_begin_with_the_same(
                 await asyncio.sleep(0.05)
         assert expected
         assert mine == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/api/v1/namespaces", NAMESPACES),
+        ("/api/v1/namespaces/default/services", ("kubernetes",)),
+        ("/api/v1/namespaces/kube-system/configmaps", ("extension-apiserver-authentication",)),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", ("system-cluster-critical",)),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", ("cluster-admin", "edit", "system:node")),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", ("cluster-admin",)),
+        ("/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/roles", ("system:controller:bootstrap-signer",)),
+    ],
+)
+async def test_both_say_who_manages_the_first_objects(
+    embedded_control_plane: ControlPlane, real_control_plane: ControlPlane, path: str, names: tuple[str, ...]
+) -> None:
+    """So that nobody's first apply meets a manager that is not there elsewhere."""
+    managers: list[list[JSONValue]] = []
+    for plane in (embedded_control_plane, real_control_plane):
+        transport = HTTPTransport(plane.url, tls=plane.admin.ssl_context())
+        async with asyncio.timeout(30):
+            # The aggregation of roles is a controller's work.
+            while True:
+                listed = mapping(decode_json((await transport.request("GET", path, timeout=30)).body))
+                found = [_managed(item) for item in items(listed, "items") if text(item, "metadata", "name") in names]
+                if "edit" not in names or "clusterrole-aggregation-controller" in str(found):
+                    break
+                await asyncio.sleep(0.05)
+        await transport.aclose()
+        managers.append(found)
+
+    assert len(managers[0]) == len(names)
+    assert managers[0] == managers[1]
+
+
+def _managed(item: JSONValue) -> JSONValue:
+    """Without what other tests, which share the real server, added."""
+    return [
+        {name: value for name, value in mapping(entry).items() if name != "time"}
+        for entry in items(item, "metadata", "managedFields")
+        if text(entry, "manager") in ("kube-apiserver", "clusterrole-aggregation-controller")
+    ]
 
 
 async def test_a_lease_has_microseconds_and_is_updated_at_a_revision_only(client: Client) -> None:

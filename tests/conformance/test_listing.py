@@ -9,12 +9,14 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conformance.asking import Ask
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.errors import BadRequest
 from kubewright.controlplane.embedded.continuation import decode_continue
+from kubewright.controlplane.embedded.document import at
 from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.selectors import parse_field_selector, parse_label_selector
 from kubewright.controlplane.embedded.status import StatusError
@@ -160,3 +162,25 @@ async def test_all_pages_show_the_revision_of_the_first(client: Client) -> None:
     assert {page.metadata.resource_version for page in rest} == {first.metadata.resource_version}
     assert first.metadata.remaining_item_count == len(names) - 2
     assert rest[-1].metadata.continue_ == ""
+
+
+async def test_a_page_of_the_only_object_that_can_be_meant_is_the_last(ask: Ask) -> None:
+    configmaps = "/api/v1/namespaces/NAMESPACE/configmaps"
+    for name in ("a", "b"):
+        await ask("POST", configmaps, {"metadata": {"name": name}})
+    named = (await ask("GET", f"{configmaps}?limit=1&fieldSelector=metadata.name%3Da")).body
+    anyone = (await ask("GET", f"{configmaps}?limit=1&fieldSelector=metadata.name!%3Dx")).body
+
+    assert at(named, "metadata", "continue") is None
+    assert at(anyone, "metadata", "continue")
+
+
+async def test_what_cannot_be_decoded_in_a_query_is_passed_over(ask: Ask) -> None:
+    configmaps = "/api/v1/namespaces/NAMESPACE/configmaps"
+
+    assert (await ask("GET", f"{configmaps}?labelSelector=%zz")).code == 200
+    assert (await ask("GET", f"{configmaps}?limit=99999999999999999999")).told == (
+        400,
+        "BadRequest",
+        'strconv.ParseInt: parsing "99999999999999999999": value out of range',
+    )

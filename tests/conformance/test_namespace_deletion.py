@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from tests.conformance.asking import Ask
+
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap, Namespace, Pod
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
+from kubewright.controlplane.embedded.document import JSONObject, at, text
 
 HOLD, OTHER = "example.com/hold", "example.com/other"
 
@@ -71,3 +75,67 @@ async def test_pods_go_first_and_conditions_tell_what_is_left(admin: Client, nam
         ),
     }
     assert await admin.wait_for(space, deleted, timeout=60) is None
+
+
+# The endpoint `finalize`
+
+
+async def test_the_finalizers_of_a_namespace_are_changed_by_an_endpoint_of_their_own(ask: Ask, namespace: str) -> None:
+    place = "/api/v1/namespaces/NAMESPACE"
+    sent: JSONObject = {
+        "metadata": {"name": namespace, "labels": {"a": "b"}},
+        "spec": {"finalizers": ["kubernetes", "example.com/hold"]},
+        "status": {"phase": "Terminating"},
+    }
+    plain = (await ask("PUT", place, sent)).body
+    dry = (await ask("PUT", f"{place}/finalize?dryRun=All", sent)).body
+    before = (await ask("GET", place)).body
+    finalized = (await ask("PUT", f"{place}/finalize", sent)).body
+    await ask("PUT", f"{place}/finalize", {**sent, "spec": {"finalizers": ["kubernetes"]}})
+
+    assert at(plain, "spec", "finalizers") == at(before, "spec", "finalizers") == ["kubernetes"]
+    assert at(dry, "spec", "finalizers") == ["kubernetes", "example.com/hold"]
+    assert at(finalized, "spec", "finalizers") == ["kubernetes", "example.com/hold"]
+    assert at(finalized, "metadata", "labels") == {"a": "b", "kubernetes.io/metadata.name": namespace}
+    assert at(finalized, "status", "phase") == "Active"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "finalizers", "code", "message"),
+    [
+        ({"name": "other"}, [], 400, "the name of the object (other) does not match the name on the URL (NAMESPACE)"),
+        (
+            {"uid": "x"},
+            [],
+            409,
+            'Operation cannot be fulfilled on namespaces "NAMESPACE": StorageError: invalid object, Code: 4, '
+            "Key: /registry/namespaces/NAMESPACE, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+            "UID in precondition: x, UID in object meta: UID",
+        ),
+        (
+            {},
+            ["bare"],
+            422,
+            'Namespace "NAMESPACE" is invalid: spec.finalizers[0]: Invalid value: "bare": '
+            "name is neither a standard finalizer name nor is it fully qualified",
+        ),
+    ],
+)
+async def test_a_namespace_is_finalized_by_who_knows_it(
+    ask: Ask, namespace: str, metadata: JSONObject, finalizers: list[JSONValue], code: int, message: str
+) -> None:
+    place = "/api/v1/namespaces/NAMESPACE"
+    uid = text((await ask("GET", place)).body, "metadata", "uid")
+    body: JSONObject = {"metadata": {"name": namespace, **metadata}, "spec": {"finalizers": finalizers}}
+    refused = await ask("PUT", f"{place}/finalize", body)
+
+    assert refused.code == code
+    assert text(refused.body, "message") == message.replace("NAMESPACE", namespace).replace("meta: UID", f"meta: {uid}")
+
+
+async def test_a_namespace_with_a_generated_name_is_labelled_with_it(ask: Ask) -> None:
+    created = (await ask("POST", "/api/v1/namespaces", {"metadata": {"generateName": "generated-"}})).body
+    name = text(created, "metadata", "name")
+    await ask("DELETE", f"/api/v1/namespaces/{name}")
+
+    assert at(created, "metadata", "labels") == {"kubernetes.io/metadata.name": name}

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 import yaml
+from tests.conformance.asking import Fetch, decoded
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
@@ -14,6 +15,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 
 async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Client) -> None:
@@ -27,6 +29,35 @@ async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Cli
     assert created.headers.get("Content-Type") == "application/yaml"
     told = yaml.safe_load(created.body)
     assert (told["kind"], told["metadata"]["name"], told["data"]) == ("ConfigMap", "a", {"x": "1"})
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_tables_and_metadata_come_in_the_version_that_is_asked_for(
+    fetch: Fetch, client: Client, version: str
+) -> None:
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
+    path = f"/api/v1/namespaces/{client.namespace}/configmaps"
+
+    async def ask(kind: str, path: str) -> JSONObject:
+        response = await fetch(path, headers=[("Accept", f"application/json;as={kind};v={version};g=meta.k8s.io")])
+        assert response.status == 200, response.body
+        return decoded(response)
+
+    table, metadata = await ask("Table", path), await ask("PartialObjectMetadataList", path)
+    event = await ask("PartialObjectMetadata", f"{path}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Da")
+
+    row = items(table, "rows")[0]
+    shown = [table, mapping(row, "object"), metadata, mapping(items(metadata, "items")[0]), mapping(event, "object")]
+    assert {text(one, "apiVersion") for one in shown} == {f"meta.k8s.io/{version}"}
+
+
+async def test_there_is_no_table_of_what_can_be_discovered(fetch: Fetch) -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    refused = await fetch("/apis/apps/v1", headers=[("Accept", table)])
+    plain = await fetch("/apis/apps/v1", headers=[("Accept", f"{table},application/json")])
+
+    assert (refused.status, decoded(refused)["reason"]) == (406, "NotAcceptable")
+    assert (plain.status, decoded(plain)["kind"]) == (200, "APIResourceList")
 
 
 async def test_who_may_read_one_object_may_list_it_by_its_name(control_plane: ControlPlane, client: Client) -> None:

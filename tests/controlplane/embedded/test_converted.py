@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from kubewright.controlplane.embedded.converted import SeenStore, VersionView
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.entry import Entry
+from kubewright.controlplane.embedded.status import StatusError
 from kubewright.controlplane.embedded.storage import Store
 
 
@@ -47,6 +50,22 @@ def test_each_state_of_an_object_is_worked_out_once() -> None:
     assert view(first) is view(first)
     assert view(second) is view(second)
     assert defaults.calls == 2
+
+
+def test_what_is_stored_in_another_form_is_a_change_when_it_is_stored_again() -> None:
+    old, new = Entry("/a", {"b": 1}, 3, 3, form="v1"), Entry("/b", {"b": 1}, 4, 4, form="v2")
+    view = VersionView(Defaults(), since=5, form="v2")
+
+    assert (view(old).value, view(old).adapted) == (old.value, True)
+    assert view(new) is new
+
+
+def test_what_is_stored_in_an_unreadable_form_is_not_shown() -> None:
+    view = VersionView(Defaults(), since=5, form="v2", unreadable={"v1": "no longer there"})
+    with pytest.raises(StatusError, match="no longer there") as refused:
+        view(Entry("/a", {}, 6, 6, form="v1"))
+
+    assert (refused.value.code, refused.value.reason) == (500, "")
 
 
 async def test_reads_lists_and_watches_show_the_same() -> None:

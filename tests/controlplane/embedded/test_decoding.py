@@ -76,7 +76,7 @@ def test_fields_that_appear_twice_are_reported_with_their_path() -> None:
     duplicates: list[str] = []
     value = decode_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":1}],"e":1,"e":2}', duplicates)
     assert value == {"a": {"b": 2}, "c": [{"d": 1}], "e": 2}
-    assert duplicates == ['duplicate field "e"', 'duplicate field "a.b"', 'duplicate field "c[0].d"']
+    assert duplicates == ['duplicate field "a.b"', 'duplicate field "c[0].d"', 'duplicate field "e"']
 
 
 def test_keys_that_appear_twice_in_yaml_are_reported_with_their_line() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from kubewright.controlplane.embedded.request import Target, parse_query, parse_target
+from kubewright.controlplane.embedded.request import Query, Target, parse_query, parse_target
 from kubewright.controlplane.embedded.status import StatusError
 
 
@@ -91,3 +91,26 @@ def test_a_watch_may_be_said_by_the_path(path: str, namespace: str, resource: st
 def test_a_resource_may_be_called_watch() -> None:
     found = target("GET", "/apis/example.com/v1/watch")
     assert (found.verb, found.resource) == ("list", "watch")
+
+
+def test_what_cannot_be_decoded_in_a_query_is_passed_over() -> None:
+    query = parse_query("a=%zz&b=%20c&d;e=1&f=1%2&g=+h")
+
+    assert query.values == {"b": " c", "g": " h"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ("1_000", "invalid syntax"),
+        ("\u0661", "invalid syntax"),
+        (" 1", "invalid syntax"),
+        (str(2**63), "value out of range"),
+    ],
+)
+def test_a_number_is_one_that_go_reads(sent: str, why: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        Query({"limit": sent}).number("limit")
+
+    assert refused.value.message.endswith(f": {why}")
+    assert Query({"limit": "+7"}).number("limit") == 7

@@ -335,6 +335,20 @@ def test_restoring_what_has_not_changed_writes_nothing() -> None:
     assert store.revision == before
 
 
+def test_what_is_written_has_the_form_of_its_time_and_a_restore_brings_it_back() -> None:
+    store = Store()
+    store.create(A, obj("a"))
+    store.store_as("/core/pods/", "v2")
+    second = store.create(B, obj("b"))
+    snapshot = store.snapshot()
+    store.store_as("/core/pods/", "v3")
+    changed = store.update(B, obj("changed"), expected=second.revision)
+    store.restore(snapshot)
+
+    assert (second.form, changed.form) == ("v2", "v3")
+    assert [entry.form for entry in store.range("/core/pods/").entries] == ["", "v2"]
+
+
 async def test_watchers_see_a_restore_as_ordinary_changes() -> None:
     store = Store()
     store.create(A, obj("a"))

@@ -45,7 +45,7 @@ class Application:
 
 
 async def _request(scope: Message, receive: Receive) -> Request:
-    fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
+    fields = tuple((name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in scope["headers"])
     body = b""
     while True:
         message = await receive()
@@ -68,8 +68,8 @@ def _start(response: Response, *, length: int | None) -> Message:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
     if not any(name == b"cache-control" for name, _ in headers):
         headers.append((b"cache-control", b"no-cache, private"))
-    # What is not modified is of the type it was: caches take over what a 304 says.
-    if response.status != 304:
+    # What is not modified is of the type it was: caches take over what a 304 says. A 204 has nothing of any type.
+    if response.status not in (204, 304):
         headers.append((b"content-type", response.content_type.encode()))
         if length is not None:
             headers.append((b"content-length", str(length).encode()))

@@ -26,6 +26,7 @@ from kubewright.controlplane.embedded.definitions import Definitions
 from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.endpoints import Endpoints
 from kubewright.controlplane.embedded.faults import Faults
+from kubewright.controlplane.embedded.first_managers import first_managers
 from kubewright.controlplane.embedded.lifetime import Lifetime
 from kubewright.controlplane.embedded.rest.call import Services
 from kubewright.controlplane.embedded.schema.definition import definition_strategy
@@ -141,6 +142,8 @@ def _boot(services: Services, objects: Iterable[JSONObject]) -> None:
             continue
         obj.pop("apiVersion"), obj.pop("kind")
         metadata = inside(obj, "metadata")
+        if managers := first_managers(obj, resource, services.now()):
+            metadata["managedFields"] = managers
         metadata["uid"] = services.new_uid()
         metadata["creationTimestamp"] = services.now()
         services.store.create(resource.key(text(metadata, "namespace"), text(metadata, "name")), obj)

@@ -15,6 +15,7 @@ class Catalog:
         self._custom: dict[str, Sequence[ResourceType]] = {}
         self._all = dict(self._built_in)
         self._versions = {(group, version) for group, version, _ in self._all}
+        self._built_in_groups = {group for group, _, _ in self._built_in}
         self.generation = 0
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
@@ -24,6 +25,10 @@ class Catalog:
     def serves(self, group: str, version: str) -> bool:
         """Whether anything is served in that group and version."""
         return (group, version) in self._versions
+
+    def is_built_in(self, group: str) -> bool:
+        """Whether a group is one of Kubernetes' own, in any version."""
+        return group in self._built_in_groups
 
     def find_kind(self, group: str, version: str, kind: str) -> ResourceType | None:
         """The resource of a kind, as owner references name it."""

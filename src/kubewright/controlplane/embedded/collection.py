@@ -17,10 +17,12 @@ _revision = attrgetter("revision")
 class Collection:
     """The keys that share a directory such as `/apps/deployments/`."""
 
-    __slots__ = ("_keys", "_log", "entries")
+    __slots__ = ("_keys", "_log", "entries", "form")
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.form = ""
+        """See `Entry`: that of what is written from now on."""
         self._keys: list[str] = []
         self._log: list[Change] = []
 

@@ -7,11 +7,12 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubewright.controlplane.embedded.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.entry import Change, Entry
 from kubewright.controlplane.embedded.rest.call import Changes, ObjectStore
+from kubewright.controlplane.embedded.status import StatusError
 from kubewright.controlplane.embedded.storage import Range
 
 Conversion = Callable[[JSONObject], JSONObject]
@@ -82,31 +83,44 @@ class ConvertedStore(SeenStore):
 
 
 def _converted(entry: Entry, conversion: Conversion) -> Entry:
-    return Entry(entry.key, conversion(copied_object(entry.value)), entry.revision, entry.created)
+    value = conversion(copied_object(entry.value))
+    return Entry(entry.key, value, entry.revision, entry.created, form=entry.form)
 
 
 class VersionView:
     """How one version of a custom kind sees what is stored: filled in and pruned by the schemas of today.
 
     What was written since `since` by this very version is that already. The latest form of each object is remembered.
+    What is not stored in the form `form` is a change when it is stored again; of the forms in `unreadable`, nothing is
+    shown but why.
     """
 
-    def __init__(self, conform: Callable[[JSONObject], None], since: float) -> None:
+    def __init__(
+        self,
+        conform: Callable[[JSONObject], None],
+        since: float,
+        form: str = "",
+        unreadable: Mapping[str, str] | None = None,
+    ) -> None:
         self._conform = conform
         self._since = since
+        self._form = form
+        self._unreadable = unreadable or {}
         self._latest: dict[str, tuple[int, Entry]] = {}
 
     def __call__(self, entry: Entry) -> Entry:
         """The entry as this version shows it; itself when there is no difference."""
-        if entry.revision > self._since:
+        if entry.revision > self._since and entry.form == self._form:
             return entry
+        if why := self._unreadable.get(entry.form):
+            raise StatusError(500, "", why)
         known, seen = self._latest.get(entry.key, (-1, entry))
         if known == entry.revision:
             return seen
         value = copied_object(entry.value)
         self._conform(value)
-        same = value == entry.value
-        seen = entry if same else Entry(entry.key, value, entry.revision, entry.created, adapted=True)
+        same = value == entry.value and entry.form == self._form
+        seen = entry if same else Entry(entry.key, value, entry.revision, entry.created, adapted=True, form=entry.form)
         if entry.revision > known:
             self._latest[entry.key] = entry.revision, seen
         return seen

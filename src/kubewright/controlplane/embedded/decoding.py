@@ -13,6 +13,7 @@ import yaml
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.gotext import json_complaint
+from kubewright.controlplane.embedded.repetitions import repeated_fields, repeated_keys, repeats_fields
 from kubewright.controlplane.embedded.status import StatusError, bad_request, unsupported_media_type
 
 LARGEST_BODY = 3 * 1024 * 1024
@@ -55,8 +56,8 @@ def decode_json(
     try:
         value = cast(JSONValue, _decoder.decode(body))
         _check_depth(value)
-        if duplicates is not None:
-            _find_duplicates(body, duplicates)
+        if duplicates is not None and repeats_fields(body):
+            duplicates += repeated_fields(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_as_go(body, duplicates, prefix)
     return value
@@ -73,8 +74,8 @@ def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str) -> JSO
         _check_depth(value)
     except RecursionError:
         raise bad_request(f"{prefix}exceeded max depth") from None
-    if duplicates is not None:
-        _find_duplicates(text, duplicates)
+    if duplicates is not None and repeats_fields(text):
+        duplicates += repeated_fields(text)
     return value
 
 
@@ -102,13 +103,15 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         loader = _Loader(body)
         try:
             # Of several documents the first.
-            value = loader.construct_document(loader.get_node()) if loader.check_node() else None
+            node = loader.get_node() if loader.check_node() else None
+            value = None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
-        if duplicates is not None:
-            duplicates += loader.repeated
-        # What JSON cannot say (dates, sets) is turned into what it would have been in JSON, or refused.
-        plain = cast(JSONValue, _decoder.decode(msgspec.json.encode(value)))
+        if duplicates is not None and node is not None:
+            duplicates += repeated_keys(node)
+        # What JSON cannot say (dates, sets) is turned into what it would have been in JSON, or refused; in the order
+        # that Go gives it on the way.
+        plain = cast(JSONValue, _decoder.decode(msgspec.json.encode(value, order="sorted")))
         _check_depth(plain)
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
         raise bad_request(f"{prefix}error converting YAML to JSON: yaml: {_yaml_problem(error, body)}") from None
@@ -133,20 +136,10 @@ def _yaml_problem(error: Exception, body: bytes) -> str:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads dates as the strings they are in JSON, and notes keys that are there twice."""
-
-    def __init__(self, stream: bytes) -> None:
-        super().__init__(stream)
-        self.repeated: list[str] = []
+    """Reads dates as the strings they are in JSON."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         """The mapping; of a key that is there twice, the last value counts."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                self.repeated.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
-            elif isinstance(key, yaml.ScalarNode):
-                seen.add(key.value)
         found = super().construct_mapping(node, deep)
         return {str(key).lower() if isinstance(key, bool) else key: value for key, value in found.items()}
 
@@ -181,40 +174,3 @@ def _check_depth(value: JSONValue) -> None:
         if not level:
             return
     raise RecursionError
-
-
-def _find_duplicates(body: bytes | str, duplicates: list[str]) -> None:
-    """Paths of fields that appear twice in one object."""
-    # A marker per object that has any; found again below by walking the whole.
-    found = False
-
-    def check(pairs: list[tuple[str, object]]) -> object:
-        nonlocal found
-        names = [name for name, _ in pairs]
-        content = dict(pairs)
-        if len(content) != len(names):
-            found = True
-            return _Duplicated(content, sorted({name for name in names if names.count(name) > 1}))
-        return content
-
-    whole = json.loads(body, object_pairs_hook=check)
-    if found:
-        _collect(whole, "", duplicates)
-
-
-class _Duplicated:
-    def __init__(self, content: dict[str, object], names: list[str]) -> None:
-        self.content = content
-        self.names = names
-
-
-def _collect(value: object, path: str, duplicates: list[str]) -> None:
-    if isinstance(value, _Duplicated):
-        duplicates += [f'duplicate field "{f"{path}.{name}".lstrip(".")}"' for name in value.names]
-        value = value.content
-    if isinstance(value, dict):
-        for name, item in value.items():
-            _collect(item, f"{path}.{name}", duplicates)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _collect(item, f"{path}[{index}]", duplicates)

@@ -9,12 +9,14 @@ import asyncio
 from collections.abc import Callable
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.catalog import Catalog
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.managedfields import track_update
-from kubewright.controlplane.embedded.schema.custom import custom_resources
+from kubewright.controlplane.embedded.rest.freshness import unlistable
+from kubewright.controlplane.embedded.schema.custom import Past, custom_resources, unreadable_version
 from kubewright.controlplane.embedded.schema.names import accepted, is_true
-from kubewright.controlplane.embedded.schema.termination import CLEANUP, completed, in_progress
+from kubewright.controlplane.embedded.schema.termination import CLEANUP, completed, failed, in_progress
 from kubewright.controlplane.embedded.storage import Conflict, Entry, Store
 from kubewright.controlplane.embedded.structure import structure_of
 
@@ -31,6 +33,7 @@ class Definitions:
         self._now = now
         self._served: dict[str, JSONObject] = {}
         self._since: dict[str, int] = {}
+        self._forms: dict[str, set[str]] = {}
 
     async def run(self) -> None:
         """Follow the definitions until cancelled."""
@@ -67,11 +70,20 @@ class Definitions:
         if before is not None:
             if _served_part(before) == _served_part(definition):
                 return
-            if _schemas(before) != _schemas(definition):
+            if _schemas(before) != _schemas(definition) or _storage(before) != _storage(definition):
                 self._since[name] = self._store.revision
             self._store.end_watches(_prefix(definition))
         self._served[name] = definition
-        self._catalog.define(name, custom_resources(definition, self._since.get(name, 0)))
+        self._forms.setdefault(name, set()).add(_storage(definition))
+        self._store.store_as(_prefix(definition), _storage(definition))
+        self._catalog.define(
+            name, custom_resources(definition, Past(self._since.get(name, 0), self._dropped(definition)))
+        )
+
+    def _dropped(self, definition: JSONObject) -> frozenset[str]:
+        """The versions that objects were ever stored in, and which the definition has no longer."""
+        present = {text(version, "name") for version in items(definition, "spec", "versions")}
+        return frozenset(self._forms.get(text(definition, "metadata", "name"), set()) - present)
 
     def _withdraw(self, definition: JSONObject) -> None:
         name = text(definition, "metadata", "name")
@@ -79,17 +91,28 @@ class Definitions:
         self._store.end_watches(_prefix(definition))
         self._served.pop(name, None)
         self._since.pop(name, None)
+        self._forms.pop(name, None)
 
     def _clean_up(self, entry: Entry) -> None:
         """The objects of a definition go before it does."""
         definition = entry.value
         if CLEANUP not in items(definition, "metadata", "finalizers"):
             return
+        instances, dropped = self._store.range(_prefix(definition)).entries, self._dropped(definition)
+        unreadable = next((instance.form for instance in instances if instance.form in dropped), "")
+        if unreadable:
+            # Until the definition has that version again.
+            names = mapping(definition, "status", "acceptedNames")
+            gvk = GroupVersionKind(text(definition, "spec", "group"), _storage(definition), text(names, "kind"))
+            stuck = failed(definition, unlistable(gvk, unreadable_version(definition, unreadable)), self._now())
+            if stuck != definition:
+                self._write(entry, stuck)
+            return
         started = in_progress(definition, self._now())
         if started != definition:
             self._write(entry, started)
             return
-        for instance in self._store.range(_prefix(definition)).entries:
+        for instance in instances:
             self._delete(instance)
         if self._store.range(_prefix(definition), limit=1).entries:
             # Their finalizers keep them.
@@ -148,6 +171,12 @@ def _prefix(definition: JSONObject) -> str:
 def _served_part(definition: JSONObject) -> tuple[JSONObject, JSONObject]:
     """What of a definition decides about how its objects are served."""
     return mapping(definition, "spec"), mapping(definition, "status", "acceptedNames")
+
+
+def _storage(definition: JSONObject) -> str:
+    """The version that objects are stored in."""
+    versions = items(definition, "spec", "versions")
+    return next((text(version, "name") for version in versions if mapping(version).get("storage") is True), "")
 
 
 def _schemas(definition: JSONObject) -> list[JSONObject]:

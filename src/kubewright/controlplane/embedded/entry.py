@@ -27,6 +27,8 @@ class Entry(msgspec.Struct, eq=False, gc=False):
     _encoded: bytes | None = None
     adapted: bool = False
     """Not what is stored but what is shown of it: to store this is a change."""
+    form: str = ""
+    """The version it is stored in, where a kind has several."""
 
     @property
     def raw(self) -> bytes:

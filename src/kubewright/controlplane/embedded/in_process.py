@@ -82,7 +82,8 @@ class InProcessTransport:
 
 
 def _headers(answer: Answer) -> Headers:
-    fields = [("content-type", answer.content_type), *answer.headers]
+    fields = [("content-type", answer.content_type)] if answer.content_type else []
+    fields += answer.headers
     return Headers([(name.encode(), value.encode()) for name, value in fields])
 
 

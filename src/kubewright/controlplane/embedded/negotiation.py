@@ -42,10 +42,10 @@ class _Range:
 
 # Clients say the same with each of their requests: the few headers there are, are read once.
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, converted: bool = True) -> Wanted:
+def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> Wanted:
     """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
 
-    Without `converted`, only what wants the object itself counts: there is no table of a failure.
+    `groups` are those of the forms that an answer can be converted to: there is no table of a failure.
     """
     if not accept.strip():
         return Wanted()
@@ -56,7 +56,7 @@ def negotiate(accept: str, *, converted: bool = True) -> Wanted:
             found = _form(wanted.parameters, yaml=True)
         else:
             continue
-        if found is not None and (converted or not found.kind):
+        if found is not None and (not found.kind or found.group in groups):
             return found
     raise not_acceptable()
 
@@ -84,7 +84,7 @@ def _form(parameters: dict[str, str], *, yaml: bool = False) -> Wanted | None:
     kind, group, version = (parameters.get(name, "") for name in ("as", "g", "v"))
     if not kind:
         return Wanted("object", yaml, pretty=pretty)
-    if group == "meta.k8s.io" and version == "v1":
+    if group == "meta.k8s.io" and version in ("v1", "v1beta1"):
         if kind == "Table":
             return Wanted("table", yaml, group, version, kind, pretty)
         if kind in ("PartialObjectMetadata", "PartialObjectMetadataList"):

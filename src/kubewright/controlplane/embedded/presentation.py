@@ -21,7 +21,8 @@ def presented(response: Response, request: Request, query: Query) -> Response:
     if response.stream is not None:
         return response
     try:
-        wanted = negotiate(request.header("accept"), converted=response.status < 400)
+        accept = request.header("accept")
+        wanted = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
     except StatusError:
         # There is no form both know: then this is for somebody to read.
         return indented(response)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
+from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.status import bad_request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
 # What follows a namespace's name is a resource in it, unless it is one of the namespace's own subresources.
 _OF_NAMESPACES = frozenset(("status", "finalize"))
+_INTEGER = re.compile("[+-]?[0-9]+")
+_UNREADABLE = re.compile(";|%(?![0-9a-fA-F]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,11 @@ class Query:
         value = self.values.get(name, "")
         if not value:
             return None
-        try:
-            return int(value)
-        except ValueError:
-            raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax') from None
+        if not _INTEGER.fullmatch(value):
+            raise bad_request(f"strconv.ParseInt: parsing {quoted(value)}: invalid syntax")
+        if not -(2**63) <= int(value) < 2**63:
+            raise bad_request(f"strconv.ParseInt: parsing {quoted(value)}: value out of range")
+        return int(value)
 
     @property
     def dry_run(self) -> bool:
@@ -65,7 +70,9 @@ def parse_query(text: str) -> Query:
     """A query string, percent-decoded."""
     if not text:
         return Query()
-    pairs = parse_qsl(text, keep_blank_values=True)
+    # As Go does it, what cannot be decoded is passed over.
+    readable = "&".join(pair for pair in text.split("&") if not _UNREADABLE.search(pair))
+    pairs = parse_qsl(readable, keep_blank_values=True)
     repeated: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
         repeated[name] = (*repeated.get(name, ()), value)
@@ -77,6 +84,8 @@ def parse_target(method: str, raw_path: str, query: Query) -> Target:
     verb = _VERBS.get(method, method.lower())
     path = unquote(raw_path)
     steps = [unquote(step) for step in raw_path.strip("/").split("/")]
+    if raw_path.startswith("//"):
+        return Target(path, verb)
     if len(steps) >= 3 and steps[0] == "api":
         group, version, steps = "", steps[1], steps[2:]
     elif len(steps) >= 4 and steps[0] == "apis":

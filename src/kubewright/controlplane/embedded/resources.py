@@ -113,6 +113,8 @@ class ResourceType:
     """The CRD this comes from."""
     view: Callable[[ObjectStore], ObjectStore] | None = None
     """The store as this version sees it, where that is not as it is."""
+    is_dropping: bool = False
+    """Whether there may be objects that are stored in a version which the definition has no longer."""
     deprecation: str = ""
     """The warning that goes with every answer about a version that is deprecated."""
 

@@ -32,7 +32,9 @@ from kubewright.controlplane.embedded.rest.dispatch import dispatch
 from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
 from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
 from kubewright.controlplane.embedded.selectors import parse_field_selector
-from kubewright.controlplane.embedded.status import StatusError, no_such_method, no_such_resource
+from kubewright.controlplane.embedded.status import StatusError, no_such_method, no_such_resource, too_large_to_store
+from kubewright.controlplane.embedded.storage import TooLarge
+from kubewright.controlplane.embedded.warning_headers import warning_headers
 
 _log = logging.getLogger("kubewright.controlplane")
 
@@ -94,12 +96,13 @@ class APIServer:
             raise
         except StatusError as error:
             response = presented(failure(error), request, query)
+        except TooLarge as error:
+            response = presented(failure(too_large_to_store(error.size)), request, query)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             response = failure(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
-        for warning in dict.fromkeys(warnings):
-            quoted = warning.replace("\\", "\\\\").replace('"', '\\"')
-            response.headers.append(("Warning", f'299 - "{quoted}"'))
+        if warnings:
+            response.headers += [("Warning", value) for value in warning_headers(warnings)]
         self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
         if response.stream is not None:
             response.stream = self.faults.through(response.stream, target)
@@ -118,6 +121,8 @@ class APIServer:
         target = asked.target
         self.services.authorizer.require(_attributes(target, asked.user)._replace(name=_name_asked_for(asked)))
         if not self.catalog.serves(target.group, target.version):
+            if self.catalog.is_built_in(target.group):
+                raise no_such_resource()
             return _nowhere()
         resource = self.catalog.find(target.group, target.version, target.resource)
         if resource is None:
@@ -157,7 +162,7 @@ class APIServer:
         is_list_of_groups = path.rstrip("/") == "/apis"
         if not is_list_of_groups and path.startswith("/api"):
             check_representation(request.header("accept"))
-        wanted = negotiate(request.header("accept"))
+        wanted = negotiate(request.header("accept"), groups=("apidiscovery.k8s.io",))
         address = self.endpoints.url.partition("://")[2]
         has = request.header("if-none-match")
         found = discovery_response(path, wanted, self.catalog, address=address, if_none_match=has)

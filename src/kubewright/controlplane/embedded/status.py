@@ -56,6 +56,8 @@ class FieldError:
     field: str
     value: JSONValue = None
     detail: str = ""
+    tolerated: bool = False
+    """Wrong before, and left alone by an update: a warning only."""
 
     @property
     def body(self) -> str:
@@ -188,6 +190,7 @@ def conflict(plural: str, group: str, name: str, why: str) -> StatusError:
     return StatusError(409, "Conflict", message, details=_about(name, group, plural))
 
 
+_LARGEST_MESSAGE = 2 << 20
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -233,6 +236,15 @@ def no_such_method() -> StatusError:
     """405 for a path that does not take this method."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, details={})
+
+
+def too_large_to_store(size: int) -> StatusError:
+    """500, in the words of etcd or, for what cannot even be sent there, of its client."""
+    message = "etcdserver: request is too large"
+    if size > _LARGEST_MESSAGE:
+        told = f"trying to send message larger than max ({size} vs. {_LARGEST_MESSAGE})"
+        message = f"rpc error: code = ResourceExhausted desc = {told}"
+    return StatusError(500, "", message)
 
 
 def unsupported_media_type(message: str) -> StatusError:

@@ -22,6 +22,8 @@ from kubewright.controlplane.embedded.lifetime import Lifetime
 from kubewright.controlplane.embedded.watchers import Subscription as Subscription
 from kubewright.controlplane.embedded.watchers import Watchers
 
+LARGEST = 3 << 19
+"""Bytes of the JSON of an object whose form is JSON: 1.5 MiB, as in etcd."""
 _revision = attrgetter("revision")
 
 
@@ -47,6 +49,14 @@ class Conflict(StoreError):
         self.key = key
         self.expected = expected
         self.found = found
+
+
+class TooLarge(StoreError):
+    """A value of `size` bytes, which is more than is stored in one."""
+
+    def __init__(self, key: str, size: int) -> None:
+        super().__init__(f"{key} would have {size} bytes (the most are {LARGEST})")
+        self.size = size
 
 
 class Compacted(StoreError):
@@ -172,14 +182,17 @@ class Store:
     # Writing
 
     def create(self, key: str, value: JSONObject) -> Entry:
-        """Store a new key. Raises KeyExists. `value` is the store's from now on; it is given its resourceVersion."""
+        """Store a new key. Raises KeyExists or TooLarge.
+
+        `value` is the store's from now on; it is given its resourceVersion.
+        """
         collection = self._collection(key)
         if key in collection.entries:
             raise KeyExists(key)
         return self._commit("put", key, value, collection, None)
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
-        """Store a new value, if the key is still at revision `expected`: otherwise raises Conflict.
+        """Store a new value, if the key is still at revision `expected`: otherwise raises Conflict. Or TooLarge.
 
         `value` is the store's from now on; it is given its resourceVersion.
         """
@@ -195,6 +208,10 @@ class Store:
         collection = self._collection(key)
         previous = _expect(collection, key, expected)
         return self._commit("delete", key, final or _restamped(previous), collection, previous)
+
+    def store_as(self, directory: str, form: str) -> None:
+        """From now on, what is written below a `/group/resource/` is in this form. What is there stays as it is."""
+        self._collection(f"{directory}any").form = form
 
     # Watching
 
@@ -254,15 +271,30 @@ class Store:
             present, wanted = collection.entries.get(key), snapshot.entries[key]
             if present is not wanted:
                 # The snapshot follows, lest the next restore takes this for a difference.
-                snapshot.entries[key] = self._commit("put", key, _restamped(wanted), collection, present)
+                snapshot.entries[key] = self._commit("put", key, _restamped(wanted), collection, present, wanted.form)
 
     def _commit(
-        self, kind: ChangeKind, key: str, value: JSONObject, collection: Collection, previous: Entry | None
+        self,
+        kind: ChangeKind,
+        key: str,
+        value: JSONObject,
+        collection: Collection,
+        previous: Entry | None,
+        form: str | None = None,
     ) -> Entry:
         self._expire()
         revision = self._revision + 1
         inside(value, "metadata")["resourceVersion"] = str(revision)
-        entry = Entry(key, value, revision, revision if previous is None else previous.created)
+        entry = Entry(
+            key,
+            value,
+            revision,
+            revision if previous is None else previous.created,
+            form=collection.form if form is None else form,
+        )
+        # Everybody who is told of the entry is told its JSON: it is not made for this alone.
+        if kind == "put" and entry.form and len(entry.raw) > LARGEST:
+            raise TooLarge(key, len(entry.raw))
         change = Change(kind, key, entry, previous)
         self._revision = revision
         collection.apply(change)

@@ -55,7 +55,7 @@ def entry(name: str, revision: int = 7, **fields: JSONObject) -> Entry:
 
 def test_a_list_is_shown_with_its_position(config_maps: ResourceType) -> None:
     listed = Listed([entry("a", data={"x": "y"}), entry("b")], 9, "next", 3)
-    table = table_of(call(config_maps), listed.entries, listed)
+    table = table_of(call(config_maps), listed.entries, listed, "v1")
     assert list(table) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
     assert table["metadata"] == {"resourceVersion": "9", "continue": "next", "remainingItemCount": 3}
     assert [items(row, "cells") for row in items(table, "rows")] == [["a", 1, "100s"], ["b", 0, "100s"]]
@@ -69,11 +69,11 @@ def test_a_list_is_shown_with_its_position(config_maps: ResourceType) -> None:
 
 
 def test_a_single_object_has_its_own_revision(config_maps: ResourceType) -> None:
-    assert table_of(call(config_maps), [entry("a")], None)["metadata"] == {"resourceVersion": "7"}
+    assert table_of(call(config_maps), [entry("a")], None, "v1")["metadata"] == {"resourceVersion": "7"}
 
 
 def test_an_empty_list_has_columns_and_no_rows(config_maps: ResourceType) -> None:
-    table = table_of(call(config_maps), [], Listed([], 5))
+    table = table_of(call(config_maps), [], Listed([], 5), "v1")
     assert len(items(table, "columnDefinitions")) == 3
     assert table["rows"] == []
 
@@ -82,7 +82,7 @@ def test_rows_carry_metadata_unless_told_otherwise(config_maps: ResourceType) ->
     found = entry("a", data={"x": "y"})
 
     def included(query: str) -> object:
-        return mapping(items(table_of(call(config_maps, query), [found], None), "rows")[0])["object"]
+        return mapping(items(table_of(call(config_maps, query), [found], None, "v1"), "rows")[0])["object"]
 
     partial = {
         "kind": "PartialObjectMetadata",
@@ -96,7 +96,7 @@ def test_rows_carry_metadata_unless_told_otherwise(config_maps: ResourceType) ->
 
 def test_another_wish_is_a_bad_request(config_maps: ResourceType) -> None:
     with pytest.raises(StatusError) as raised:
-        table_of(call(config_maps, "includeObject=Some"), [], None)
+        table_of(call(config_maps, "includeObject=Some"), [], None, "v1")
     assert raised.value.code == 400
     assert raised.value.message == (
         'Unable to convert to Table as requested: includeObject: Invalid value: "Some": '
@@ -105,7 +105,7 @@ def test_another_wish_is_a_bad_request(config_maps: ResourceType) -> None:
 
 
 def test_a_watch_tells_the_columns_in_the_first_event_only(config_maps: ResourceType) -> None:
-    render = watch_rendering(call(config_maps, "includeObject=None"))
+    render = watch_rendering(call(config_maps, "includeObject=None"), "v1")
     first, second = (msgspec.json.decode(render(entry(name))) for name in ("a", "b"))
     assert len(first["columnDefinitions"]) == 3
     assert second == {
@@ -120,13 +120,13 @@ def test_a_watch_tells_the_columns_in_the_first_event_only(config_maps: Resource
 def test_every_watch_begins_anew(config_maps: ResourceType) -> None:
     request = call(config_maps)
     for _ in range(2):
-        assert msgspec.json.decode(watch_rendering(request)(entry("a")))["columnDefinitions"]
+        assert msgspec.json.decode(watch_rendering(request, "v1")(entry("a")))["columnDefinitions"]
 
 
 def test_the_end_of_the_initial_events_is_marked_whatever_is_included(config_maps: ResourceType) -> None:
     metadata: JSONObject = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
     mark = Entry("", {"metadata": metadata}, 7, 7)
-    row = msgspec.json.decode(watch_rendering(call(config_maps, "includeObject=None"))(mark))["rows"][0]
+    row = msgspec.json.decode(watch_rendering(call(config_maps, "includeObject=None"), "v1")(mark))["rows"][0]
     assert row["cells"] == ["", 0, "<unknown>"]
     assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
@@ -144,6 +144,6 @@ def test_every_printer_makes_a_row_of_an_object_that_says_nothing(resources: Cat
 def test_kinds_without_a_printer_show_when_they_were_created(resources: Catalog) -> None:
     roles = resources.find("rbac.authorization.k8s.io", "v1", "roles")
     assert roles is not None
-    table = table_of(call(roles), [entry("a")], None)
+    table = table_of(call(roles), [entry("a")], None, "v1")
     assert [mapping(column)["name"] for column in items(table, "columnDefinitions")] == ["Name", "Created At"]
     assert items(items(table, "rows")[0], "cells") == ["a", "1970-01-01T00:00:00Z"]

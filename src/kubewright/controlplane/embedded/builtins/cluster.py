@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kubewright.controlplane.embedded.builtins.metadata import (
     NOT_QUALIFIED,
@@ -41,6 +42,8 @@ SYSTEM_PRIORITIES: Mapping[str, int] = {
 
 def _prepare_namespace(namespace: JSONObject) -> None:
     namespace["status"] = {"phase": "Active"}
+    # A name that was generated is known only now.
+    inside(namespace, "metadata", "labels")["kubernetes.io/metadata.name"] = text(namespace, "metadata", "name")
     finalizers = items(namespace, "spec", "finalizers")
     if "kubernetes" not in finalizers:
         inside(namespace, "spec")["finalizers"] = [*finalizers, "kubernetes"]
@@ -53,9 +56,14 @@ def _keep_finalizers(new: JSONObject, old: JSONObject) -> None:
 def _validate_namespace(namespace: JSONObject) -> Errors:
     errors: Errors = []
     for finalizer in map(str, items(namespace, "spec", "finalizers")):
-        errors += matching("spec.finalizers", finalizer, qualified_name)
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            errors.append(invalid_value("spec.finalizers", finalizer, NOT_QUALIFIED))
+        errors += _validate_finalizer("spec.finalizers", finalizer)
+    return errors
+
+
+def _validate_finalizer(path: str, finalizer: str) -> Errors:
+    errors = [*matching(path, finalizer, qualified_name)]
+    if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        errors.append(invalid_value(path, finalizer, NOT_QUALIFIED))
     return errors
 
 
@@ -79,6 +87,22 @@ def _validate_namespace_status(new: JSONObject, old: JSONObject) -> Errors:
     if phase == expected:
         return []
     return [invalid_value("status.Phase", phase, f"may only be '{expected}' if `deletionTimestamp` is {state}")]
+
+
+def _keep_status(new: JSONObject, old: JSONObject) -> None:
+    new["status"] = mapping(old, "status")
+
+
+def _validate_finalizers(new: JSONObject, old: JSONObject) -> Errors:
+    errors = [*validate_change(new, old)]
+    for index, finalizer in enumerate(map(str, items(new, "spec", "finalizers"))):
+        errors += _validate_finalizer(f"spec.finalizers[{index}]", finalizer)
+    return errors
+
+
+def finalizing(namespaces: Strategy) -> Strategy:
+    """The rules of the endpoint `finalize`, by which alone the finalizers in the spec are changed."""
+    return replace(namespaces, prepare_update=_keep_status, validate_update=_validate_finalizers)
 
 
 NAMESPACE = Strategy(
@@ -165,7 +189,17 @@ def _validate_lease(lease: JSONObject) -> Errors:
     return errors + not_negative_fields("spec", spec, "leaseTransitions")
 
 
+def _without_strategy(lease: JSONObject, old: JSONObject | None = None) -> None:
+    """Candidates for leadership are not told apart here, as long as nobody has said that they are to be."""
+    before = mapping(old or {}, "spec")
+    for name in ("strategy", "preferredHolder"):
+        if name not in before:
+            mapping(lease, "spec").pop(name, None)
+
+
 LEASE = Strategy(
+    prepare_create=_without_strategy,
+    prepare_update=_without_strategy,
     validate=_validate_lease,
     validate_update=lambda new, old: _validate_lease(new),
     create_on_update=True,

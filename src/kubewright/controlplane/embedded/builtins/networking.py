@@ -310,7 +310,14 @@ def _validate_service_cidr(service_cidr: JSONObject) -> Errors:
     cidrs = items(service_cidr, "spec", "cidrs")
     if not cidrs:
         return [required("spec.cidrs", "at least one CIDR required")]
-    return [error for index, cidr in enumerate(cidrs) for error in network(f"spec.cidrs[{index}]", str(cidr))]
+    return [error for index, cidr in enumerate(cidrs) for error in _canonical(f"spec.cidrs[{index}]", str(cidr))]
+
+
+def _canonical(path: str, cidr: str) -> Errors:
+    if errors := network(path, cidr):
+        return errors
+    canonical = str(parsed_network(cidr))
+    return [] if canonical == cidr else [invalid_value(path, cidr, f'must be in canonical form ("{canonical}")')]
 
 
 SERVICE_CIDR = Strategy(

@@ -43,6 +43,7 @@ from kubewright.controlplane.embedded.builtins.metadata import (
 )
 from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer
 from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
+from kubewright.controlplane.embedded.builtins.warnings import WARNINGS
 from kubewright.controlplane.embedded.document import JSONObject, text
 from kubewright.controlplane.embedded.resources import ResourceType, Strategy
 from kubewright.controlplane.embedded.structure import structure_of
@@ -206,6 +207,12 @@ def built_in_resources(
     return [_resource(cls, chosen) for cls in _served_kinds()]
 
 
+_DEPRECATIONS = {
+    "v1 ComponentStatus": "v1 ComponentStatus is deprecated in v1.19+",
+    "v1 Endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+
 def _served_kinds() -> Sequence[type[Object]]:
     """Beta versions are off by default."""
     found: list[type[Object]] = []
@@ -237,6 +244,7 @@ def _resource(cls: type[Object], rules: Mapping[str, Strategy]) -> ResourceType:
         structure=structure_of(cls),
         strategy=_completed(name, info, rules.get(name, Strategy())),
         storage=_STORED_AS.get(name),
+        deprecation=_DEPRECATIONS.get(name, ""),
     )
     return resource if verbs is None else replace(resource, verbs=verbs)
 
@@ -275,6 +283,7 @@ def _completed(name: str, info: ResourceInfo, rules: Strategy) -> Strategy:
 
     return replace(
         rules,
+        warnings=rules.warnings or WARNINGS.get(name),
         default=default,
         prepare_create=prepare_create,
         prepare_update=prepare_update,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.containers import PROTOCOLS
+from kubewright.controlplane.embedded.builtins.endpoints import endpoint_address
 from kubewright.controlplane.embedded.builtins.metadata import validate_labels
 from kubewright.controlplane.embedded.builtins.names import between, dns_label, dns_subdomain, first_complaint
 from kubewright.controlplane.embedded.builtins.names import qualified_name as qualified
@@ -153,7 +154,8 @@ def validate_service(spec: JSONObject, before: JSONObject | None = None) -> Erro
     if needs_address(spec):
         errors += validate_addresses(spec, before)
     for index, value in enumerate(items(spec, "externalIPs")):
-        errors += address(f"spec.externalIPs[{index}]", str(value))
+        where = f"spec.externalIPs[{index}]"
+        errors += address(where, str(value)) or endpoint_address(str(value), where)
     errors += one_of("spec.type", kind, _TYPES)
     errors += _port_pairs(spec)
     errors += _load_balancer(spec)
@@ -221,7 +223,7 @@ def _load_balancer(spec: JSONObject) -> Errors:
     if ranges and not balanced:
         errors.append(forbidden_field("spec.LoadBalancerSourceRanges", only))
     for index, value in enumerate(ranges):
-        errors += network(f"spec.LoadBalancerSourceRanges[{index}]", str(value))
+        errors += network(f"spec.LoadBalancerSourceRanges[{index}]", str(value).strip())
     if "allocateLoadBalancerNodePorts" in spec and not balanced:
         errors.append(forbidden_field("spec.allocateLoadBalancerNodePorts", only))
     return errors + _load_balancer_class(spec)

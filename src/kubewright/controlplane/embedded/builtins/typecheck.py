@@ -356,6 +356,30 @@ def _as_it_is(value: JSONValue) -> JSONValue:
     return value
 
 
+def _schema(value: JSONValue) -> JSONValue:
+    # Found when first needed: schemas contain schemas.
+    return _type("apiextensions/v1#JSONSchemaProps")[0](value)
+
+
+def _schema_or_schemas(value: JSONValue) -> JSONValue:
+    """What is neither is read as nothing."""
+    if isinstance(value, list):
+        return [_schema({} if item is None else item) for item in value] or None
+    return _schema(value) if isinstance(value, dict) else None
+
+
+def _schema_or_bool(value: JSONValue) -> JSONValue:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, dict):
+        raise MalformedScalar("boolean or JSON schema expected")
+    return _schema(value)
+
+
+def _schema_or_names(value: JSONValue) -> JSONValue:
+    return _schema(value) if isinstance(value, dict) else value if isinstance(value, list) else None
+
+
 _RAW: tuple[_Decode, _Zero] = (_as_it_is, lambda: None)
 _SPECIAL: Mapping[str, tuple[_Decode, _Zero]] = {
     "meta/v1#Time": _time(seconds_time),
@@ -365,7 +389,7 @@ _SPECIAL: Mapping[str, tuple[_Decode, _Zero]] = {
     "runtime#RawExtension": _RAW,
     "meta/v1#FieldsV1": _RAW,
     "apiextensions/v1#JSON": _RAW,
-    "apiextensions/v1#JSONSchemaPropsOrArray": _RAW,
-    "apiextensions/v1#JSONSchemaPropsOrBool": _RAW,
-    "apiextensions/v1#JSONSchemaPropsOrStringArray": _RAW,
+    "apiextensions/v1#JSONSchemaPropsOrArray": (_schema_or_schemas, lambda: None),
+    "apiextensions/v1#JSONSchemaPropsOrBool": (_schema_or_bool, lambda: None),
+    "apiextensions/v1#JSONSchemaPropsOrStringArray": (_schema_or_names, lambda: None),
 }

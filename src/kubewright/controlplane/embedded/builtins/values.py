@@ -102,27 +102,53 @@ def is_zero(value: JSONValue) -> bool:
 
 
 def address(path: str, value: str) -> Errors:
-    """An IP address."""
-    return [] if parsed_address(value) is not None else [invalid_value(path, value, _NO_ADDRESS)]
+    """An IP address, in a form that can mean one thing only."""
+    parsed = parsed_address(value)
+    if parsed is None:
+        is_octal = parsed_address(_decimal(value)) is not None
+        return [invalid_value(path, value, "must not have leading 0s" if is_octal else _NO_ADDRESS)]
+    if _is_mapped(parsed):
+        return [invalid_value(path, value, "must not be an IPv4-mapped IPv6 address")]
+    return []
+
+
+def _decimal(value: str) -> str:
+    """An IPv4 address without the leading zeros that some read as octal."""
+    return ".".join(part.lstrip("0") or "0" if part.isdecimal() else part for part in value.split("."))
+
+
+def _is_mapped(parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None
 
 
 def parsed_address(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """An IP address, or None for anything else."""
     try:
-        return ipaddress.ip_address(value)
+        # Python knows addresses of one interface, Kubernetes does not.
+        return ipaddress.ip_address(value) if "%" not in value else None
     except ValueError:
         return None
 
 
 def network(path: str, value: str) -> Errors:
-    """A network in CIDR notation."""
-    return [] if parsed_network(value) is not None else [invalid_value(path, value, _NO_NETWORK)]
+    """A network in CIDR notation, in a form that can mean one thing only."""
+    parsed, (start, _, length) = parsed_network(value), value.partition("/")
+    if parsed is None or (length.startswith("0") and length != "0"):
+        sloppy = parsed_network(f"{_decimal(start)}/{length.lstrip('0') or '0'}") if length.isdecimal() else None
+        why = _NO_NETWORK if sloppy is None else "must not have leading 0s in IP or prefix length"
+        return [invalid_value(path, value, why)]
+    if _is_mapped(parsed.network_address):
+        return [invalid_value(path, value, "must not have an IPv4-mapped IPv6 address")]
+    if parsed.network_address != parsed_address(start):
+        return [invalid_value(path, value, "must not have bits set beyond the prefix length")]
+    return []
 
 
 def parsed_network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     """A network in CIDR notation, or None for anything else."""
     try:
-        return ipaddress.ip_network(value, strict=False) if "/" in value else None
+        # Python takes masks for lengths, too.
+        return ipaddress.ip_network(value, strict=False) if value.partition("/")[2].isdecimal() else None
     except ValueError:
         return None
 

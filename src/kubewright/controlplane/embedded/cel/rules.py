@@ -1,6 +1,6 @@
 """Validation rules of a schema, compiled once and applied to objects: `x-kubernetes-validations`.
 
-The order is the one of the document. What a rule finds wrong with a value that an update left alone is let pass
+The order is the one of the document. What a rule finds wrong with a value that an update left alone is tolerated
 (ratcheting), unless the rule is about the change itself (`oldSelf`).
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.cel.change import Change
@@ -280,8 +281,6 @@ class _Level:
             return self._end(spending, path, f"'{result}': {why}: {rule.told}")
         if isinstance(result, EvaluationError):
             return self._failure(path, rule, result)
-        if not rule.uses_old_self and change.is_untouched:
-            return None
         if rule.field_path:
             path = f"{path}.{rule.field_path}" if path != "<nil>" else rule.field_path
         detail = text(rule.source, "message").strip() or f"failed rule: {rule.told}"
@@ -297,7 +296,8 @@ class _Level:
             else:
                 message = _evaluated(rule.message, values)
             detail = _message(message) or detail
-        return self._error(text(rule.source, "reason"), path, change.new, detail)
+        found = self._error(text(rule.source, "reason"), path, change.new, detail)
+        return replace(found, tolerated=True) if not rule.uses_old_self and change.is_untouched else found
 
     def _end(self, spending: Spending, path: str, detail: str) -> FieldError:
         spending.left = -1

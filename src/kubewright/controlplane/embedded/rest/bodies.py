@@ -31,7 +31,7 @@ def read_object(call: Call, request: Request) -> JSONObject:
     body = _recognised(call, _decoded(call, request, duplicates), request.body)
     check_kind(call, body, request.body)
     _check_metadata(call, body)
-    check_fields(call, body, duplicates)
+    check_fields(call, body, duplicates, sent=request.body)
     return body
 
 

@@ -100,7 +100,7 @@ def delete(call: Call, options: Options) -> Deleted:
         entry = call.services.store.get(key)
         if entry is None:
             raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
-        _check_preconditions(call, options, entry)
+        check_preconditions(call, options, entry)
         call.services.admission.check(call, entry.value, entry.value, "DELETE")
         try:
             return _delete_entry(call, options, entry)
@@ -118,7 +118,7 @@ def delete_collection(call: Call, options: Options) -> Listed:
             current = call.services.store.get(entry.key)
             if current is None:
                 break
-            _check_preconditions(call, options, current)
+            check_preconditions(call, options, current)
             try:
                 _delete_entry(call, options, current)
                 break
@@ -127,7 +127,8 @@ def delete_collection(call: Call, options: Options) -> Listed:
     return listed
 
 
-def _check_preconditions(call: Call, options: Options, entry: Entry) -> None:
+def check_preconditions(call: Call, options: Options, entry: Entry) -> None:
+    """Raise StatusError when an object is not the one that is to be deleted."""
     uid, revision = text(entry.value, "metadata", "uid"), text(entry.value, "metadata", "resourceVersion")
     why = ""
     if options.uid and options.uid != uid:
@@ -166,11 +167,17 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
         if options.dry_run:
             return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
         return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
+    remaining = at(metadata, "deletionGracePeriodSeconds")
+    is_running_out = strategy.graceful_deletion is not None and was_marked and isinstance(remaining, int)
+    # Time that is running out already can be made shorter only.
+    if is_running_out and (options.grace is None or (isinstance(remaining, int) and options.grace >= remaining)):
+        return Deleted(entry, is_gone=False)
     _propagate(metadata, options.propagation or "", strategy.default_propagation, was_marked)
     grace = strategy.graceful_deletion(new, options.grace) if strategy.graceful_deletion is not None else 0
     if not is_kept(new) and grace == 0:
-        final = new if was_marked else copied_object(entry.value)
-        if strategy.graceful_deletion is not None and not was_marked:
+        is_graceful = strategy.graceful_deletion is not None
+        final = copied_object(entry.value) if is_graceful or not was_marked else new
+        if is_graceful:
             # Told to who deletes it, and to nobody else.
             _mark(call, metadata, 0, was_marked)
         if options.dry_run:

@@ -33,7 +33,7 @@ def dispatch(call: Call, request: Request, wanted: Wanted) -> Response:
     """Answer a request for a resource. Raises StatusError."""
     target, resource = call.target, call.resource
     check_options(call, request.header("content-type"))
-    if target.subresource and target.subresource != "status":
+    if target.subresource != "status":
         handler = HANDLERS.get((resource.gvk.group, resource.plural, target.subresource)) or HANDLERS.get(
             ("*", "*", target.subresource)
         )
@@ -60,11 +60,10 @@ def _watch(call: Call, request: Request, wanted: Wanted) -> Response:
     if wanted.yaml:
         raise not_acceptable(watch=True)
     if wanted.form == "table":
-        return Response(200, stream=watch(call, watch_rendering(call)))
-    render: Callable[[Entry], bytes] = (
-        _metadata_bytes if wanted.form == "metadata" else lambda entry: rendered(resource, entry)
-    )
-    return Response(200, stream=watch(call, render))
+        return Response(200, stream=watch(call, watch_rendering(call, wanted.version)))
+    if wanted.form == "metadata":
+        return Response(200, stream=watch(call, lambda entry: _metadata_bytes(entry, wanted.version)))
+    return Response(200, stream=watch(call, lambda entry: rendered(resource, entry)))
 
 
 def _create(call: Call, request: Request, wanted: Wanted) -> Response:
@@ -125,20 +124,20 @@ def _read_options(request: Request) -> JSONObject | None:
 def answer(call: Call, entry: Entry, wanted: Wanted, status: int = 200) -> Response:
     """One object in the form the client wants."""
     if wanted.form == "table":
-        return json_response(table_of(call, [entry], None), status)
+        return json_response(table_of(call, [entry], None, wanted.version), status)
     if wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadata")
-        return Response(status, _metadata_bytes(entry) + b"\n")
+        return Response(status, _metadata_bytes(entry, wanted.version) + b"\n")
     return Response(status, rendered(call.resource, entry) + b"\n")
 
 
 def answer_list(call: Call, listed: Listed, wanted: Wanted) -> Response:
     """Several objects in the form the client wants."""
     if wanted.form == "table":
-        return json_response(table_of(call, listed.entries, listed))
+        return json_response(table_of(call, listed.entries, listed, wanted.version))
     if wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadataList")
-        return Response(200, b"".join(_metadata_list(listed)))
+        return Response(200, b"".join(_metadata_list(listed, wanted.version)))
     return Response(200, b"".join(rendered_list(call.resource, listed)))
 
 
@@ -158,19 +157,22 @@ def _go_type(resource: ResourceType, *, is_list: bool) -> str:
     return f"*{package}.{resource.gvk.kind}{'List' if is_list else ''}"
 
 
-def _metadata_bytes(entry: Entry) -> bytes:
+def _metadata_bytes(entry: Entry, version: str) -> bytes:
+    api_version = f"meta.k8s.io/{version}"
     return msgspec.json.encode(
-        {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": entry.value.get("metadata")}
+        {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": entry.value.get("metadata")}
     )
 
 
-def _metadata_list(listed: Listed) -> Iterable[bytes]:
+def _metadata_list(listed: Listed, version: str) -> Iterable[bytes]:
     metadata: JSONObject = {"resourceVersion": str(listed.revision)}
     if listed.continue_:
         metadata["continue"] = listed.continue_
     # Of nothing, the real server sends null.
-    items = cast("list[JSONValue] | None", [msgspec.Raw(_metadata_bytes(entry)) for entry in listed.entries] or None)
+    found = [msgspec.Raw(_metadata_bytes(entry, version)) for entry in listed.entries]
+    items = cast("list[JSONValue] | None", found or None)
+    api_version = f"meta.k8s.io/{version}"
     yield msgspec.json.encode(
-        {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items}
+        {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": items}
     )
     yield b"\n"

@@ -1,9 +1,12 @@
-"""Waiting for a revision that somebody knows of and this server has not reached yet, as the real one does: a while."""
+"""What the real server's cache has a say in: waiting, a while, for a revision that it has not reached yet; and a kind
+of which it can fill none.
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore
 from kubewright.controlplane.embedded.status import StatusError
@@ -31,6 +34,22 @@ def not_reached(call: Call, requested: int) -> StatusError:
 def awaited(call: Call) -> bool:
     """Whether it is worth waiting for a future revision of this kind: of all but events it is."""
     return call.resource.plural != "events" or call.resource.gvk.group not in _GROUPS_OF_EVENTS
+
+
+def must_be_listable(call: Call) -> None:
+    """Raise StatusError when one of all the objects of a kind cannot be read: the real server has no cache then."""
+    if not call.resource.is_dropping:
+        return
+    try:
+        call.services.store.range(call.resource.prefix)
+    except StatusError as error:
+        message = unlistable(call.resource.gvk, error.message)
+        raise StatusError(429, "TooManyRequests", message, details={"retryAfterSeconds": 1}) from None
+
+
+def unlistable(gvk: GroupVersionKind, why: str) -> str:
+    """What is told of a kind whose objects cannot all be read."""
+    return f"storage is (re)initializing: failed to list {gvk.api_version}, Kind={gvk.kind}: {why}"
 
 
 async def reached(store: ObjectStore, revision: int, within: float) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject, at, inside, items, mapping, text
 from kubewright.controlplane.embedded.gotext import summarized
@@ -145,8 +147,14 @@ def check_name(call: Call, obj: JSONObject) -> None:
 
 def check_uid(call: Call, uid: str, old: JSONObject) -> None:
     """Who names a uid means that object, not another one of the same name."""
-    resource, target, stored = call.resource, call.target, text(old, "metadata", "uid")
-    if not uid or uid == stored:
+    check_precondition(call, "UID", uid, old)
+
+
+def check_precondition(call: Call, field: Literal["UID", "ResourceVersion"], wanted: str, old: JSONObject) -> None:
+    """Raise StatusError when a stored object has not the uid or revision that is wanted, if any is."""
+    resource, target = call.resource, call.target
+    stored = text(old, "metadata", "uid" if field == "UID" else "resourceVersion")
+    if not wanted or wanted == stored:
         return
     by_group = resource.custom or resource.gvk.group in _STORED_BY_GROUP
     place = f"{resource.gvk.group}/{resource.plural}" if by_group else _STORED_AS.get(resource.plural, resource.plural)
@@ -156,7 +164,7 @@ def check_uid(call: Call, uid: str, old: JSONObject) -> None:
         resource.gvk.group,
         target.name,
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored}",
+        f"Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {stored}",
     )
 
 

@@ -11,7 +11,6 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.builtins.metadata import IMMUTABLE
 from kubewright.controlplane.embedded.builtins.typecheck import Undecodable
 from kubewright.controlplane.embedded.decoding import decode_json, decode_yaml
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
@@ -30,8 +29,7 @@ from kubewright.controlplane.embedded.schema.emptied import emptied_objects
 from kubewright.controlplane.embedded.status import (
     StatusError,
     bad_request,
-    invalid,
-    invalid_value,
+    conflict,
     not_found,
     unsupported_media_type,
 )
@@ -214,8 +212,8 @@ def _created(call: Call, result: JSONObject) -> Entry:
     metadata = inside(result, "metadata")
     metadata.pop("resourceVersion", None)
     if uid := text(metadata, "uid"):
-        gvk, wrong = call.resource.gvk, invalid_value("metadata.uid", uid, IMMUTABLE)
-        raise invalid(gvk.kind, gvk.group, call.target.name, [wrong, wrong])
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise conflict(call.resource.plural, call.resource.gvk.group, call.target.name, why)
     return create(call, result, tracked=False)
 
 

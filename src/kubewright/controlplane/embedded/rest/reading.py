@@ -11,7 +11,7 @@ from kubewright.controlplane.embedded.document import JSONObject, mapping, text
 from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.freshness import not_reached
+from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
 from kubewright.controlplane.embedded.selectors import (
     FieldRequirement,
     FieldSelector,
@@ -44,6 +44,11 @@ class Selection:
     def selects_all(self) -> bool:
         """Whether nothing is left out."""
         return self.labels.matches_all and self.fields.matches_all
+
+    def is_single(self, prefix: str) -> bool:
+        """Whether there is but one object below `prefix` that can be selected."""
+        is_scoped = not self.resource.namespaced or prefix != self.resource.prefix
+        return is_scoped and self.fields.exact("metadata.name") is not None
 
     def matches(self, obj: JSONObject) -> bool:
         """Whether an object is selected."""
@@ -129,6 +134,8 @@ def list_entries(call: Call) -> Listed:
         raise bad_request(f"invalid resource version: {error.message}") from None
     # A list of any age comes from what is at hand, whole.
     limit = 0 if query.text("resourceVersion") == "0" else max(0, query.number("limit") or 0)
+    if limit == 0 or not selected.selects_all:
+        must_be_listable(call)
     prefix = collection_prefix(call)
     token = query.text("continue")
     revision: int | None = None
@@ -155,8 +162,9 @@ def list_entries(call: Call) -> Listed:
             found = store.range(prefix, start=start, revision=revision)
             entries = list(islice((entry for entry in found.entries if selected.matches(entry.value)), limit))
             last, remaining = entries[-1].key if entries else "", None
-            # A full page that is not the end has another one after it, even if nothing will be on that.
-            more = len(entries) == limit and entries[-1] is not found.entries[-1]
+            # A full page that is not the end has another one after it, even if nothing will be on that; unless a
+            # single object is asked for.
+            more = len(entries) == limit and entries[-1] is not found.entries[-1] and not selected.is_single(prefix)
     except Compacted:
         raise (
             expired_continue(prefix, start)

@@ -113,6 +113,9 @@ def _patched(call: Call, entry: Entry, request: Request) -> JSONObject:
 
 def _updated(call: Call, entry: Entry, wanted: JSONObject) -> JSONObject:
     before = _managed(call, entry)
+    if at(wanted, "spec", "replicas") == 0:
+        # Go leaves it out, so nobody manages what is nought.
+        mapping(wanted, "spec").pop("replicas")
     track_update(
         before,
         wanted,

@@ -1,4 +1,4 @@
-"""Endpoints that lead into a running pod or to a service: exec, attach, portforward, proxy.
+"""Endpoints that lead into a running pod or to a service: log, exec, attach, portforward, proxy.
 
 No process runs here, so they end where the real server would begin to talk to a node; what is wrong before that is
 said in its words.
@@ -10,7 +10,15 @@ from kubewright.controlplane.embedded.document import JSONObject, items, text
 from kubewright.controlplane.embedded.exchange import Request, Response
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.status import StatusError, bad_request
+from kubewright.controlplane.embedded.status import (
+    FieldError,
+    StatusError,
+    bad_request,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    not_found,
+)
 
 
 def check_container(call: Call, pod: JSONObject) -> None:
@@ -26,6 +34,52 @@ def check_container(call: Call, pod: JSONObject) -> None:
         )
 
 
+def log(call: Call, request: Request) -> Response:
+    """Nothing runs here, so there is nothing to read; what is asked for must exist and make sense all the same."""
+    if errors := _wrong_with_log_options(call):
+        raise invalid("PodLogOptions", "", call.target.name, errors)
+    pod = get(call).value
+    check_container(call, pod)
+    if not text(pod, "spec", "nodeName"):
+        return Response(204, b"", content_type="")
+    _node_of(call, pod)
+    return Response(200, b"", content_type="text/plain")
+
+
+def _wrong_with_log_options(call: Call) -> list[FieldError]:
+    query, errors = call.query, list[FieldError]()
+    lines, size, seconds = (query.number(name) for name in ("tailLines", "limitBytes", "sinceSeconds"))
+    if lines is not None and lines < 0:
+        errors.append(invalid_value("tailLines", lines, "must be greater than or equal to 0"))
+    if size is not None and size < 1:
+        errors.append(invalid_value("limitBytes", size, "must be greater than 0"))
+    if seconds is not None and query.text("sinceTime"):
+        errors.append(forbidden_field("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif seconds is not None and seconds < 1:
+        errors.append(invalid_value("sinceSeconds", seconds, "must be greater than 0"))
+    if query.text("stream"):
+        errors.append(forbidden_field("stream", "may not be specified"))
+    return errors
+
+
+def _node_of(call: Call, pod: JSONObject) -> str:
+    """The node a pod is on, which must exist and have an address."""
+    name = text(pod, "spec", "nodeName")
+    if not name:
+        raise bad_request(f"pod {call.target.name} does not have a host assigned")
+    node = call.services.store.get(f"/core/nodes/{name}")
+    if node is None:
+        # The real server says so of the kind it was asked about.
+        raise not_found(call.resource.plural, call.resource.gvk.group, name)
+    _must_have_address(node.value)
+    return name
+
+
+def _must_have_address(node: JSONObject) -> None:
+    if not items(node, "status", "addresses"):
+        raise StatusError(500, "", "no preferred addresses found; known addresses: []")
+
+
 def attach(call: Call, request: Request) -> Response:
     """Exec and attach: to one container of a pod that is on a node."""
     check_container(call, get(call).value)
@@ -34,13 +88,11 @@ def attach(call: Call, request: Request) -> Response:
 
 def forward(call: Call, request: Request) -> Response:
     """Port forwarding: to a pod that is on a node."""
-    node = text(get(call).value, "spec", "nodeName")
-    if not node:
-        raise bad_request(f"pod {call.target.name} does not have a host assigned")
+    node = _node_of(call, get(call).value)
     if not request.header("upgrade"):
         raise bad_request("Upgrade request required")
     message = f"error dialing backend: no process runs on the node {node} of an embedded control plane"
-    raise StatusError(500, "InternalError", message)
+    raise StatusError(500, "", message)
 
 
 def proxy(call: Call, request: Request) -> Response:
@@ -50,5 +102,7 @@ def proxy(call: Call, request: Request) -> Response:
         raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{name}"')
     if call.resource.plural == "pods" and not text(entry.value, "status", "podIP"):
         raise bad_request("address not allowed")
+    if call.resource.plural == "nodes":
+        _must_have_address(entry.value)
     message = f"error trying to reach service: nothing listens on {name} in an embedded control plane"
     raise StatusError(503, "ServiceUnavailable", message)

@@ -38,7 +38,7 @@ def tracking(call: Call) -> Tracking:
         structure=resource.structure,
         reset=_reset(call),
         versions=_versions(call) if resource.custom else None,
-        empty=None if resource.custom else _empty(resource.gvk),
+        empty=None if resource.custom else nothing_of(resource.gvk),
     )
 
 
@@ -59,5 +59,6 @@ def _versions(call: Call) -> Mapping[str, Structure]:
 
 
 @cache
-def _empty(gvk: GroupVersionKind) -> JSONObject:
+def nothing_of(gvk: GroupVersionKind) -> JSONObject:
+    """What a new object of a built-in kind is compared with, to see what it sets."""
     return empty_object(_SCHEME.type_for(gvk.api_version, gvk.kind))

@@ -7,18 +7,24 @@ from collections.abc import Sequence
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.patch.go_values import json_text
+from kubewright.controlplane.embedded.repetitions import unknown_and_repeated_fields
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value
 from kubewright.controlplane.embedded.structure import Structure
 
+_MOST = 100
+"""How many fields of a built-in kind the real server complains about at most."""
 
-def check_fields(call: Call, obj: JSONObject, complaints: Sequence[str], *, patched: str = "") -> None:
+
+def check_fields(
+    call: Call, obj: JSONObject, complaints: Sequence[str], *, sent: bytes = b"", patched: str = ""
+) -> None:
     """Drop unknown fields from `obj`. Strict refuses them, Warn (the default) reports them, Ignore is silent.
 
-    `complaints` are those about the body itself. `patched` shows what a patch made of the stored object: then the
-    patch is what is wrong.
+    `complaints` are those about the body itself, which is `sent` where it is the object. `patched` shows what a patch
+    made of the stored object: then the patch is what is wrong.
     """
     policy = call.query.text("fieldValidation") or "Warn"
     found: list[str] = []
@@ -29,9 +35,17 @@ def check_fields(call: Call, obj: JSONObject, complaints: Sequence[str], *, patc
         del obj["apiVersion"], obj["kind"]
     else:
         drop_unknown(obj, call.resource.structure, "", found)
-    complaints = [*complaints, *(f'unknown field "{path}"' for path in found)]
+    if call.resource.custom or not sent or not any(told.startswith("duplicate") for told in complaints):
+        complaints = [*complaints, *(f'unknown field "{path}"' for path in found)]
+    else:
+        complaints = unknown_and_repeated_fields(sent, call.resource.structure)
     if not complaints or policy == "Ignore":
         return
+    if not call.resource.custom:
+        complaints = complaints[:_MOST]
+        if not patched:
+            # What is of a wrong type is not even read.
+            call.resource.strategy.default(copied_object(obj))
     if policy == "Warn":
         call.warnings += complaints
         return

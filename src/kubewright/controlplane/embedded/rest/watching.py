@@ -14,7 +14,7 @@ import msgspec
 
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, text
 from kubewright.controlplane.embedded.rest.call import Call, Changes
-from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, reached
+from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, must_be_listable, reached
 from kubewright.controlplane.embedded.rest.reading import (
     Selection,
     collection_prefix,
@@ -51,6 +51,7 @@ class _Options:
 def watch(call: Call, render: Rendering) -> AsyncIterator[bytes]:
     """The lines of a watch. Raises StatusError at once for a watch that makes no sense."""
     options, selected = _options(call), selection(call)
+    must_be_listable(call)
     return _events(call, render, options, selected, call.services.store.revision)
 
 

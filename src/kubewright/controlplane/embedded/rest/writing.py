@@ -17,6 +17,7 @@ from kubewright.controlplane.embedded.rest.metadata import (
     begin,
     check_identity,
     check_name,
+    check_uid,
     count_generation,
     generate_name,
     is_finished,
@@ -93,8 +94,11 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
 
 def _taken(call: Call, key: str) -> StatusError:
     """409: the name belongs to an object, possibly to one that is on its way out."""
-    existing = call.services.store.get(key)
     error = already_exists(call.resource.plural, call.resource.gvk.group, key.rpartition("/")[2])
+    try:
+        existing = call.services.store.get(key)
+    except StatusError:
+        return error  # it cannot be read, but is there
     if existing is not None and text(existing.value, "metadata", "deletionTimestamp"):
         return StatusError(error.code, error.reason, f"object is being deleted: {error.message}", details=error.details)
     return error
@@ -110,6 +114,7 @@ def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
         resource.strategy.default(copied_object(obj))
         if not resource.strategy.create_on_update or call.target.subresource not in ("", "status"):
             raise not_found(resource.plural, resource.gvk.group, call.target.name)
+        check_uid(call, text(obj, "metadata", "uid"), {})
         sent = inside(obj, "metadata").pop("resourceVersion", None)
         created = create(call, obj)
         if call.query.dry_run and sent:
@@ -145,7 +150,8 @@ def replace(
         count_generation(resource, obj, old)
     rules = strategy.validate_status if call.is_status else strategy.validate_update
     errors = [*validate_metadata_update(obj, old), *rules({**emptied, **obj}, old), *found]
-    refuse(resource, call.target.name, errors)
+    call.warnings += [str(error) for error in errors if error.tolerated]
+    refuse(resource, call.target.name, [error for error in errors if not error.tolerated])
     call.services.admission.check(call, obj, old, "UPDATE")
     _warn(call, obj, old)
     return _store(call, obj, entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
@@ -40,23 +41,33 @@ _UNCHECKED = (
 _IDENTITY = frozenset(("apiVersion", "kind", "metadata"))
 
 
-def custom_resources(definition: JSONObject, since: int = 0) -> list[ResourceType]:
-    """One resource type per served version; none before the names are accepted.
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a definition was before, of which objects may still be stored."""
 
-    `since` is the revision from which on objects have been written by the schemas of this definition.
-    """
+    since: int = 0
+    """The revision from which on objects have been written by its schemas and in its storage version of today."""
+    dropped: frozenset[str] = frozenset()
+    """Versions that objects were stored in, and which it has no longer."""
+
+
+_NO_PAST = Past()
+
+
+def custom_resources(definition: JSONObject, past: Past = _NO_PAST) -> list[ResourceType]:
+    """One resource type per served version; none before the names are accepted."""
     if not is_true(definition, "NamesAccepted") and not is_true(definition, "Established"):
         return []
     versions = [mapping(version) for version in items(definition, "spec", "versions")]
     stored = next((version for version in versions if version.get("storage") is True), {})
     storage = CustomVersion(mapping(stored, "schema", "openAPIV3Schema"), mapping(stored, "subresources"))
     return [
-        _resource(definition, version, stored, storage, since) for version in versions if version.get("served") is True
+        _resource(definition, version, stored, storage, past) for version in versions if version.get("served") is True
     ]
 
 
 def _resource(
-    definition: JSONObject, version: JSONObject, stored: JSONObject, storage: CustomVersion, since: int
+    definition: JSONObject, version: JSONObject, stored: JSONObject, storage: CustomVersion, past: Past
 ) -> ResourceType:
     names = mapping(definition, "status", "acceptedNames")
     group, name, kind = text(definition, "spec", "group"), text(version, "name"), text(names, "kind")
@@ -100,20 +111,22 @@ def _resource(
         storage=GroupVersionKind(group, text(stored, "name"), kind) if version is not stored else None,
         schema=schema,
         definition=definition,
-        view=_view(definition, behaviour, storage, since),
+        view=_view(definition, behaviour, storage, text(stored, "name"), past),
+        is_dropping=bool(past.dropped),
         deprecation=_deprecation(definition, version, kind),
     )
 
 
 def _view(
-    definition: JSONObject, version: CustomVersion, storage: CustomVersion, since: int
+    definition: JSONObject, version: CustomVersion, storage: CustomVersion, form: str, past: Past
 ) -> Callable[[ObjectStore], ObjectStore] | None:
     """What one version shows: what is stored, by the schema of the stored version and then by its own."""
     schemas = [mapping(other, "schema") for other in items(definition, "spec", "versions")]
+    unreadable = {name: unreadable_version(definition, name) for name in past.dropped}
     if all(schema == schemas[0] for schema in schemas):
-        if not since:
+        if not past.since:
             return None
-        seen = VersionView(storage.default, since)
+        seen = VersionView(storage.default, past.since, form, unreadable)
         return lambda store: SeenStore(store, seen)
 
     def show(obj: JSONObject) -> None:
@@ -126,8 +139,13 @@ def _view(
         return obj
 
     # Objects of one version are written through others, which know nothing of its defaults.
-    converted = VersionView(show, math.inf)
+    converted = VersionView(show, math.inf, form, unreadable)
     return lambda store: SeenStore(ConvertedStore(store, to_storage, lambda obj: obj), converted)
+
+
+def unreadable_version(definition: JSONObject, version: str) -> str:
+    """Why an object that is stored in a version which is there no longer cannot be read."""
+    return f"request to convert CR from an invalid group/version: {text(definition, 'spec', 'group')}/{version}"
 
 
 def _deprecation(definition: JSONObject, version: JSONObject, kind: str) -> str:

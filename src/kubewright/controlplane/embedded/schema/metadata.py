@@ -102,8 +102,9 @@ def _anything(value: JSONValue, where: str, path: str, unknown: list[str]) -> JS
 
 def _structure(value: JSONObject, fields: Mapping[str, _Read], where: str, path: str, unknown: list[str]) -> JSONObject:
     known: JSONObject = {}
-    for name, item in value.items():
-        read = fields.get(name)
+    # Go has written it down before it reads it: in order.
+    for name in sorted(value):
+        item, read = value[name], fields.get(name)
         if read is None:
             unknown.append(f"{path}.{name}")
         elif item is not None:

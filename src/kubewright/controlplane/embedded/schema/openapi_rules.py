@@ -19,6 +19,8 @@ from kubewright.controlplane.embedded.status import (
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _META = ("metadata", "kind", "apiVersion")
 _UNSUPPORTED = ("additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+# Of these, even what is empty or false is there.
+_POINTERS = frozenset(("additionalItems", "$ref"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def _keywords(schema: JSONObject, path: str, place: _Place) -> Iterator[FieldErr
     if text(schema, "id"):
         yield forbidden_field(f"{path}.id", "id is not supported")
     for name in _UNSUPPORTED:
-        if is_set(schema.get(name)) or (name == "$ref" and schema.get(name) is not None):
+        if is_set(schema.get(name)) or (name in _POINTERS and schema.get(name) is not None):
             yield forbidden_field(f"{path}.{name}", f"{name} is not supported")
     if type_ == "null":
         yield forbidden_field(f"{path}.type", "type cannot be set to null, use nullable as an alternative")

@@ -34,6 +34,14 @@ def in_progress(definition: JSONObject, now: str) -> JSONObject:
     return changed
 
 
+def failed(definition: JSONObject, why: str, now: str) -> JSONObject:
+    """The definition when its objects cannot be listed to delete them."""
+    changed = copied_object(definition)
+    message = f"could not list instances: {why}"
+    set_condition(changed, _TERMINATING, "True", "InstanceDeletionFailed", message, now)
+    return changed
+
+
 def completed(definition: JSONObject, now: str) -> JSONObject:
     """The definition once it has no objects, or never had any."""
     changed = copied_object(definition)

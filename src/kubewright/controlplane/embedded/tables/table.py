@@ -1,4 +1,4 @@
-"""`meta.k8s.io/v1 Table`: columns, and one row of cells per object."""
+"""`meta.k8s.io Table`: columns, and one row of cells per object."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def printer_for(resource: ResourceType) -> Printer:
     return _PRINTERS.get((resource.gvk.group, resource.plural), CREATED)
 
 
-def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None) -> JSONObject:
+def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None, version: str) -> JSONObject:
     """Objects as a table: of a list with its position, or of a single object without. Raises for a bad query."""
     include, printer, now = _include(call), printer_for(call.resource), call.services.clock()
     metadata: JSONObject = {}
@@ -51,11 +51,11 @@ def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None) -> JSO
                 metadata["remainingItemCount"] = listed.remaining
     elif entries:
         metadata["resourceVersion"] = text(entries[0].value, "metadata", "resourceVersion")
-    rows: list[JSONValue] = [_row(call.resource, printer, entry.value, include, now) for entry in entries]
-    return _table(metadata, _definitions(printer), rows)
+    rows: list[JSONValue] = [_row(call.resource, printer, entry.value, include, now, version) for entry in entries]
+    return _table(metadata, _definitions(printer), rows, version)
 
 
-def watch_rendering(call: Call) -> Callable[[Entry], bytes]:
+def watch_rendering(call: Call, version: str) -> Callable[[Entry], bytes]:
     """How each event of one watch is rendered: a table of one row, the columns in the first event only."""
     include, printer, clock = _include(call), printer_for(call.resource), call.services.clock
     columns: list[JSONValue] | None = _definitions(printer)
@@ -63,8 +63,8 @@ def watch_rendering(call: Call) -> Callable[[Entry], bytes]:
     def render(entry: Entry) -> bytes:
         nonlocal columns
         metadata: JSONObject = {"resourceVersion": text(entry.value, "metadata", "resourceVersion")}
-        row = _row(call.resource, printer, entry.value, include, clock())
-        table, columns = _table(metadata, columns, [row]), None
+        row = _row(call.resource, printer, entry.value, include, clock(), version)
+        table, columns = _table(metadata, columns, [row], version), None
         return msgspec.json.encode(table)
 
     return render
@@ -85,17 +85,19 @@ def _definitions(printer: Printer) -> list[JSONValue]:
     return [column.definition() for column in printer.columns]
 
 
-def _table(metadata: JSONObject, columns: list[JSONValue] | None, rows: list[JSONValue]) -> JSONObject:
+def _table(metadata: JSONObject, columns: list[JSONValue] | None, rows: list[JSONValue], version: str) -> JSONObject:
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": f"meta.k8s.io/{version}",
         "metadata": metadata,
         "columnDefinitions": columns,
         "rows": rows,
     }
 
 
-def _row(resource: ResourceType, printer: Printer, obj: JSONObject, include: Include, now: float) -> JSONObject:
+def _row(
+    resource: ResourceType, printer: Printer, obj: JSONObject, include: Include, now: float, version: str
+) -> JSONObject:
     row: JSONObject = {"cells": printer.cells(obj, now)}
     if printer.conditions is not None and (conditions := printer.conditions(obj)):
         row["conditions"] = conditions
@@ -106,7 +108,7 @@ def _row(resource: ResourceType, printer: Printer, obj: JSONObject, include: Inc
     elif include == "Metadata" or is_mark:
         row["object"] = {
             "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": f"meta.k8s.io/{version}",
             "metadata": obj.get("metadata"),
         }
     else:

@@ -1,0 +1,146 @@
+"""Eviction: a deletion of a pod that asks its disruption budget first, and tells the pod why it goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.builtins.label_selectors import matches
+from kubewright.controlplane.embedded.builtins.values import number
+from kubewright.controlplane.embedded.decoding import decode_body
+from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.protobuf import decode_protobuf
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.deleting import Options, check_preconditions, delete, options_of
+from kubewright.controlplane.embedded.rest.reading import get
+from kubewright.controlplane.embedded.status import StatusError, bad_request, forbidden
+from kubewright.controlplane.embedded.storage import Entry
+
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_RETRY_AFTER = 10
+_MOST_DISRUPTED = 2000
+
+
+def evict(call: Call, request: Request) -> Response:
+    """Delete a pod, unless a disruption budget says not now."""
+    body = decode_body(request.header("content-type"), request.body, protobuf=decode_protobuf)
+    if not isinstance(body, dict):
+        raise bad_request("the body of the request must be an object")
+    if text(body, "metadata", "name") != call.target.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = options_of(call, mapping(body, "deleteOptions") or None)
+    # A dry run may be asked for in either place.
+    options = replace(options, dry_run=options.dry_run or call.query.dry_run)
+    entry = get(call)
+    if not _needs_no_budget(entry.value):
+        _ask_budget(call, entry.value, options)
+    if not options.dry_run:
+        options = _told(call, entry, options)
+    delete(call, options)
+    return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
+
+
+def _needs_no_budget(pod: JSONObject) -> bool:
+    """What does not run, or will not for long, is missed by nobody."""
+    phase = text(pod, "status", "phase")
+    return phase in ("Succeeded", "Failed", "Pending") or bool(text(pod, "metadata", "deletionTimestamp"))
+
+
+def _ask_budget(call: Call, pod: JSONObject, options: Options) -> None:
+    """Count the disruption, or raise StatusError."""
+    budgets = [entry for entry in _budgets(call) if _covers(entry.value, pod)]
+    if len(budgets) > 1:
+        raise StatusError(
+            500, "", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    if not budgets:
+        return
+    budget = budgets[0].value
+    status = mapping(budget, "status")
+    healthy, desired = number(status.get("currentHealthy")), number(status.get("desiredHealthy"))
+    if not _is_ready(pod) and (
+        text(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= desired > 0
+    ):
+        return
+    _check_budget(budget)
+    if not options.dry_run:
+        new = copied_object(budget)
+        changed = inside(new, "status")
+        changed["disruptionsAllowed"] = number(status.get("disruptionsAllowed")) - 1
+        inside(changed, "disruptedPods")[call.target.name] = call.services.now()
+        call.services.store.update(budgets[0].key, new, expected=budgets[0].revision)
+
+
+def _budgets(call: Call) -> list[Entry]:
+    budgets = call.services.catalog.find("policy", "v1", "poddisruptionbudgets")
+    return [] if budgets is None else call.services.store.range(f"{budgets.prefix}{call.target.namespace}/").entries
+
+
+def _covers(budget: JSONObject, pod: JSONObject) -> bool:
+    """Without a selector a budget covers nothing, with an empty one everything."""
+    selector = mapping(budget, "spec").get("selector")
+    return selector is not None and matches(selector, mapping(pod, "metadata", "labels"))
+
+
+def _is_ready(pod: JSONObject) -> bool:
+    return any(
+        text(condition, "type") == "Ready" and text(condition, "status") == "True"
+        for condition in items(pod, "status", "conditions")
+    )
+
+
+def _check_budget(budget: JSONObject) -> None:
+    name, status = text(budget, "metadata", "name"), mapping(budget, "status")
+    if number(status.get("observedGeneration")) < number(mapping(budget, "metadata").get("generation")):
+        raise _refused(f"The disruption budget {name} is still being processed by the server.", _RETRY_AFTER)
+    allowed = number(status.get("disruptionsAllowed"))
+    if allowed < 0:
+        raise forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
+    if len(mapping(status, "disruptedPods")) > _MOST_DISRUPTED:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden("poddisruptionbudget", "policy", name, why)
+    if allowed == 0:
+        raise _refused(_why_not(name, status))
+
+
+def _why_not(name: str, status: JSONObject) -> str:
+    conditions = [mapping(one) for one in items(status, "conditions") if text(one, "type") == "DisruptionAllowed"]
+    condition = next((one for one in conditions if text(one, "status") == "False" and text(one, "message")), None)
+    healthy, desired = number(status.get("currentHealthy")), number(status.get("desiredHealthy"))
+    now = f"The disruption budget {name} does not allow evicting pods currently"
+    if condition is not None and text(condition, "reason") == "SyncFailed":
+        return f"{now} because it failed sync: {text(condition, 'message')}"
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    return now if condition is None else f"{now} ({text(condition, 'reason')}): {text(condition, 'message')}"
+
+
+def _refused(why: str, retry_after: int = 0) -> StatusError:
+    causes: list[JSONValue] = [{"reason": "DisruptionBudget", "message": why}]
+    details: JSONObject = {"causes": causes}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+    return StatusError(429, "TooManyRequests", _REFUSED, details=details)
+
+
+def _told(call: Call, entry: Entry, options: Options) -> Options:
+    """Write into the pod why it goes. Returns the options for the deletion of what is there now."""
+    check_preconditions(call, options, entry)
+    new = copied_object(entry.value)
+    status = inside(new, "status")
+    conditions = items(status, "conditions")
+    before = next((mapping(one) for one in conditions if text(one, "type") == "DisruptionTarget"), {})
+    target: JSONObject = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": text(before, "lastTransitionTime") or call.services.now(),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    if before and text(before, "reason") == text(target, "reason"):
+        return options
+    status["conditions"] = [*(one for one in conditions if text(one, "type") != "DisruptionTarget"), target]
+    written = call.services.store.update(entry.key, new, expected=entry.revision)
+    return replace(options, resource_version=str(written.revision)) if options.resource_version else options

@@ -1,0 +1,41 @@
+"""The `Warning` header fields of an answer: each warning once, and not more than a client can be expected to read.
+
+Once they are too long together, each is cut short; once even that is too long, the rest is left out.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+_LONGEST = 256
+_LONGEST_TOGETHER = 4096
+
+
+def warning_headers(warnings: Iterable[str]) -> list[str]:
+    """The values of the fields. A warning with control characters cannot be written down and is left out."""
+    distinct = [warning for warning in dict.fromkeys(warnings) if warning and not _has_control_characters(warning)]
+    if sum(map(len, distinct)) > _LONGEST_TOGETHER:
+        distinct = _cut(distinct)
+    return [f'299 - "{_quoted(warning)}"' for warning in distinct]
+
+
+def _cut(warnings: list[str]) -> list[str]:
+    """Up to the one with which they are too long when nothing is cut short, and on while there is room."""
+    kept: list[str] = []
+    whole = cut = 0
+    for warning in warnings:
+        if whole > _LONGEST_TOGETHER and cut >= _LONGEST_TOGETHER:
+            break
+        kept.append(warning[:_LONGEST])
+        whole += len(warning)
+        cut += len(kept[-1])
+    return kept
+
+
+def _quoted(warning: str) -> str:
+    return warning.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _has_control_characters(warning: str) -> bool:
+    return not warning.isprintable() and any(unicodedata.category(character) == "Cc" for character in warning)

@@ -1,0 +1,35 @@
+"""Which object a request means: one that is named by its uid is not replaced by another of the same name."""
+
+from __future__ import annotations
+
+from tests.conformance.asking import Ask
+
+APPLY = "application/apply-patch+yaml"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases"
+
+
+async def test_what_is_applied_to_a_uid_that_is_not_there_is_not_created(ask: Ask) -> None:
+    place = "/api/v1/namespaces/NAMESPACE/configmaps/a"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x"}}
+    refused = await ask("PATCH", f"{place}?fieldManager=tests", body, APPLY)
+
+    assert refused.told == (
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on configmaps "a": '
+        "uid mismatch: the provided object specified uid x, and no existing object was found",
+    )
+    assert (await ask("GET", place)).code == 404
+
+
+async def test_what_is_put_where_nothing_with_its_uid_is_is_not_created(ask: Ask, namespace: str) -> None:
+    refused = await ask("PUT", f"{LEASES}/a", {"metadata": {"name": "a", "uid": "x"}})
+
+    assert refused.told == (
+        409,
+        "Conflict",
+        'Operation cannot be fulfilled on leases.coordination.k8s.io "a": StorageError: invalid object, Code: 4, '
+        f"Key: /registry/leases/{namespace}/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+        "UID in precondition: x, UID in object meta: ",
+    )
+    assert (await ask("GET", f"{LEASES}/a")).code == 404
