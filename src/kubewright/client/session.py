@@ -183,7 +183,7 @@ class Session:
 
     async def _credential(self) -> Credential:
         credential = await self._config.credentials.current()
-        if credential.certificate != self._certificate:
+        if credential.certificate is not self._certificate and credential.certificate != self._certificate:
             self._certificate, self._context = credential.certificate, None
             if isinstance(self._transport, HTTPTransport):
                 # Connections made with the old certificate are still the old user's.

@@ -36,13 +36,12 @@ class Headers:
 
     def getall(self, name: str) -> list[str]:
         """Every value of `name`, in the order they came."""
+        length = len(name)
+        named = [field for field in self._raw if len(field[0]) == length]
+        if not named:
+            return []
         wanted = name.lower().encode()
-        length = len(wanted)
-        return [
-            value.decode("utf-8", "replace")
-            for found, value in self._raw
-            if len(found) == length and found.lower() == wanted
-        ]
+        return [value.decode("utf-8", "replace") for found, value in named if found.lower() == wanted]
 
     def __repr__(self) -> str:
         # Values may be secrets; names never are.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Protocol
 
 from kubewright.client.errors import ConnectionLost
@@ -185,10 +186,7 @@ class HTTPTransport:
     def _compose(
         self, method: str, target: str, headers: Sequence[tuple[str, str]], body: bytes | None
     ) -> Sequence[bytes]:
-        fields = "".join([f"{name}: {value}\r\n" for name, value in headers])
-        if fields.count("\n") != len(headers) or fields.count("\r") != len(headers):
-            names = [name for name, value in headers if not set("\r\n").isdisjoint(name + value)]
-            raise ValueError(f"a header field holds a line break: {', '.join(map(repr, names))}")
+        fields = _fields(tuple(headers))
         if not target.startswith("/") or not target.isascii() or not target.isprintable() or " " in target:
             path = target.partition("?")[0]
             raise ValueError(f"{path!r} is not a request target; expected a percent-encoded path that starts with /")
@@ -201,6 +199,16 @@ class HTTPTransport:
         if method in _WITH_BODY:
             head += "Content-Length: 0\r\n"
         return (f"{head}\r\n".encode(),)
+
+
+# A program sends the same few sets of fields over and over.
+@lru_cache(32)
+def _fields(headers: tuple[tuple[str, str], ...]) -> str:
+    fields = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    if fields.count("\n") != len(headers) or fields.count("\r") != len(headers):
+        names = [name for name, value in headers if not set("\r\n").isdisjoint(name + value)]
+        raise ValueError(f"a header field holds a line break: {', '.join(map(repr, names))}")
+    return fields
 
 
 def _may_repeat(method: str, connection: Connection) -> bool:
