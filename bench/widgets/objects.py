@@ -39,11 +39,12 @@ async def define(client: Client) -> None:
 
 async def create(client: Client, count: int) -> None:
     """Create Widgets that are all different, of 3 KB each as the server sends them."""
+    await _each(range(count), lambda number: client.create(_widget(number)))
 
-    async def one(number: int) -> None:
-        await client.create(_widget(number))
 
-    await _each(range(count), one)
+async def create_small(client: Client, count: int) -> None:
+    """Create Widgets that say little."""
+    await _each(range(count), lambda number: client.create(_named(number, WidgetSpec(size=number % 100))))
 
 
 async def clear(client: Client) -> None:
@@ -121,6 +122,10 @@ def _widget(number: int) -> Widget:
         volumes=[Volume(name=text(1), mount_path=f"/var/lib/{text(1)}", size="1Gi", storage_class="standard")],
         placement=Placement(node_selector={"example.com/pool": text(1)}, priority_class="low", toleration_seconds=300),
     )
+    return _named(number, spec)
+
+
+def _named(number: int, spec: WidgetSpec) -> Widget:
     return Widget(metadata=ObjectMeta(name=_name(number), namespace=NAMESPACE, labels={"app": "bench"}), spec=spec)
 
 
