@@ -273,7 +273,7 @@ class Controller(Generic[Key]):
                     asyncio.get_running_loop().call_later(delay, queue.done, work.key)
                 else:
                     queue.done(work.key)
-            self._remember(Pass(work.key, outcome, seconds, work.reasons))
+            self._remember(work, outcome, seconds)
             del outcome  # a worker that waits holds on to no error either
 
     async def _pass(self, work: Work[Key]) -> Result | Exception:
@@ -423,15 +423,14 @@ class Controller(Generic[Key]):
         group, kind = (self._kind.group, self._kind.kind) if self._kind is not None else ("", "")
         return ReconcileContext(self.name, group, kind, namespace, name, new_reconcile_id(), work.reasons)
 
-    def _remember(self, finished: Pass[Key]) -> None:
-        outcome = finished.outcome
+    def _remember(self, work: Work[Key], outcome: Result | Exception, seconds: float) -> None:
         words = f"{type(outcome).__name__}: {_message(outcome)}" if isinstance(outcome, Exception) else outcome
-        self.recent[finished.key] = Remembered(words, finished.seconds, finished.reasons)
-        self.recent.move_to_end(finished.key)
+        self.recent[work.key] = Remembered(words, seconds, work.reasons)
+        self.recent.move_to_end(work.key)
         if len(self.recent) > _REMEMBERED:
             self.recent.popitem(last=False)
         for listener in self._listeners:
-            listener.put_nowait(finished)
+            listener.put_nowait(Pass(work.key, outcome, seconds, work.reasons))
 
 
 def _message(error: Exception) -> str:
