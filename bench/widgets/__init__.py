@@ -167,8 +167,8 @@ async def _sync(plan: _Plan, programs: _Programs, client: Client, kubeconfig: Pa
 async def _converge(plan: _Plan, programs: _Programs, client: Client, kubeconfig: Path) -> list[Figure]:
     figures = []
     for count in plan.converge:
-        # What a settled object costs, and kopf, are looked at with the least objects, which take the least time: how
-        # much CPU a program needs varies by a fifth with what else the machine does, and so by its number of rounds.
+        # What a settled object costs, and kopf, are looked at with the least objects. These are also the ones that can
+        # be had in many rounds: between two, the CPU of the same program varies by a fifth.
         first = count == plan.converge[0]
         rounds = 2 * plan.rounds if first else plan.rounds
         ours, go = await converge(client, kubeconfig, [programs.ours, programs.go], count, rounds=rounds, settled=first)
