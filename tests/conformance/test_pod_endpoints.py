@@ -123,6 +123,29 @@ async def test_an_evicted_pod_is_told_why(ask: Ask) -> None:
     assert conditions(pod) == [("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")]
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            {"deleteOptions": {"gracePeriodSeconds": "5"}},
+            "json: cannot unmarshal string into Go struct field DeleteOptions.deleteOptions.gracePeriodSeconds"
+            " of type int64",
+        ),
+        (
+            {"deleteOptions": []},
+            "json: cannot unmarshal array into Go struct field Eviction.deleteOptions of type v1.DeleteOptions",
+        ),
+        ({"novelty": 1}, 'strict decoding error: unknown field "novelty"'),
+    ],
+)
+async def test_an_eviction_is_read_as_any_other_object(ask: Ask, content: JSONObject, why: str) -> None:
+    eviction: JSONObject = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, **content}
+    answer = await ask("POST", f"{PODS}/a/eviction?fieldValidation=Strict", eviction)
+
+    message = f'Eviction in version "v1" cannot be handled as a Eviction: {why}'
+    assert answer.told == (400, "BadRequest", message)
+
+
 async def test_a_pod_with_two_budgets_is_not_evicted(ask: Ask) -> None:
     await create_pod(ask, "a", node="n")
     await ask("PATCH", f"{PODS}/a/status", {"status": {"phase": "Running"}}, MERGE)

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, RULES, body_normalizer, built_in_resources
+from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, RULES, built_in_resources
 from kubewright.controlplane.embedded.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.resources import ResourceType, Strategy
-from kubewright.controlplane.embedded.status import StatusError
 
 RESOURCES = {f"{resource.gvk.api_version} {resource.gvk.kind}": resource for resource in built_in_resources()}
 each_resource = pytest.mark.parametrize("resource", RESOURCES.values(), ids=list(RESOURCES))
@@ -19,15 +18,6 @@ def test_beta_versions_and_mere_bodies_are_not_served() -> None:
     assert not [name for name in RESOURCES if "beta" in name]
     assert "policy/v1 Eviction" not in RESOURCES
     assert RESOURCES["authorization.k8s.io/v1 SubjectAccessReview"].verbs == {"create"}
-
-
-def test_a_body_of_a_subresource_is_checked_like_everything_else() -> None:
-    eviction: JSONObject = {"metadata": {"name": "a"}, "deleteOptions": {"gracePeriodSeconds": "5"}}
-
-    with pytest.raises(
-        StatusError, match=r"Go struct field DeleteOptions\.deleteOptions\.gracePeriodSeconds of type int64"
-    ):
-        body_normalizer("policy/v1", "Eviction")(eviction)
 
 
 @pytest.mark.parametrize("name", [name for name, resource in RESOURCES.items() if "status" in resource.subresources])

@@ -177,12 +177,6 @@ def go_type(gvk: GroupVersionKind) -> str:
     return f"{group}/{gvk.version}#{gvk.kind}"
 
 
-def body_normalizer(api_version: str, kind: str) -> Callable[[JSONObject], None]:
-    """`typecheck.normalizer` for a kind that is only the body of a request, such as `policy/v1` `Eviction`."""
-    group, _, version = api_version.rpartition("/")
-    return normalizer(go_type(GroupVersionKind(group, version, kind)))
-
-
 def body_resource(cls: type[Object]) -> ResourceType:
     """A kind that is only the body of a request, such as TokenRequest: what one needs to read it."""
     return _resource(cls, {})

@@ -162,7 +162,7 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
         return Deleted(entry, is_gone=False)
     if strategy.begin_deletion is not None and not was_marked:
         if strategy.terminates:
-            _propagate(metadata, options.propagation, strategy.default_propagation, was_marked)
+            _propagate(metadata, options.propagation, strategy.default_propagation)
         strategy.begin_deletion(new, call.services.now())
         if options.dry_run:
             return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
@@ -172,7 +172,7 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
     # Time that is running out already can be made shorter only.
     if is_running_out and (options.grace is None or (isinstance(remaining, int) and options.grace >= remaining)):
         return Deleted(entry, is_gone=False)
-    _propagate(metadata, options.propagation or "", strategy.default_propagation, was_marked)
+    _propagate(metadata, options.propagation or "", strategy.default_propagation)
     grace = strategy.graceful_deletion(new, options.grace) if strategy.graceful_deletion is not None else 0
     if not is_kept(new) and grace == 0:
         is_graceful = strategy.graceful_deletion is not None
@@ -191,7 +191,7 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
     return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
 
 
-def _propagate(metadata: JSONObject, asked: str, default: str, was_marked: bool) -> None:
+def _propagate(metadata: JSONObject, asked: str, default: str) -> None:
     """Orphan and Foreground are finalizers; asking again for another policy exchanges them."""
     finalizers = items(metadata, "finalizers")
     policy = asked

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
+from kubewright.api.policy.v1 import Eviction
 from kubewright.controlplane.embedded.builtins.label_selectors import matches
+from kubewright.controlplane.embedded.builtins.registry import body_resource
 from kubewright.controlplane.embedded.builtins.values import number
-from kubewright.controlplane.embedded.decoding import decode_body
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.exchange import Request, Response, json_response
-from kubewright.controlplane.embedded.protobuf import decode_protobuf
+from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import Options, check_preconditions, delete, options_of
 from kubewright.controlplane.embedded.rest.reading import get
 from kubewright.controlplane.embedded.status import StatusError, bad_request, forbidden
 from kubewright.controlplane.embedded.storage import Entry
 
+_EVICTION = replace(body_resource(Eviction), namespaced=True)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _RETRY_AFTER = 10
 _MOST_DISRUPTED = 2000
@@ -24,9 +26,8 @@ _MOST_DISRUPTED = 2000
 
 def evict(call: Call, request: Request) -> Response:
     """Delete a pod, unless a disruption budget says not now."""
-    body = decode_body(request.header("content-type"), request.body, protobuf=decode_protobuf)
-    if not isinstance(body, dict):
-        raise bad_request("the body of the request must be an object")
+    body = read_object(replace(call, resource=_EVICTION), request)
+    _EVICTION.strategy.default(body)
     if text(body, "metadata", "name") != call.target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = options_of(call, mapping(body, "deleteOptions") or None)
