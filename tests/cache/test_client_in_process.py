@@ -346,6 +346,20 @@ def test_a_status_that_was_written_is_seen_at_once() -> None:
     run(scenario)
 
 
+def test_a_write_whose_answer_does_not_fit_its_type_is_seen_at_once_by_those_it_fits() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                here.hold_watches()
+                with pytest.raises(DecodeError, match="data"):
+                    await here.client.patch(Numbers, MergePatch({"data": {"n": "many"}}), name=made.key)
+                assert (await here.client.get(ConfigMap, made.key)).data == {"n": "many"}
+
+    run(scenario)
+
+
 def test_a_scale_is_answered_as_another_kind_and_never_taken_for_the_object() -> None:
     async def scenario() -> None:
         async with world() as here:
@@ -481,6 +495,8 @@ def test_what_was_written_is_counted_where_somebody_counts() -> None:
             assert await counted(client.update(made)) == 1
             assert await counted(client.patch(other, MergePatch({"data": {"x": "1"}}))) == 1
             assert await counted(client.apply(settings("d"))) == 1
+            account = await here.admin.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
+            assert await counted(client.token(account)) == 1
             assert await counted(client.delete(other)) == 1
             assert await counted(client.delete_all(ConfigMap, namespace="default", labels={"app": "c"})) == 1
             assert await counted(client.get(ConfigMap, made.key)) == 0

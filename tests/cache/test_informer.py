@@ -51,6 +51,10 @@ def synced(*entries: Entry, revision: int = 10, scope: Scope | None = None) -> I
     return new
 
 
+def wrote(copy: Informer, entry: Entry) -> None:
+    copy.written(entry.key, entry.revision, entry.body)
+
+
 def relist(copy: Informer, *entries: Entry, revision: int) -> None:
     copy.init()
     for entry in entries:
@@ -145,7 +149,7 @@ def test_after_a_restore_the_same_revision_may_be_another_state() -> None:
 
 def test_after_a_restore_own_writes_of_before_are_forgotten() -> None:
     copy = synced(thing(3))
-    copy.written(thing(15, x="lost"))
+    wrote(copy, thing(15, x="lost"))
     relist(copy, thing(3), revision=9)
     found = copy.find(KEY)
     assert found is not None
@@ -175,7 +179,7 @@ def test_an_answer_that_the_watch_has_overtaken_is_not_shown() -> None:
     copy = synced(thing(3))
     copy.apply(thing(11))
     copy.apply(thing(12))
-    copy.written(thing(11))
+    wrote(copy, thing(11))
     found = copy.find(KEY)
     assert found is not None
     assert found.revision == 12
@@ -184,14 +188,14 @@ def test_an_answer_that_the_watch_has_overtaken_is_not_shown() -> None:
 def test_the_answer_to_an_update_that_comes_after_that_to_the_deletion_brings_nothing_back() -> None:
     copy = synced(thing(3))
     copy.removed(KEY, "u")
-    copy.written(thing(11))
+    wrote(copy, thing(11))
     assert copy.find(KEY) is None
 
 
 def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_shown() -> None:
     copy = synced(thing(3, uid="first"))
     copy.removed(KEY, "first")
-    copy.written(thing(12, uid="second"))
+    wrote(copy, thing(12, uid="second"))
     copy.removed(KEY, "second")
     assert copy.find(KEY) is None
     copy.delete(thing(11, uid="first"))
@@ -207,7 +211,7 @@ def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_s
 def test_an_own_write_is_told_as_its_echo() -> None:
     copy, told = synced(), Told()
     copy.subscribe(told)
-    copy.written(thing(11))
+    wrote(copy, thing(11))
     assert told.events == []
     copy.apply(thing(11))
     copy.apply(thing(12))
@@ -217,8 +221,8 @@ def test_an_own_write_is_told_as_its_echo() -> None:
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
     copy = synced(thing(3, node="n1"))
     copy.add_index("data.node", field_values("data.node"))
-    copy.written(thing(11, node="n2"))
-    copy.written(thing(12, "b", namespace="other", node="n1"))
+    wrote(copy, thing(11, node="n2"))
+    wrote(copy, thing(12, "b", namespace="other", node="n1"))
     assert [entry.key.name for entry in copy.select(index=("data.node", "n1"))] == ["b"]
     assert [entry.revision for entry in copy.select("ns", ("data.node", "n2"))] == [11]
     assert [entry.revision for entry in copy.select("other")] == [12]
@@ -227,16 +231,16 @@ def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_the
 
 def test_an_own_write_that_leaves_the_selector_leaves_the_copy() -> None:
     copy = synced(thing(3), scope=Scope(GVK, fields="metadata.name=a,data.x!=out"))
-    copy.written(thing(11, x="out"))
+    wrote(copy, thing(11, x="out"))
     assert copy.find(KEY) is None
-    copy.written(thing(12, x="in"))
+    wrote(copy, thing(12, x="in"))
     assert copy.find(KEY) is not None
 
 
 def test_when_the_kind_is_gone_everything_is_told_as_deleted_and_nothing_is_shown() -> None:
     copy, told = synced(thing(3)), Told()
     copy.subscribe(told)
-    copy.written(thing(11, "b"))
+    wrote(copy, thing(11, "b"))
     copy.gone()
     assert told.events == [(None, 3), (3, None)]
     assert copy.find(KEY) is None
@@ -246,7 +250,7 @@ def test_when_the_kind_is_gone_everything_is_told_as_deleted_and_nothing_is_show
 
 def test_who_is_told_of_a_list_made_anew_reads_the_whole_of_it() -> None:
     copy = synced(thing(3), thing(4, "b"))
-    copy.written(thing(12, "b"))
+    wrote(copy, thing(12, "b"))
     seen: list[list[tuple[str, int]]] = []
     copy.subscribe(lambda *_: seen.append(sorted((entry.key.name, entry.revision) for entry in copy.select())))
     seen.clear()
@@ -303,7 +307,7 @@ def test_a_transform_that_fails_keeps_the_object_whole_and_the_watch_going(caplo
 
 def test_figures_count_what_the_watch_brought_and_nothing_else() -> None:
     copy = synced(thing(3), thing(4, "b"))
-    copy.written(thing(11, "c"))
+    wrote(copy, thing(11, "c"))
     assert copy.statistics.objects == 2
     assert copy.statistics.bytes == len(thing(3).body) + len(thing(4, "b").body)
     copy.delete(thing(12, "b"))

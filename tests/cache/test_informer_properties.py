@@ -221,7 +221,8 @@ class View:
     def answered(self, key: ObjectKey, thing: Thing | None, uid: str) -> None:
         """The answer to a write of the program arrives: the object is so now, or was removed."""
         if thing is not None:
-            self.informer.written(parse_entry(thing.raw))
+            entry = parse_entry(thing.raw)
+            self.informer.written(entry.key, entry.revision, thing.raw)
             self.written[key] = max(self.written.get(key, 0), thing.revision)
         else:
             self.informer.removed(key, uid)

@@ -25,6 +25,15 @@ def test_a_write_is_shown_until_the_watch_reaches_its_revision() -> None:
     assert len(overlay) == 0
 
 
+def test_a_write_that_is_given_as_json_is_shown_as_an_entry() -> None:
+    overlay, written = Overlay(), _entry(5)
+    overlay.written(KEY, 5, written.body)
+    shown = overlay.over(KEY, None)
+    assert shown is not None
+    assert (shown.key, shown.revision, shown.body) == (KEY, 5, written.body)
+    assert overlay.over(KEY, None) is shown
+
+
 def test_the_newer_of_two_writes_is_shown_whatever_their_answers_order() -> None:
     overlay, first, second = Overlay(), _entry(5), _entry(6)
     overlay.written(KEY, 6, second)
@@ -97,10 +106,10 @@ def test_a_list_from_before_a_removed_object_was_made_does_not_settle_its_remova
 def test_states_of_a_removed_object_are_known_as_such() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
-    assert overlay.is_removed(_entry(9))
-    assert not overlay.is_removed(_entry(9, uid="another"))
+    assert overlay.is_removed(KEY, _entry(9).body)
+    assert not overlay.is_removed(KEY, _entry(9, uid="another").body)
     overlay.written(KEY, 9, _entry(9, uid="another"))
-    assert not overlay.is_removed(_entry(9, uid="another"))
+    assert not overlay.is_removed(KEY, _entry(9, uid="another").body)
 
 
 def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:

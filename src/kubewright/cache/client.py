@@ -17,18 +17,18 @@ from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.meta import DeleteOptions, ListMeta
+from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resource import Object, ResourceInfo, resource_info
 from kubewright.cache.cache import Cache, selected
-from kubewright.cache.entry import Entry, entry_of
+from kubewright.cache.entry import Entry, revision_of
 from kubewright.cache.informer import Informer
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
 from kubewright.client.client import PAGE_SIZE
-from kubewright.client.errors import NotFound, Status, StatusDetails
+from kubewright.client.errors import DecodeError, NotFound, Status, StatusDetails
 from kubewright.client.http.transport import Response
 from kubewright.client.listing import Page
-from kubewright.client.operations import Asked, Operations, Place, WriteOptions
+from kubewright.client.operations import Asked, Operations, Place, WriteOptions, decoded
 from kubewright.client.paths import Named
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 
@@ -244,21 +244,38 @@ class _Recording(Operations, frozen=True, kw_only=True):
         self,
         method: str,
         place: Place,
-        kind: type[Object],
+        kind: type[T],
         body: bytes,
         request: Asked,
         options: WriteOptions,
         content_type: str = "application/json",
         *,
         force: bool | None = None,
-    ) -> Response:
-        if any(not informer.scope.metadata_only for informer in self.cache.informers(place.info.gvk)):
-            kind = Object  # the answer to a patch of metadata is whole, where it is to be laid over whole objects
-        response = await Operations._write(self, method, place, kind, body, request, options, content_type, force=force)
+    ) -> T:
+        # The answer to a patch of metadata is whole, where it is to be laid over whole objects.
+        partial = issubclass(kind, PartialObject) and all(
+            informer.scope.metadata_only for informer in self.cache.informers(place.info.gvk)
+        )
+        response = await self._send(method, place, partial, body, request, options, content_type, force=force)
+        if self.dry_run(options):
+            return decoded(kind, response, request)
+        _count_write()
+        try:
+            obj = decoded(kind, response, request)
+        except DecodeError:
+            # It is written even so.
+            _recorded(self.cache, place, response, _note_write)
+            raise
+        if informers := self.cache.informers(place.info.gvk):
+            _note_write(informers, place, obj, response.body)
+        return obj
+
+    async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
+        """See `Operations.post`."""
+        answer = await Operations.post(self, obj, place, options)
         if not self.dry_run(options):
             _count_write()
-            _recorded(self.cache, place, response, _note_write)
-        return response
+        return answer
 
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """See `Operations.delete`."""
@@ -288,19 +305,20 @@ def _recorded(
     note(informers, place, answer, response.body)
 
 
-def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | Object, body: bytes) -> None:
     if answer.kind == "PartialObjectMetadata":
         informers = [informer for informer in informers if informer.scope.metadata_only]
     elif answer.kind != place.info.gvk.kind:
         return  # scales, tokens, evictions
-    entry = entry_of(answer.metadata, body)
+    metadata = answer.metadata
+    key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
-    is_gone = answer.metadata.deletion_timestamp is not None and _holds_nothing(place, answer.metadata)
+    is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
     for informer in informers:
         if is_gone:
-            informer.removed(entry.key, entry.header.uid)
+            informer.removed(key, metadata.uid)
         else:
-            informer.written(entry)
+            informer.written(key, revision_of(metadata), body)
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
@@ -313,6 +331,6 @@ def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer,
         informer.removed(ObjectKey(place.namespace, place.name), uid)
 
 
-def _holds_nothing(place: Place, header: _AnsweredHeader) -> bool:
+def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:
     """Whether nothing keeps an object that is being deleted. Namespaces have finalizers in their spec, too."""
     return not (header.finalizers or header.deletion_grace_period_seconds or place.info.gvk == _NAMESPACE)

@@ -14,6 +14,7 @@ import msgspec
 from kubewright.api.codec import NOT_JSON
 from kubewright.api.header import Header, OwnerHeader
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ObjectMeta
 from kubewright.client.errors import ProtocolError
 
 _MANAGED_FIELDS = b'"managedFields":'
@@ -60,12 +61,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 def entry_of(header: Header, raw: bytes) -> Entry:
     """The entry of an object whose header is decoded already."""
-    try:
-        revision = int(header.resource_version)
-    except ValueError:
-        raise ProtocolError(
-            f'{header.key} has the resourceVersion "{header.resource_version}": expected an integer'
-        ) from None
+    revision = revision_of(header)
     if header.managed_fields:
         raw = _without_managed_fields(raw, bytes(header.managed_fields))
     labels, owners = header.labels, header.owner_references
@@ -79,6 +75,17 @@ def entry_of(header: Header, raw: bytes) -> Entry:
         tuple(map(_shared, owners)) if owners else (),
         raw,
     )
+
+
+def revision_of(metadata: Header | ObjectMeta) -> int:
+    """The resourceVersion as a number, as it can be compared. Every server has numbers there."""
+    try:
+        return int(metadata.resource_version)
+    except ValueError:
+        key = ObjectKey(metadata.namespace, metadata.name)
+        raise ProtocolError(
+            f'{key} has the resourceVersion "{metadata.resource_version}": expected an integer'
+        ) from None
 
 
 def parse_entry(raw: bytes) -> Entry:

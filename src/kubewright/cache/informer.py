@@ -184,18 +184,20 @@ class Informer:
 
     # Own writes
 
-    def written(self, entry: Entry) -> None:
-        """A write of this program made the object so."""
+    def written(self, key: ObjectKey, revision: int, raw: bytes) -> None:
+        """A write of this program made the object so; `raw` is the JSON of the answer."""
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
-        if self.scope.namespace and entry.namespace not in ("", self.scope.namespace):
+        if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
         # Answers may overtake each other: what the watch has brought, or a later deletion, is newer than this one.
-        if entry.revision <= self._revision or self._overlay.is_removed(entry):
+        if revision <= self._revision or self._overlay.is_removed(key, raw):
             return
-        if self._in_scope is None or self._in_scope(entry):
-            self._overlay.written(entry.key, entry.revision, self._transformed(entry))
+        if self._in_scope is None and self.scope.transform is None:
+            self._overlay.written(key, revision, raw)
         else:
-            self._overlay.written(entry.key, entry.revision, None)
+            entry = parse_entry(raw)
+            is_ours = self._in_scope is None or self._in_scope(entry)
+            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None)
 
     def removed(self, key: ObjectKey, uid: str) -> None:
         """A deletion of this program removed the object for good."""

@@ -13,13 +13,13 @@ from heapq import heappop, heappush
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import Entry, parse_entry, parse_header
 
 
 class _Pending(msgspec.Struct, gc=False):
     """A write of ours that the watch has not brought yet."""
 
-    entry: Entry | None  # None: gone from this copy
+    entry: Entry | bytes | None  # None: gone from this copy; JSON as long as nobody has asked for it
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
@@ -41,8 +41,11 @@ class Overlay:
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._pending)
 
-    def written(self, key: ObjectKey, revision: int, entry: Entry | None) -> None:
-        """A write of ours was answered: the object is now `entry`, or is no longer part of this copy."""
+    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None) -> None:
+        """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
+
+        Its JSON will do: before anybody looks, the watch has mostly brought it already.
+        """
         before = self._pending.get(key)
         if before is None or before.revision < revision:
             self._pending[key] = _Pending(entry, revision, "", self._now())
@@ -52,10 +55,10 @@ class Overlay:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
         self._pending[key] = _Pending(None, revision, uid, self._now())
 
-    def is_removed(self, entry: Entry) -> bool:
-        """Whether this is a state of an object that we removed."""
-        pending = self._pending.get(entry.key)
-        return pending is not None and pending.uid != "" and entry.header.uid == pending.uid
+    def is_removed(self, key: ObjectKey, raw: bytes) -> bool:
+        """Whether this is a state, in JSON, of an object that we removed."""
+        pending = self._pending.get(key)
+        return pending is not None and pending.uid != "" and parse_header(raw).uid == pending.uid
 
     def over(self, key: ObjectKey, stored: Entry | None) -> Entry | None:
         """What there is under a key, given what the copy has."""
@@ -66,6 +69,8 @@ class Overlay:
             # Its predecessors under the same name are gone as well; its successors are not.
             is_newer = stored is not None and stored.revision > pending.revision and stored.header.uid != pending.uid
             return stored if is_newer else None
+        if isinstance(pending.entry, bytes):
+            pending.entry = parse_entry(pending.entry)
         return pending.entry
 
     def is_echo(self, key: ObjectKey, revision: int) -> bool:

@@ -152,13 +152,12 @@ class Operations(msgspec.Struct, frozen=True):
         info = await self.mapper.info(_whole(type(obj)))
         place = Place(info, self._own(info, obj.metadata.namespace))
         request = place.request("create", obj.metadata.name or obj.metadata.generate_name)
-        body = for_create(obj, info)
-        return decoded(type(obj), await self._write("POST", place, type(obj), body, request, options), request)
+        return await self._write("POST", place, type(obj), for_create(obj, info), request, options)
 
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
         request = place.request("create")
-        response = await self._write("POST", place, type(obj), encode(obj), request, options)
+        response = await self._send("POST", place, False, encode(obj), request, options)
         with readable(response, request):
             # Evictions and bindings are answered by a Status.
             if decode_model(_Answer, response.body).kind == "Status":
@@ -170,8 +169,7 @@ class Operations(msgspec.Struct, frozen=True):
         _whole(type(obj))
         place = await self.place(obj, None, None, subresource)
         request = place.request("update")
-        body = for_update(obj, place.info, subresource)
-        return decoded(type(obj), await self._write("PUT", place, type(obj), body, request, options), request)
+        return await self._write("PUT", place, type(obj), for_update(obj, place.info, subresource), request, options)
 
     async def patch(self, target: T | type[T], patch: Patch | None, place: Place, options: WriteOptions) -> T:
         """PATCH an object; nothing is sent for an empty difference."""
@@ -186,14 +184,13 @@ class Operations(msgspec.Struct, frozen=True):
         else:
             content_type, body = patch.content_type, patch.body
         request = place.request("patch")
-        response = await self._write("PATCH", place, kind, encode(body), request, options, content_type)
-        return decoded(kind, response, request)
+        return await self._write("PATCH", place, kind, encode(body), request, options, content_type)
 
     async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
         """Server-side apply of an object."""
         place = await self.place(obj, None, None, subresource)
         request = place.request("apply")
-        response = await self._write(
+        return await self._write(
             "PATCH",
             place,
             _whole(type(obj)),
@@ -203,7 +200,6 @@ class Operations(msgspec.Struct, frozen=True):
             "application/apply-patch+yaml",
             force=force,
         )
-        return decoded(type(obj), response, request)
 
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """DELETE an object; or a collection, as far as `selection` (a query) matches."""
@@ -223,7 +219,24 @@ class Operations(msgspec.Struct, frozen=True):
         self,
         method: str,
         place: Place,
-        kind: type[Object],
+        kind: type[T],
+        body: bytes,
+        request: Asked,
+        options: WriteOptions,
+        content_type: str = BODY_JSON[1],
+        *,
+        force: bool | None = None,
+    ) -> T:
+        """Send an object, or a change to one, and give back what the server made of it."""
+        partial = issubclass(kind, PartialObject)
+        response = await self._send(method, place, partial, body, request, options, content_type, force=force)
+        return decoded(kind, response, request)
+
+    async def _send(
+        self,
+        method: str,
+        place: Place,
+        partial: bool,
         body: bytes,
         request: Asked,
         options: WriteOptions,
@@ -235,10 +248,7 @@ class Operations(msgspec.Struct, frozen=True):
             method,
             place.path + self._query(options, force),
             request=request,
-            headers=[
-                ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON,
-                ("Content-Type", content_type),
-            ],
+            headers=[ACCEPT_PARTIAL if partial else ACCEPT_JSON, ("Content-Type", content_type)],
             body=body,
         )
 
