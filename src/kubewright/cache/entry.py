@@ -18,6 +18,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client.errors import ProtocolError
 
 _MANAGED_FIELDS = b'"managedFields":'
+_METADATA = b'"metadata":{'
 
 
 class _Target(msgspec.Struct):
@@ -128,9 +129,10 @@ def _without_managed_fields(raw: bytes, fields: bytes) -> bytes:
     end = start + len(_MANAGED_FIELDS) + len(fields)
     unambiguous = (
         start > 0
-        and raw.find(_MANAGED_FIELDS, start + 1) < 0
         and raw.endswith(fields, start + len(_MANAGED_FIELDS), end)
         and (raw[start - 1] == ord(",") or raw[end] == ord(","))
+        # Servers send the metadata before all else that could hold such a key; otherwise it must be the only one.
+        and (raw.count(b"{", 0, max(raw.find(_METADATA, 0, start), 0)) == 1 or raw.count(_MANAGED_FIELDS) == 1)
     )
     if not unambiguous:
         return _rebuilt_without_managed_fields(raw)
