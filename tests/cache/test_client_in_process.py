@@ -346,6 +346,18 @@ def test_a_status_that_was_written_is_seen_at_once() -> None:
     run(scenario)
 
 
+def test_what_was_submitted_is_seen_at_once() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                here.hold_watches()
+                await here.client.submit(settings("a", x="1"))
+                assert (await here.client.get(ConfigMap, ObjectKey("default", "a"))).data == {"x": "1"}
+
+    run(scenario)
+
+
 def test_a_write_whose_answer_does_not_fit_its_type_is_seen_at_once_by_those_it_fits() -> None:
     async def scenario() -> None:
         async with world() as here:

@@ -118,9 +118,26 @@ async def test_a_refused_creation_names_the_object(
     server.refuses(409, "AlreadyExists", "taken")
     with pytest.raises(AlreadyExists, match=f"^{words}: taken$"):
         await client.create(App(metadata=metadata, spec=Spec()))
+    server.refuses(409, "AlreadyExists", "taken")
+    with pytest.raises(AlreadyExists, match=f"^{words}: taken$"):
+        await client.submit(App(metadata=metadata, spec=Spec()))
 
 
-@pytest.mark.parametrize("verb", ["create", "update", "apply"])
+async def test_submit_sends_what_create_sends_and_does_not_read_the_answer(
+    client: Client, server: ScriptedServer
+) -> None:
+    app = App(metadata=ObjectMeta(name="a"), spec=Spec(size=1))
+    server.answers(stored(), status=201)
+    await client.create(app)
+    server.answers({"metadata": "not what an App has"}, status=201)
+    await client.submit(app)
+
+    created, submitted = server.sent
+    assert (submitted.method, submitted.path, submitted.query) == (created.method, created.path, created.query)
+    assert submitted.json == created.json
+
+
+@pytest.mark.parametrize("verb", ["create", "submit", "update", "apply"])
 async def test_metadata_alone_cannot_be_written_whole(client: Client, server: ScriptedServer, verb: str) -> None:
     partial = metadata_only(ConfigMap)(metadata=ObjectMeta(name="a"))
     with pytest.raises(TypeError, match="ConfigMapMetadata is only metadata: it can be read, patched and deleted"):

@@ -46,6 +46,8 @@ class MicroTime(datetime):
 
     def to_json(self) -> str:
         """`2026-01-01T00:00:00.000000Z`; ValueError when there is no time zone."""
+        if self.tzinfo is UTC:
+            return self.isoformat(timespec="microseconds")[: -len("+00:00")] + "Z"
         if self.utcoffset() is None:
             raise ValueError(_naive(self))
         return self.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -73,7 +73,7 @@ class CachedClient(Client):
         consistency: Consistency = "own-writes",
     ) -> T:
         """The object of that name, from the copy where the kind is watched. Raises `NotFound` when there is none."""
-        info = await self._operations.mapper.info(kind)
+        info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
         key = self._operations.key(info, name, namespace)
         if consistency == "live" or resource_version is not None:
             return await self._operations.get(kind, Place(info, *key), resource_version)
@@ -94,7 +94,7 @@ class CachedClient(Client):
     ) -> T | None:
         """The object of that name, or None, from the copy where the kind is watched."""
         if consistency != "live":
-            info = await self._operations.mapper.info(kind)
+            info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
             is_known, entry = self._local(kind, info, self._operations.key(info, name, namespace), consistency)
             if is_known:
                 return decode(kind, entry.body) if entry is not None else None
@@ -269,6 +269,10 @@ class _Recording(Operations, frozen=True, kw_only=True):
         if informers := self.cache.informers(place.info.gvk):
             _note_write(informers, place, obj, response.body)
         return obj
+
+    async def submit(self, obj: Object) -> None:
+        """See `Operations.submit`: what is written is seen, here too."""
+        await self.create(obj, WriteOptions())
 
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
         """See `Operations.post`."""

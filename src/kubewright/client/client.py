@@ -352,6 +352,13 @@ class Client:
         """Create the object. Raises `AlreadyExists` when one of that name is there."""
         return await self._operations.create(obj, WriteOptions(dry_run, field_manager, field_validation))
 
+    async def submit(self, obj: Object) -> None:
+        """Create an object that is of no further interest, such as an Event: the answer is not decoded.
+
+        Raises as `create` does.
+        """
+        await self._operations.submit(obj)
+
     async def update(
         self,
         obj: T,

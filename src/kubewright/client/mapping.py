@@ -42,14 +42,19 @@ class Mapper:
         self._session = session
         self._known: dict[GroupVersionKind, ResourceInfo] = {}
 
+    def known(self, kind: type[Object]) -> ResourceInfo | None:
+        """All that is needed to address a kind; None when the server has to be asked: see `info`."""
+        info = resource_info(kind)
+        return info if info.namespaced is not None else self._known.get(info.gvk)
+
     async def info(self, kind: type[Object]) -> ResourceInfo:
         """All that is needed to address a kind. Raises `NotFound` when the server does not serve it."""
-        info = resource_info(kind)
-        if info.namespaced is not None:
-            return info
-        if info.gvk not in self._known:
-            await self._discover(info.gvk)
-        return self._known[info.gvk]
+        known = self.known(kind)
+        if known is None:
+            gvk = resource_info(kind).gvk
+            await self._discover(gvk)
+            known = self._known[gvk]
+        return known
 
     async def resources(self, api_version: str) -> list[APIResource]:
         """What the server serves in one group and version, subresources included."""

@@ -105,12 +105,12 @@ class Operations(msgspec.Struct, frozen=True):
     ) -> Place:
         """Where one object is: given itself, or by kind and name."""
         if isinstance(target, Object):
-            info = await self.mapper.info(type(target))
+            info = self.mapper.known(type(target)) or await self.mapper.info(type(target))
             name, namespace = target.metadata.name, namespace or target.metadata.namespace
         elif name is None:
             raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
         else:
-            info = await self.mapper.info(target)
+            info = self.mapper.known(target) or await self.mapper.info(target)
         return Place(info, *self.key(info, name, namespace), subresource)
 
     def key(self, info: ResourceInfo, name: str | Named, namespace: str | None) -> ObjectKey:
@@ -149,10 +149,13 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def create(self, obj: T, options: WriteOptions) -> T:
         """POST an object into its collection."""
-        info = await self.mapper.info(_whole(type(obj)))
-        place = Place(info, self._own(info, obj.metadata.namespace))
-        request = place.request("create", obj.metadata.name or obj.metadata.generate_name)
-        return await self._write("POST", place, type(obj), for_create(obj, info), request, options)
+        place, request = await self._new(obj)
+        return await self._write("POST", place, type(obj), for_create(obj, place.info), request, options)
+
+    async def submit(self, obj: Object) -> None:
+        """POST an object into its collection, whatever becomes of it there."""
+        place, request = await self._new(obj)
+        await self._send("POST", place, False, for_create(obj, place.info), request, WriteOptions())
 
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
@@ -210,6 +213,13 @@ class Operations(msgspec.Struct, frozen=True):
             headers=[ACCEPT_JSON, BODY_JSON],
             body=encode(options),
         )
+
+    async def _new(self, obj: Object) -> tuple[Place, Asked]:
+        """Where an object will be, and what is asked."""
+        kind = _whole(type(obj))
+        info = self.mapper.known(kind) or await self.mapper.info(kind)
+        place = Place(info, self._own(info, obj.metadata.namespace))
+        return place, place.request("create", obj.metadata.name or obj.metadata.generate_name)
 
     def dry_run(self, options: WriteOptions) -> bool:
         """Whether a write is only tried out."""

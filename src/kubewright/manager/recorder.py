@@ -354,7 +354,7 @@ class EventBroadcaster:
                 is_stored = False
         if not is_stored:
             try:
-                await self._client.create(self._event(likeness, occurrences, count))
+                await self._client.submit(self._event(likeness, occurrences, count))
             except AlreadyExists:
                 # By an earlier attempt, whose answer was lost.
                 if count > 1:
