@@ -68,22 +68,33 @@ class _Handler(logging.StreamHandler[TextIO]):
 class JSONFormatter(logging.Formatter):
     """One JSON object per line: ts, level, logger, msg, the reconcile, then what `extra` adds, then errors."""
 
+    _second = 0
+    _text = ""
+
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter.format`."""
         fields: dict[str, object] = {
-            "ts": _time(record).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z",
+            "ts": self._stamp(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "msg": _message(record),
         }
         for name, value in _fields(record).items():
-            fields.setdefault(name, _plain(value))
+            fields.setdefault(name, value if type(value) is str else _plain(value))
         if record.exc_info and record.exc_info[1] is not None:
             fields["error"] = _summary(record.exc_info[1])
             fields["stacktrace"] = stack_trace(record.exc_info[1])
         if record.stack_info:
             fields["stack"] = record.stack_info
-        return msgspec.json.encode(fields, enc_hook=_text).decode()
+        return _json.encode(fields).decode()
+
+    def _stamp(self, created: float) -> str:
+        """`2026-01-01T00:00:00.000Z`. Of lines in the same second only the milliseconds are written anew."""
+        milliseconds = int(created * 1000)
+        second, rest = divmod(milliseconds, 1000)
+        if second != self._second:
+            self._second, self._text = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
+        return f"{self._text}.{rest:03}Z"
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -198,10 +209,11 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
         if context.namespace:
             fields["namespace"] = context.namespace
         fields |= {"name": context.name, "reconcileID": context.reconcile_id}
-    for name, value in record.__dict__.items():
-        # What Python put there itself; `name` is the logger's.
-        if name not in _STANDARD:
-            fields.setdefault(name, value)
+    if not record.__dict__.keys() <= _STANDARD:
+        for name, value in record.__dict__.items():
+            # What Python put there itself; `name` is the logger's.
+            if name not in _STANDARD:
+                fields.setdefault(name, value)
     return fields
 
 
@@ -232,6 +244,9 @@ def _text(value: object) -> str:
         return str(value)
     except Exception as error:
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+_json = msgspec.json.Encoder(enc_hook=_text)
 
 
 def _summary(error: BaseException) -> str:
