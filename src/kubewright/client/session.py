@@ -130,10 +130,13 @@ class Session:
         for number in range(MOST_RETRIES + 1):
             if self._rate_limit is not None:
                 await self._rate_limit.wait()
-            credential = await self._credential()
+            credential: Credential = await self._config.credentials.current()
+            if credential.certificate is not self._certificate:
+                self._change_certificate(credential.certificate)
             last = number == MOST_RETRIES
+            fields = (*self._headers, *credential.headers.items(), *headers)
             try:
-                response = await send(method, target, self._with(headers, credential), body, timeout=self._timeout)
+                response = await send(method, target, fields, body, timeout=self._timeout)
             except TransportError as error:
                 self._count("<error>", method)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
@@ -181,22 +184,18 @@ class Session:
         except TransportError as error:
             raise worded(error, request) from error
 
-    async def _credential(self) -> Credential:
-        credential = await self._config.credentials.current()
-        if credential.certificate is not self._certificate and credential.certificate != self._certificate:
-            self._certificate, self._context = credential.certificate, None
+    def _change_certificate(self, certificate: Certificate | None) -> None:
+        changed, self._certificate = certificate != self._certificate, certificate
+        if changed:
+            self._context = None
             if isinstance(self._transport, HTTPTransport):
                 # Connections made with the old certificate are still the old user's.
                 self._transport.drop_idle()
-        return credential
 
     async def _tls(self) -> ssl.SSLContext:
         if self._context is None:
             self._context = self._config.tls.context(self._certificate)
         return self._context
-
-    def _with(self, headers: Sequence[tuple[str, str]], credential: Credential) -> list[tuple[str, str]]:
-        return [*self._headers, *credential.headers.items(), *headers]
 
 
 async def _discard(response: Response | StreamedResponse) -> None:
