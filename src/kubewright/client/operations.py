@@ -6,6 +6,7 @@ validation, dry run), finds the endpoint of a kind, words the errors and decodes
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from functools import lru_cache
 from typing import TypeVar
 
@@ -242,7 +243,7 @@ class Operations(msgspec.Struct, frozen=True):
         response = await self._send(method, place, partial, body, request, options, content_type, force=force)
         return decoded(kind, response, request)
 
-    async def _send(
+    def _send(
         self,
         method: str,
         place: Place,
@@ -253,8 +254,9 @@ class Operations(msgspec.Struct, frozen=True):
         content_type: str = BODY_JSON[1],
         *,
         force: bool | None = None,
-    ) -> Response:
-        return await self.session.request(
+    ) -> Coroutine[object, None, Response]:
+        # Not a coroutine of its own: each costs something whenever one of those who wait goes on.
+        return self.session.request(
             method,
             place.path + self._query(options, force),
             request=request,

@@ -11,7 +11,7 @@ import asyncio
 import platform
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -80,7 +80,7 @@ class Session:
         if config.impersonate is not None:
             self._headers += config.impersonate.headers()
 
-    async def request(
+    def request(
         self,
         method: str,
         target: str,
@@ -88,35 +88,27 @@ class Session:
         request: object,
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
-    ) -> Response:
+    ) -> Coroutine[object, None, Response]:
         """The successful answer to a request. Raises `APIError` for any other; errors are worded with `request`."""
-        response = await self._retried(self._transport.request, method, target, headers, body, request)
-        self._warnings.read(response.headers)
-        if response.status >= 300:
-            raise failure(response.status, response.headers, response.body, request)
-        return response
+        return self._answered(self._transport.request, method, target, headers, body, request)
 
-    async def stream(
+    def stream(
         self,
         method: str,
         target: str,
         *,
         request: object,
         headers: Sequence[tuple[str, str]] = (),
-    ) -> StreamedResponse:
+    ) -> Coroutine[object, None, StreamedResponse]:
         """The answer to a request, once its head is there and says success. The caller closes it."""
-        response = await self._retried(self._transport.stream, method, target, headers, None, request)
-        self._warnings.read(response.headers)
-        if response.status >= 300:
-            raise failure(response.status, response.headers, await self._rest(response, request), request)
-        return response
+        return self._answered(self._transport.stream, method, target, headers, None, request)
 
     async def aclose(self) -> None:
         """Close all connections. Requests under way end with `ConnectionLost`."""
         self._is_closed = True
         await self._transport.aclose()
 
-    async def _retried(
+    async def _answered(
         self,
         send: _Send[_R],
         method: str,
@@ -125,7 +117,7 @@ class Session:
         body: bytes | None,
         request: object,
     ) -> _R:
-        """The first answer that is not worth another attempt."""
+        """The first answer that says success; the error of the first that is not worth another attempt."""
         refreshed = False
         for number in range(MOST_RETRIES + 1):
             if self._rate_limit is not None:
@@ -144,8 +136,11 @@ class Session:
                 await self._sleep(min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE))
                 continue
             self._count(str(response.status), method)
-            if response.status < 300 or last:
+            if response.status < 300:
+                self._warnings.read(response.headers)
                 return response
+            if last:
+                break
             if response.status == 401 and not refreshed:
                 refreshed = True
                 if await self._has_another(credential, response):
@@ -153,10 +148,11 @@ class Session:
             pause = retry_after(response.headers) if response.status == 429 or response.status >= 500 else None
             # What asks for more patience than that is for the caller to decide; the error says how much.
             if pause is None or pause > _LONGEST_PAUSE:
-                return response
+                break
             await _discard(response)
             await self._sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+        self._warnings.read(response.headers)
+        raise failure(response.status, response.headers, await self._rest(response, request), request)
 
     def _count(self, code: str, method: str) -> None:
         key = (code, method, self._host)
@@ -172,8 +168,10 @@ class Session:
                 await _discard(response)
         return renewed
 
-    async def _rest(self, response: StreamedResponse, request: object) -> bytes:
+    async def _rest(self, response: Response | StreamedResponse, request: object) -> bytes:
         """The body of a refusal, which has to come as quickly as any other answer."""
+        if isinstance(response, Response):
+            return response.body
         try:
             async with response, asyncio.timeout(self._timeout):
                 return await response.read()

@@ -438,8 +438,7 @@ async def test_a_half_closed_connection_ends_the_exchange_without_waiting_for_th
     """A server that has stopped reading would never take that rest."""
     connection, _, transport = _alone()
     connection.attach(transport, transport)
-    request = asyncio.create_task(connection.request("PUT", [b"head", b"body"]))
-    await asyncio.sleep(0)
+    request = connection.request("PUT", [b"head", b"body"])
     connection.eof_received()
     with pytest.raises(ConnectionLost, match=r"^PUT host:1: the server closed the connection without an answer$"):
         await request
@@ -458,8 +457,7 @@ async def test_a_connection_is_released_once_per_complete_answer() -> None:
     connection, owner, transport = _alone()
     connection.attach(transport, transport)
     for _ in range(2):
-        request = asyncio.create_task(connection.request("GET", [b"head"]))
-        await asyncio.sleep(0)
+        request = connection.request("GET", [b"head"])
         connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         assert (await request).body == b"ok"
     assert owner.events == ["release", "release"]

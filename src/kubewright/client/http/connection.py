@@ -95,23 +95,23 @@ class Connection(asyncio.Protocol):
         """False when the connection is closed or about to be."""
         return not self._closing and self._transport is not None and not self._transport.is_closing()
 
-    async def request(
+    def request(
         self, method: str, message: Sequence[bytes], due: float | None = None, timeout: float = 0.0
-    ) -> Response:
-        """Send `message` and give back the whole answer; `RequestTimeout` when it is not complete at `due`.
+    ) -> asyncio.Future[Response]:
+        """Send `message`; what comes back gets the whole answer, or `RequestTimeout` when that is not there at `due`.
 
-        `timeout` is the number of seconds to speak of in the error.
+        `timeout` is the number of seconds to speak of in the error. Who no longer waits for it calls `give_up`.
         """
-        future: asyncio.Future[Response] = self._loop.create_future()
-        self._future = future
+        answer: asyncio.Future[Response] = self._loop.create_future()
+        self._future = answer
         self._send(method, message, due, timeout)
-        try:
-            return await future
-        except asyncio.CancelledError:
-            # Unless the answer came at the same moment: then this connection belongs to somebody else by now.
-            if self._future is future:
-                self.abort()
-            raise
+        return answer
+
+    def give_up(self, answer: asyncio.Future[Response]) -> None:
+        """Nobody waits for that answer any more."""
+        # Unless it came at the same moment: then this connection belongs to somebody else by now.
+        if self._future is answer:
+            self.abort()
 
     async def stream(
         self, method: str, message: Sequence[bytes], due: float | None = None, timeout: float = 0.0

@@ -122,13 +122,18 @@ class HTTPTransport:
         due = None if timeout is None else pool.time() + timeout
         patience = timeout or 0.0
         connection = pool.take() or await pool.wait(f"{method} {self._server.address}", due, patience)
-        try:
-            return await connection.request(method, message, due, patience)
-        except ConnectionLost:
-            if not _may_repeat(method, connection):
+        for is_last in (False, True):
+            answer = connection.request(method, message, due, patience)
+            try:
+                return await answer
+            except asyncio.CancelledError:
+                connection.give_up(answer)
                 raise
-        connection = await pool.open(f"{method} {self._server.address}", due, patience, counted=True)
-        return await connection.request(method, message, due, patience)
+            except ConnectionLost:
+                if is_last or not _may_repeat(method, connection):
+                    raise
+            connection = await pool.open(f"{method} {self._server.address}", due, patience, counted=True)
+        raise AssertionError("the last attempt returns or raises")
 
     async def stream(
         self,
