@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.interpreter import environment
+
 ROUNDS = 3
 
 
@@ -54,4 +56,4 @@ def measure(name: str, ours: Sequence[str], theirs: Sequence[str], count: int, t
 
 
 def _printed(command: Sequence[str]) -> float:
-    return float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return float(subprocess.run(command, env=environment(), check=True, stdout=subprocess.PIPE, text=True).stdout)

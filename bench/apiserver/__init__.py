@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from bench.apiserver.load import LOADS, run_loads
 from bench.figures import Figure
+from bench.interpreter import environment, interpreter
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.real import RealControlPlane
@@ -51,8 +51,10 @@ async def _real() -> dict[str, float]:
 
 @contextmanager
 def _process(kubeconfig: Path) -> Iterator[tuple[int, Path]]:
-    command = [sys.executable, "-m", "kubewright.cli", "controlplane", "--port", "0", "--kubeconfig", str(kubeconfig)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    command = [interpreter(), "-m", "kubewright.cli", "controlplane", "--port", "0", "--kubeconfig", str(kubeconfig)]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             if process.stdout is None or not process.stdout.readline().startswith("ready:"):
                 raise RuntimeError("the embedded control plane did not start")

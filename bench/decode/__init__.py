@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
 from bench.decode import samples
 from bench.figures import Figure, build_peer, measure
+from bench.interpreter import interpreter
 
 _COUNT = 3000
 # Ours, the Go counterpart, and the words for both.
@@ -27,7 +27,7 @@ def run() -> list[Figure]:
         return [
             measure(
                 f"decode {kind}: {words}",
-                [sys.executable, "-m", "bench.decode.client", ours, f"{directory}/{kind}.json", str(_COUNT)],
+                [interpreter(), "-m", "bench.decode.client", ours, f"{directory}/{kind}.json", str(_COUNT)],
                 [peer, theirs, f"{directory}/{kind}.json", str(_COUNT)],
                 _COUNT,
             )

@@ -7,7 +7,6 @@ machine everything above it is noise.
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from bench.figures import Figure, build_peer, measure
 from bench.http import fixtures
+from bench.interpreter import interpreter
 
 _PUTS = 20_000
 _LINES = 50_000
@@ -30,7 +30,7 @@ def run() -> list[Figure]:
 
             def both(name: str, command: str, count: int, target: str) -> Figure:
                 arguments = [command, str(directory), address, str(count)]
-                ours = [sys.executable, "-m", "bench.http.client", *arguments]
+                ours = [interpreter(), "-m", "bench.http.client", *arguments]
                 return measure(name, ours, [str(peer), *arguments], count, target)
 
             return [

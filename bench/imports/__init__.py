@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 from bench.figures import ROUNDS, Figure
+from bench.interpreter import environment, interpreter
 
 _STATEMENTS = {
     "import kubewright": "at most 100,000",
@@ -30,8 +30,8 @@ def run() -> list[Figure]:
 
 
 def _cpu(statement: str) -> float:
-    command = [sys.executable, "-c", _SCRIPT.format(statement)]
+    command = [interpreter(), "-c", _SCRIPT.format(statement)]
     return min(
-        float(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout) * 1e6
+        float(subprocess.run(command, env=environment(), check=True, stdout=subprocess.PIPE, text=True).stdout) * 1e6
         for _ in range(2 * ROUNDS)
     )

@@ -9,7 +9,6 @@ and says so.
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, build_peer
+from bench.interpreter import interpreter
 from bench.widgets import latency, objects
 from bench.widgets.converge import converge
 from bench.widgets.program import Peer, ProgramFailed, warm_up
@@ -87,7 +87,7 @@ class _Programs:
 
 def _build(directory: Path) -> _Programs:
     def python(name: str, module: str, **environment: str) -> Peer:
-        return Peer(name, [sys.executable, "-m", f"bench.peers.{module}"], environment)
+        return Peer(name, [interpreter(), "-m", f"bench.peers.{module}"], environment)
 
     def compiled(name: str) -> Path:
         (directory / name).mkdir()

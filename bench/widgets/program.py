@@ -7,7 +7,6 @@ what the modes are, which lines they print and which signals they know.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+
+from bench.interpreter import environment, interpreter
 
 REQUEUES = 20
 """How often a program that is told to enqueues every Widget."""
@@ -144,10 +145,10 @@ class Program:
 @asynccontextmanager
 async def running(peer: Peer, mode: str, kubeconfig: Path) -> AsyncIterator[Program]:
     """Start a program; it is killed at the end of the block unless it was stopped before."""
-    environment = {**_environment(), **peer.environment, "KUBECONFIG": str(kubeconfig), "REQUEUES": str(REQUEUES)}
+    variables = {**_environment(), **peer.environment, "KUBECONFIG": str(kubeconfig), "REQUEUES": str(REQUEUES)}
     with tempfile.TemporaryFile() as log:
         process = await asyncio.create_subprocess_exec(
-            *peer.command, mode, env=environment, stdout=asyncio.subprocess.PIPE, stderr=log
+            *peer.command, mode, env=variables, stdout=asyncio.subprocess.PIPE, stderr=log
         )
         try:
             yield Program(peer, process, log)
@@ -159,13 +160,13 @@ async def running(peer: Peer, mode: str, kubeconfig: Path) -> AsyncIterator[Prog
 
 def warm_up(modules: Sequence[str]) -> None:
     """Have Python programs compiled, as those are that are installed."""
-    subprocess.run([sys.executable, "-c", f"import {', '.join(modules)}"], env=_environment(), check=True)
+    subprocess.run([interpreter(), "-c", f"import {', '.join(modules)}"], env=_environment(), check=True)
 
 
 def _environment() -> dict[str, str]:
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": _bytecode.name}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    return environment
+    variables = {**environment(), "PYTHONPYCACHEPREFIX": _bytecode.name}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    return variables
 
 
 def progress(message: str) -> None:
