@@ -170,7 +170,7 @@ async def _converge(plan: _Plan, programs: _Programs, client: Client, kubeconfig
         # What a settled object costs, and kopf, are looked at with the least objects. These are also the ones that can
         # be had in many rounds: between two, the CPU of the same program varies by a fifth.
         first = count == plan.converge[0]
-        rounds = 2 * plan.rounds if first else plan.rounds
+        rounds = 4 * plan.rounds if first else plan.rounds
         ours, go = await converge(client, kubeconfig, [programs.ours, programs.go], count, rounds=rounds, settled=first)
         what = f"converge {count:,} widgets"
         figures += [
