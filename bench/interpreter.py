@@ -1,4 +1,4 @@
-"""Which Python the measured programs run on: the fastest of this version that the machine has.
+"""Which Python the measured programs run on: the fastest of this version in PATH that can.
 
 Distributions, container images and uv ship a Python that was compiled with profile-guided optimisation; pyenv compiles
 one without unless it is told to, which costs a tenth. The Go programs beside ours are made by a release of Go as
@@ -7,6 +7,7 @@ everybody has it, so ours run on a Python as nearly everybody has it. The librar
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ _ROOT = Path(__file__).parent.parent
 # What our programs do most: calls, attributes, dicts, text, coroutines. Prints the least time of some rounds.
 _SAMPLE = """
 import time
+
+import httptools, msgspec, uvloop
 
 class Thing:
     def __init__(self, name, size):
@@ -82,4 +85,9 @@ def _is_program(path: Path) -> bool:
 
 
 def _sample(path: str) -> float:
-    return float(subprocess.run([path, "-I", "-c", _SAMPLE], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    """Seconds; infinitely many for one that cannot run our programs."""
+    try:
+        done = subprocess.run([path, "-c", _SAMPLE], env=environment(), capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return math.inf
+    return float(done.stdout)

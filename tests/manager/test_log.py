@@ -17,7 +17,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.manager import serving
-from kubewright.manager.log import ConsoleFormatter, configure, stack_trace
+from kubewright.manager.log import ConsoleFormatter, JSONFormatter, configure, stack_trace
 
 log = logging.getLogger("podmanager")
 ours = logging.getLogger("kubewright.manager.test")
@@ -82,6 +82,22 @@ def test_a_line_of_json_has_time_level_logger_and_message_first(lines: io.String
     assert (line["level"], line["logger"], line["msg"]) == ("warning", "podmanager", "scaled from 2 to 3")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(line["ts"]))
     assert abs((datetime.fromisoformat(str(line["ts"])) - datetime.now(UTC)).total_seconds()) < 60
+
+
+def test_each_line_has_its_own_time_to_the_millisecond() -> None:
+    formatter = JSONFormatter()
+
+    def stamp(created: float) -> str:
+        written = json.loads(formatter.format(logging.makeLogRecord({"msg": "m", "created": created})))["ts"]
+        assert isinstance(written, str)
+        return written
+
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
+    assert stamp(0) == "1970-01-01T00:00:00.000Z"
+    assert stamp(noon + 0.25) == "2026-01-01T12:00:00.250Z"
+    assert stamp(noon + 0.5) == "2026-01-01T12:00:00.500Z"
+    assert stamp(noon + 61) == "2026-01-01T12:01:01.000Z"
+    assert stamp(noon) == "2026-01-01T12:00:00.000Z"
 
 
 @pytest.mark.usefixtures("reconcile")

@@ -68,8 +68,7 @@ class _Handler(logging.StreamHandler[TextIO]):
 class JSONFormatter(logging.Formatter):
     """One JSON object per line: ts, level, logger, msg, the reconcile, then what `extra` adds, then errors."""
 
-    _second = 0
-    _text = ""
+    _latest: tuple[int | None, str] = (None, "")  # a second, and how it is written
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter.format`."""
@@ -92,9 +91,11 @@ class JSONFormatter(logging.Formatter):
         """`2026-01-01T00:00:00.000Z`. Of lines in the same second only the milliseconds are written anew."""
         milliseconds = int(created * 1000)
         second, rest = divmod(milliseconds, 1000)
-        if second != self._second:
-            self._second, self._text = second, datetime.fromtimestamp(second, UTC).isoformat()[:19]
-        return f"{self._text}.{rest:03}Z"
+        known, text = self._latest
+        if second != known:
+            text = datetime.fromtimestamp(second, UTC).isoformat()[:19]
+            self._latest = second, text  # at once, as several threads may log
+        return f"{text}.{rest:03}Z"
 
 
 class ConsoleFormatter(logging.Formatter):
