@@ -27,7 +27,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resource import Object, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.client import own_writes
+from kubewright.cache.client import Author, author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status
@@ -495,9 +495,9 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
 
 def test_what_was_written_is_counted_where_somebody_counts() -> None:
     async def counted(asked: Awaitable[object]) -> int:
-        own_writes.set([0])
+        author.set(Author())
         await asked
-        return own_writes.get()[0]
+        return author.get().writes
 
     async def scenario() -> None:
         async with world() as here:

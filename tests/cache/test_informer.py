@@ -30,9 +30,9 @@ class Told:
     def __init__(self) -> None:
         self.events: list[tuple[int | None, int | None]] = []
         self.initial: list[bool] = []
-        self.own: list[bool] = []
+        self.own: list[int | None] = []
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         self.events.append((old.revision if old is not None else None, new.revision if new is not None else None))
         self.initial.append(initial)
         self.own.append(own)
@@ -215,7 +215,7 @@ def test_an_own_write_is_told_as_its_echo() -> None:
     assert told.events == []
     copy.apply(thing(11))
     copy.apply(thing(12))
-    assert told.own == [True, False]
+    assert told.own == [0, None]
 
 
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
@@ -269,7 +269,7 @@ def test_a_subscriber_that_leaves_while_it_is_told_keeps_nobody_from_hearing() -
 def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
     copy, heard = synced(), Told()
 
-    def once(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def once(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         heard(old, new, initial, own)
         leave()
 
@@ -281,7 +281,7 @@ def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
 def test_who_subscribes_while_others_are_told_hears_of_each_object_once() -> None:
     copy, late = synced(thing(3)), Told()
 
-    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         if not initial:
             copy.subscribe(late)
 

@@ -125,7 +125,7 @@ class Listener:
         self.told: dict[ObjectKey, Entry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         entry = new or old
         assert entry is not None
         known = self.told.pop(entry.key, None)

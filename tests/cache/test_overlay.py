@@ -69,10 +69,10 @@ def test_a_list_made_anew_settles_removals() -> None:
 
 def test_the_echo_of_a_write_is_known_as_such() -> None:
     overlay = Overlay()
-    overlay.written(KEY, 5, _entry(5))
-    assert overlay.is_echo(KEY, 5)
-    assert not overlay.is_echo(KEY, 6)
-    assert not overlay.is_echo(ObjectKey("ns", "b"), 5)
+    overlay.written(KEY, 5, _entry(5), -100)
+    assert overlay.echo(KEY, 5) == -100
+    assert overlay.echo(KEY, 6) is None
+    assert overlay.echo(ObjectKey("ns", "b"), 5) is None
 
 
 def test_the_lag_of_the_watch_is_measured_by_own_writes() -> None:
@@ -115,4 +115,4 @@ def test_states_of_a_removed_object_are_known_as_such() -> None:
 def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
-    assert not overlay.is_echo(KEY, 3)
+    assert overlay.echo(KEY, 3) is None

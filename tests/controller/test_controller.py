@@ -19,6 +19,7 @@ from tests.controller.scripted import LONG, Every, Reconciler, always, conflict,
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.cache.client import author
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controller import Controller, Pass
 from kubewright.controller.queue import Reason
@@ -212,6 +213,21 @@ async def test_the_next_pass_has_the_priority_of_the_result(requeue: bool, prior
         await asyncio.sleep(LONG)
     assert reconciler.keys[1] == first
     assert reconciler.times == [0, 1, 1]
+
+
+@virtual
+async def test_what_a_pass_writes_is_written_with_its_priority() -> None:
+    written_with: dict[str, int] = {}
+
+    async def act(key: str) -> None:
+        written_with[key] = author.get().priority
+
+    controller = Controller("test", Reconciler(act))
+    async with running(controller):
+        for key, priority in (("initial", -100), ("live", 0), ("urgent", 7)):
+            controller.queue.add(key, priority=priority)
+        await asyncio.sleep(LONG)
+    assert written_with == {"initial": -100, "live": 0, "urgent": 7}
 
 
 @virtual

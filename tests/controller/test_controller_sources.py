@@ -11,7 +11,7 @@ from tests.controller.scripted import LONG, Reconciler, now, running, succeed, v
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.client import own_writes
+from kubewright.cache.client import author
 from kubewright.controller.controller import Controller
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.source import Channel
@@ -218,7 +218,7 @@ async def test_a_source_that_fails_ends_the_sources_and_is_told() -> None:
 
 def write() -> None:
     """As a client does."""
-    own_writes.get()[0] += 1
+    author.get().writes += 1
 
 
 @virtual

@@ -17,7 +17,7 @@ def entry(revision: int, data: object = None) -> Entry:
 
 
 def event(old: Entry | None, new: Entry | None) -> Event[ConfigMap]:
-    return Event(ConfigMap, old, new, False, False)
+    return Event(ConfigMap, old, new, False, None)
 
 
 def test_the_verb_follows_from_what_was_before_and_after() -> None:

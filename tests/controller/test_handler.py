@@ -24,7 +24,7 @@ def entry(*owners: dict[str, object], namespace: str = "shop", data: object = No
 
 
 def event(old: Entry | None, new: Entry | None) -> Event[Object]:
-    return Event(ConfigMap, old, new, False, False)
+    return Event(ConfigMap, old, new, False, None)
 
 
 def owner(name: str, *, kind: str = "ReplicaSet", version: str = "apps/v1", controls: bool = True) -> dict[str, object]:

@@ -31,7 +31,7 @@ def entry(revision: int = 1, *, data: object = None, **metadata: object) -> Entr
 
 
 def event(old: Entry | None, new: Entry | None, *, own: bool = False) -> Event[Object]:
-    return Event(ConfigMap, old, new, False, own)
+    return Event(ConfigMap, old, new, False, 0 if own else None)
 
 
 always = Predicate("always", lambda event: True)

@@ -19,6 +19,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
+from kubewright.cache.client import Author, author
 from kubewright.client import Client
 from kubewright.controller.event import Event
 from kubewright.controller.handler import for_object, mapped
@@ -116,6 +117,25 @@ async def test_an_own_write_is_known_as_such() -> None:
             await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
             await asyncio.sleep(10)
             assert await taken(here.queue) == [(Request("default", "a"), 0, why("own write", "a"))]
+
+
+@virtual
+async def test_an_own_write_is_as_urgent_as_the_pass_that_made_it() -> None:
+    async with world() as here:
+        client = CachedClient(here.client, here.cache)
+        source = Watched(here.cache, ConfigMap, for_object)
+        async with feeding(source, here.queue):
+            await source.synced()
+            here.plane.faults.cut_open_watches(reads_config_maps)
+            here.plane.faults.delay(reads_config_maps, 5.0)
+            for name, priority in (("first-look", INITIAL_PRIORITY), ("urgent", 7)):
+                author.set(Author(priority))
+                await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+            await asyncio.sleep(10)
+            assert await taken(here.queue) == [
+                (Request("default", "urgent"), 7, why("own write", "urgent")),
+                (Request("default", "first-look"), INITIAL_PRIORITY, why("own write", "first-look")),
+            ]
 
 
 @virtual

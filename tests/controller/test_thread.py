@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubewright.cache.client import own_writes
+from kubewright.cache.client import author
 from kubewright.controller.context import current
 from kubewright.controller.controller import Controller, ReconcileTimeout
 from kubewright.controller.reconcile import Result, TerminalError
@@ -244,7 +244,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
     async def note_later() -> None:
         note()
-        own_writes.get()[0] += 1
+        author.get().writes += 1
 
     def reconcile(key: str) -> None:
         note()

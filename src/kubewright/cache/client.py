@@ -37,11 +37,20 @@ T = TypeVar("T", bound=Object)
 Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 """cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
 
-own_writes: ContextVar[list[int]] = ContextVar("kubewright.own_writes")
-"""Where writes are counted, deletions too, if anybody counts them: a list of one number."""
+author: ContextVar[Author] = ContextVar("kubewright.author")
+"""In whose name the running code writes, if it matters."""
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _AT_A_TIME = 256  # objects decoded before others get their turn
+
+
+class Author(msgspec.Struct, gc=False):
+    """Who writes: mostly one pass of a controller."""
+
+    priority: int = 0
+    """How urgent it is; what comes of its writes is as urgent."""
+    writes: int = 0
+    """How many there were so far, deletions too."""
 
 
 class CachedClient(Client):
@@ -292,8 +301,8 @@ class _Recording(Operations, frozen=True, kw_only=True):
 
 
 def _count_write() -> None:
-    if (count := own_writes.get(None)) is not None:
-        count[0] += 1
+    if (writer := author.get(None)) is not None:
+        writer.writes += 1
 
 
 def _recorded(
@@ -318,11 +327,12 @@ def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | O
     key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
     is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
+    writer = author.get(None)
     for informer in informers:
         if is_gone:
             informer.removed(key, metadata.uid)
         else:
-            informer.written(key, revision_of(metadata), body)
+            informer.written(key, revision_of(metadata), body, writer.priority if writer is not None else 0)
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:

@@ -26,7 +26,7 @@ from kubewright.client import Client
 Transform: TypeAlias = Callable[[bytes], bytes]
 """What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay."""
 
-Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, bool], None]
+Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, int | None], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, whether it is the
 echo of a write of this program."""
 
@@ -184,8 +184,11 @@ class Informer:
 
     # Own writes
 
-    def written(self, key: ObjectKey, revision: int, raw: bytes) -> None:
-        """A write of this program made the object so; `raw` is the JSON of the answer."""
+    def written(self, key: ObjectKey, revision: int, raw: bytes, priority: int = 0) -> None:
+        """A write of this program made the object so; `raw` is the JSON of the answer.
+
+        Subscribers are told the `priority` when the watch brings it.
+        """
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
@@ -193,11 +196,11 @@ class Informer:
         if revision <= self._revision or self._overlay.is_removed(key, raw):
             return
         if self._in_scope is None and self.scope.transform is None:
-            self._overlay.written(key, revision, raw)
+            self._overlay.written(key, revision, raw, priority)
         else:
             entry = parse_entry(raw)
             is_ours = self._in_scope is None or self._in_scope(entry)
-            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None)
+            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, priority)
 
     def removed(self, key: ObjectKey, uid: str) -> None:
         """A deletion of this program removed the object for good."""
@@ -211,7 +214,7 @@ class Informer:
         """Tell `subscriber` of every change from now on, after what is in the copy already. Returns the way out."""
         subscription = _Subscription(subscriber)
         for entry in list(self._store):
-            subscription.tell(None, entry, True, False)
+            subscription.tell(None, entry, True, None)
         # Subscribers may come and go while they are told something: those who are told are a tuple of that moment.
         self._subscriptions = (*self._subscriptions, subscription)
 
@@ -221,7 +224,7 @@ class Informer:
 
         return unsubscribe
 
-    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: bool = False) -> None:
+    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: int | None = None) -> None:
         subscriptions = self._subscriptions
         for old, new in changes:
             for subscription in subscriptions:
@@ -268,9 +271,9 @@ class Informer:
             return
         entry = self._transformed(entry)
         self._store.put(entry)
-        own = False
+        own = None
         if len(self._overlay):
-            own = self._overlay.is_echo(key, entry.revision)
+            own = self._overlay.echo(key, entry.revision)
             self._overlay.seen(key, entry, entry.revision)
         self._emit([(old, entry)], own=own)
 
@@ -343,7 +346,7 @@ class _Subscription:
         self._subscriber = subscriber
         self.is_over = False
 
-    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         if self.is_over:
             return
         try:

@@ -23,6 +23,7 @@ class _Pending(msgspec.Struct, gc=False):
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
+    priority: int = 0
 
 
 class Overlay:
@@ -41,14 +42,15 @@ class Overlay:
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._pending)
 
-    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None) -> None:
+    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None, priority: int = 0) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
 
-        Its JSON will do: before anybody looks, the watch has mostly brought it already.
+        Its JSON will do: before anybody looks, the watch has mostly brought it already. `priority` is that of what
+        made us write, for `echo`.
         """
         before = self._pending.get(key)
         if before is None or before.revision < revision:
-            self._pending[key] = _Pending(entry, revision, "", self._now())
+            self._pending[key] = _Pending(entry, revision, "", self._now(), priority)
             heappush(self._awaited, (revision, key))
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
@@ -73,10 +75,11 @@ class Overlay:
             pending.entry = parse_entry(pending.entry)
         return pending.entry
 
-    def is_echo(self, key: ObjectKey, revision: int) -> bool:
-        """Whether that revision of the object is a write of ours."""
+    def echo(self, key: ObjectKey, revision: int) -> int | None:
+        """When that revision of the object is a write of ours: with which priority. None when it is not ours."""
         pending = self._pending.get(key)
-        return pending is not None and not pending.uid and pending.revision == revision
+        is_ours = pending is not None and not pending.uid and pending.revision == revision
+        return pending.priority if pending is not None and is_ours else None
 
     def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""

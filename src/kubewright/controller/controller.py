@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.cache.client import own_writes
+from kubewright.cache.client import Author, author
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
@@ -258,13 +258,14 @@ class Controller(Generic[Key]):
                 continue
             statistics.active += 1
             began = time()
-            writes = own_writes.set([0])
+            writer = Author(work.priority)
+            writes = author.set(writer)
             delay = 0.0
             try:
                 outcome = await self._pass(work)
-                delay = self._slowed(work.key, own_writes.get()[0])
+                delay = self._slowed(work.key, writer.writes)
             finally:
-                own_writes.reset(writes)
+                author.reset(writes)
                 seconds = time() - began
                 statistics.active -= 1
                 statistics.reconcile_time.observe(seconds)

@@ -16,18 +16,25 @@ Verb: TypeAlias = Literal["added", "updated", "deleted"]
 class Event(Generic[T_co]):
     """The entry before and the entry after; one of them may be None, not both. Objects are decoded when asked for."""
 
-    __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "own")
+    __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "own_priority")
 
-    def __init__(self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def __init__(
+        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, own_priority: int | None
+    ) -> None:
         self.kind = kind
         self.old = old
         self.new = new
         self.initial = initial
         """True for an object that existed when the watch began."""
-        self.own = own
-        """True when it is known to be the echo of a write of this program."""
+        self.own_priority = own_priority
+        """That of the pass which wrote this, when it is known to be a write of this program; else None."""
         self._old_object: T_co | None = None
         self._new_object: T_co | None = None
+
+    @property
+    def own(self) -> bool:
+        """True when it is known to be the echo of a write of this program."""
+        return self.own_priority is not None
 
     @property
     def verb(self) -> Verb:

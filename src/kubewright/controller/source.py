@@ -148,7 +148,7 @@ class Watched(Generic[Key]):
     def _subscribe(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
         kind, where = self._kind, self._where
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
             event = Event(kind, old, new, initial, own)
             if where is None or self._is_wanted(event, where):
                 take(event)
@@ -166,9 +166,12 @@ class Watched(Generic[Key]):
 
     def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
         is_resync = event.old is event.new
-        what = "resync" if is_resync else "own write" if event.own else event.verb
+        # The second look at what a pass did is as urgent as the first. After a start that is later than all first
+        # looks, so that it is one for all that a pass has written.
+        own = event.own_priority
+        what = "resync" if is_resync else event.verb if own is None else "own write"
         reason = Reason(self._kind.__name__, what, event.key)
-        priority = INITIAL_PRIORITY if event.initial or is_resync else 0
+        priority = INITIAL_PRIORITY if event.initial or is_resync else own or 0
         for key in keys:
             queue.add(key, priority=priority, reason=reason)
 
@@ -187,7 +190,7 @@ class Watched(Generic[Key]):
             await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  # not a secret
             for informer in copy.informers:
                 for entry in list(informer.select()):
-                    take(Event(self._kind, entry, entry, False, False))
+                    take(Event(self._kind, entry, entry, False, None))
 
     async def _map_later(self, queue: Queue[Key], handler: AsyncHandler[Key]) -> None:
         """Map events one after the other, in their order, beside the watch."""

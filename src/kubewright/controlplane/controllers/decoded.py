@@ -52,6 +52,6 @@ class Decoded(Generic[T]):
             self._objects[entry.key] = entry, obj
         return obj
 
-    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: bool) -> None:
+    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
         if new is None and old is not None:
             self._objects.pop(old.key, None)
