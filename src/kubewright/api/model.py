@@ -75,7 +75,7 @@ class ModelMeta(StructMeta):
             rename=json_name,
             dict=dict,
             # Objects are trees, so that nothing is left to the collector; tracking them made decoding 3 x slower.
-            gc=dict or not zero_is_absent,
+            gc=dict,
         )
         created.__zero_is_absent__ = zero_is_absent
         return created

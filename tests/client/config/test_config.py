@@ -169,7 +169,17 @@ def test_repr_shows_no_secret() -> None:
     assert "s3cr3t" not in repr(Config(server="https://host", credentials=credentials, proxy="http://u:s3cr3t@proxy"))
 
 
-def test_yaml_parser_is_loaded_only_for_a_kubeconfig() -> None:
-    code = "import sys, kubewright.client.config.in_cluster; sys.exit('yaml' in sys.modules)"
+def test_yaml_parser_is_loaded_only_for_yaml(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(
+        """{"current-context": "a", "clusters": [{"name": "b", "cluster": {"server": "https://c:6443"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "b"}}]}"""
+    )
+    code = f"""
+import sys, kubewright.client.config.in_cluster
+from kubewright.client import Config
+assert Config.load(kubeconfig={str(kubeconfig)!r}).server == "https://c:6443"
+sys.exit("yaml" in sys.modules)
+"""
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

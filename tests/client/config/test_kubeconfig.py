@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kubewright.client.config.kubeconfig import Kubeconfig, User
 from kubewright.client.errors import ConfigError
@@ -200,6 +202,20 @@ def test_unknown_context_lists_the_contexts() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(yaml.safe_load(COMPLETE), indent=2),
+        "{current-context: a, contexts: [{name: a, context: {cluster: one, user: admin}}],"
+        "clusters: [{name: one}], users: [{name: admin, user: {token: s3cr3t-t0k3n}}]}",
+    ],
+)
+def test_json_is_a_kubeconfig_and_so_is_yaml_that_looks_like_it(text: str) -> None:
+    selected = Kubeconfig.from_text(text).select(None)
+    assert selected.user is not None
+    assert (selected.cluster.name, selected.user.value.token) == ("one", SECRET)
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("clusters:\n- name: x\n  cluster: [1\nusers: 2", "line 4, column 6: while parsing a flow sequence"),
@@ -208,6 +224,7 @@ def test_unknown_context_lists_the_contexts() -> None:
         (f"users: '{SECRET}", "line 1, column "),
         (f"users: *{SECRET}", "line 1, column 8: found undefined alias"),
         (f"users: !{SECRET} x", "line 1, column 8: could not determine a constructor for the tag"),
+        ('{"users": [\n{"name": "a" "user": 1}]}', "line 2, column 14: while parsing a flow mapping"),
         ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document in the stream"),
         (f"users: {SECRET}\x01", "it holds characters or values that YAML does not allow"),
         (f"users: !!int {SECRET}", "it holds characters or values that YAML does not allow"),

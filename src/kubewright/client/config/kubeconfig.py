@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
-import yaml
 
+from kubewright.api.codec import NOT_JSON
 from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
@@ -110,16 +111,6 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
     users: list[_NamedUser] | None = None
     contexts: list[_NamedContext] | None = None
     current_context: str | None = None
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: a date is text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -252,13 +243,9 @@ def _listed(what: str, names: Iterable[str]) -> str:
 
 def _parse(text: str, source: Source) -> _Document:
     try:
-        # A subclass of the safe loader: it makes plain values only.
-        content: object = yaml.load(text, _Loader)  # noqa: S506
-    except yaml.MarkedYAMLError as error:
-        raise source.error(_yaml_problem(error)) from None
-    except (yaml.YAMLError, ValueError):
-        # The reader's errors have no line, and quote the character; a scalar with a false tag is a ValueError.
-        raise source.error("it holds characters or values that YAML does not allow") from None
+        content = _plain_values(text)
+    except ValueError as error:
+        raise source.error(str(error)) from None
     if content is None:
         return _Document()
     try:
@@ -270,13 +257,14 @@ def _parse(text: str, source: Source) -> _Document:
     return document
 
 
-def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
-    # What the parser quotes may be part of a password (an undefined alias is `password: *…`).
-    problem = re.sub(r"\s*(['\"]).*\1", "", error.problem or "not YAML")
-    where = (
-        f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: " if error.problem_mark else ""
-    )
-    return f"{where}{error.context}, {problem}" if error.context else f"{where}{problem}"
+def _plain_values(text: str) -> object:
+    if text.startswith("{"):
+        with suppress(*NOT_JSON):
+            return msgspec.json.decode(text)
+    # Imported where needed: a parser of YAML takes 10 ms to be ready, and kubeconfigs may be JSON.
+    from kubewright.client.config.yaml_text import parse_yaml
+
+    return parse_yaml(text)
 
 
 _TYPES = {

@@ -1,0 +1,37 @@
+"""YAML as Kubernetes reads it, into plain values; what is wrong with it is said without quoting what may be secret."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader, which makes plain values only; a date is text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse_yaml(text: str) -> object:
+    """The values of a document, None for an empty one. Raises `ValueError` that says where it is not YAML."""
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506  # a subclass of the safe loader
+    except yaml.MarkedYAMLError as error:
+        raise ValueError(_problem(error)) from None
+    except (yaml.YAMLError, ValueError):
+        # The reader's errors have no line, and quote the character; a scalar with a false tag is a ValueError.
+        raise ValueError("it holds characters or values that YAML does not allow") from None
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    # What the parser quotes may be part of a password (an undefined alias is `password: *…`).
+    problem = re.sub(r"\s*(['\"]).*\1", "", error.problem or "not YAML")
+    where = (
+        f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: " if error.problem_mark else ""
+    )
+    return f"{where}{error.context}, {problem}" if error.context else f"{where}{problem}"
