@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from functools import cache
 from pathlib import Path
 
 _ROUNDS = 5
 _WORTH_IT = 0.97
 _ROOT = Path(__file__).parent.parent
+_environments = tempfile.TemporaryDirectory(prefix="bench-python-")  # until the process ends
 # What our programs do most: calls, attributes, dicts, text, coroutines. Prints the least time of some rounds.
 _SAMPLE = """
 import time
@@ -58,25 +60,45 @@ print(min(timed() for _ in range(5)))
 @cache
 def interpreter() -> str:
     """The path of the Python to run the measured programs with; always with `environment`."""
-    own = sys.executable
     version = f"python3.{sys.version_info.minor}"
     folders = os.environ.get("PATH", "").split(os.pathsep)
     found = [shutil.which(version, path=folder) for folder in folders]
     # What pyenv calls shims are scripts that start one of the others.
     others = [path for path in dict.fromkeys(found) if path is not None and _is_program(Path(path))]
-    times = {path: [_sample(path) for _ in range(_ROUNDS)] for path in (own, *others)}
+    installed = {path: _installed(path) for path in (sys.executable, *others)}
+    times = {path: [_sample(python) for _ in range(_ROUNDS)] for path, python in installed.items()}
     fastest = min(times, key=lambda path: min(times[path]))
-    gain = min(times[fastest]) / min(times[own])
+    gain = min(times[fastest]) / min(times[sys.executable])
     if gain > _WORTH_IT:
-        return own
-    print(f"  Python programs run on {fastest}: it takes {gain:.2f} of the time of {own}", file=sys.stderr, flush=True)
-    return fastest
+        return installed[sys.executable]
+    print(
+        f"  Python programs run on {fastest}: it takes {gain:.2f} of the time of {sys.executable}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return installed[fastest]
 
 
 def environment() -> dict[str, str]:
-    """What lets that Python find the libraries of this one, kubewright and the benchmarks."""
+    """The variables to run it with: those of this process, but for what changes where and how Python finds modules."""
+    changing = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if name not in changing}
+
+
+def _installed(path: str) -> str:
+    """That Python in an environment with the libraries of this one, kubewright and the benchmarks.
+
+    A path of modules in PYTHONPATH would be searched before the standard library, which no installed program has.
+    """
+    directory = Path(tempfile.mkdtemp(dir=_environments.name))
+    try:
+        subprocess.run([path, "-m", "venv", "--without-pip", directory], env=environment(), check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return path
     paths = [str(_ROOT / "src"), str(_ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    (packages,) = directory.glob("lib/python*/site-packages")
+    (packages / "bench.pth").write_text("\n".join(dict.fromkeys(paths)))
+    return str(directory / "bin" / "python")
 
 
 def _is_program(path: Path) -> bool:

@@ -164,9 +164,7 @@ def warm_up(modules: Sequence[str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    variables = {**environment(), "PYTHONPYCACHEPREFIX": _bytecode.name}
-    variables.pop("PYTHONDONTWRITEBYTECODE", None)
-    return variables
+    return {**environment(), "PYTHONPYCACHEPREFIX": _bytecode.name}
 
 
 def progress(message: str) -> None:
