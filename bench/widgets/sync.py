@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from bench.widgets.program import Peer, progress, running
 
 
 @dataclass
 class Synced:
-    """The least of all rounds: seconds of CPU from the start of the process, MB after the sync, MB at the most."""
+    """Of all rounds: the least seconds of CPU from the start of the process, and the least MB at the most.
+
+    The MB after the sync are those in the middle: what else the machine does only ever adds to CPU, but how much a
+    garbage collector has given back by then varies both ways.
+    """
 
     cpu: float = float("inf")
-    resident: float = float("inf")
     peak: float = float("inf")
+    residents: list[float] = field(default_factory=list)
+
+    @property
+    def resident(self) -> float:
+        """MB after the sync."""
+        return median(self.residents)
 
 
 async def sync(kubeconfig: Path, peers: Sequence[Peer], count: int, *, rounds: int) -> list[Synced]:
@@ -28,10 +38,7 @@ async def sync(kubeconfig: Path, peers: Sequence[Peer], count: int, *, rounds: i
                 await program.quiet()
                 cpu, resident, peak = program.cpu(), program.resident(), program.peak()
                 await program.stop()
-            result.cpu, result.resident, result.peak = (
-                min(result.cpu, cpu),
-                min(result.resident, resident),
-                min(result.peak, peak),
-            )
+            result.cpu, result.peak = min(result.cpu, cpu), min(result.peak, peak)
+            result.residents.append(resident)
             progress(f"sync {count:,}: {peer.name}: {cpu:.2f} s of CPU, {resident:.0f} MB, at most {peak:.0f} MB")
     return results
