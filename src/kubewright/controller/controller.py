@@ -259,13 +259,13 @@ class Controller(Generic[Key]):
             statistics.active += 1
             began = time()
             writer = Author(work.priority)
-            writes = author.set(writer)
+            before = author.set(writer)
             delay = 0.0
             try:
                 outcome = await self._pass(work)
                 delay = self._slowed(work.key, writer.writes)
             finally:
-                author.reset(writes)
+                author.reset(before)
                 seconds = time() - began
                 statistics.active -= 1
                 statistics.reconcile_time.observe(seconds)
