@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from kubewright.api.authentication.v1 import SelfSubjectReview
 from kubewright.api.codec import decode_json
 from kubewright.api.core.v1 import ConfigMap, Namespace, Pod
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.client import Client, Config
+from kubewright.client.config.credentials import StaticCredentials, bearer
 from kubewright.client.errors import (
     ConnectionLost,
     Expired,
@@ -245,14 +247,10 @@ async def test_users_have_the_rights_they_were_given_and_no_others(
 async def test_static_tokens_stand_for_users() -> None:
     tokens = {"sesame": UserInfo("ali", ("system:masters",))}
     async with ControlPlane.embedded(tokens=tokens) as plane:
-        text = plane.kubeconfig().split("users:")[0] + (
-            "users: [{name: admin, user: {token: TOKEN}}]\n"
-            "contexts: [{name: c, context: {cluster: kubewright, user: admin}}]\n"
-            "current-context: c\n"
-        )
-        async with Client(Config.from_kubeconfig_text(text.replace("TOKEN", "sesame"))) as client:
+        config = Config.from_kubeconfig_text(plane.kubeconfig())
+        async with Client(replace(config, credentials=StaticCredentials(bearer("sesame")))) as client:
             assert (await client.get(Namespace, "default")).metadata.uid
-        async with Client(Config.from_kubeconfig_text(text.replace("TOKEN", "wrong"))) as client:
+        async with Client(replace(config, credentials=StaticCredentials(bearer("wrong")))) as client:
             with pytest.raises(Unauthorized):
                 await client.get(Namespace, "default")
 
