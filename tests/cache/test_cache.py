@@ -14,6 +14,7 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient, Copy
+from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
 from kubewright.client import Client
 from kubewright.testing.namespaces import unique_name
@@ -124,7 +125,7 @@ async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_the
         await copy.synced()
         told: list[tuple[str, bool]] = []
 
-        def tell(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+        def tell(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
             if new is not None:
                 told.append((new.key.name, initial))
 
@@ -221,10 +222,10 @@ async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
 ) -> None:
     told: list[str] = []
 
-    def fails(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def fails(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         raise LookupError("mine")
 
-    def works(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def works(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         if new is not None:
             told.append(new.key.name)
 

@@ -27,7 +27,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resource import Object, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.client import Author, author
+from kubewright.cache.author import Author, author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status

@@ -10,6 +10,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import resource_info
+from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
@@ -30,9 +31,9 @@ class Told:
     def __init__(self) -> None:
         self.events: list[tuple[int | None, int | None]] = []
         self.initial: list[bool] = []
-        self.own: list[int | None] = []
+        self.own: list[Author | None] = []
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         self.events.append((old.revision if old is not None else None, new.revision if new is not None else None))
         self.initial.append(initial)
         self.own.append(own)
@@ -215,7 +216,7 @@ def test_an_own_write_is_told_as_its_echo() -> None:
     assert told.events == []
     copy.apply(thing(11))
     copy.apply(thing(12))
-    assert told.own == [0, None]
+    assert told.own == [NOBODY, None]
 
 
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
@@ -269,7 +270,7 @@ def test_a_subscriber_that_leaves_while_it_is_told_keeps_nobody_from_hearing() -
 def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
     copy, heard = synced(), Told()
 
-    def once(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def once(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         heard(old, new, initial, own)
         leave()
 
@@ -281,7 +282,7 @@ def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
 def test_who_subscribes_while_others_are_told_hears_of_each_object_once() -> None:
     copy, late = synced(thing(3)), Told()
 
-    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         if not initial:
             copy.subscribe(late)
 

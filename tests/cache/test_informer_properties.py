@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import resource_info
+from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
@@ -125,7 +126,7 @@ class Listener:
         self.told: dict[ObjectKey, Entry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         entry = new or old
         assert entry is not None
         known = self.told.pop(entry.key, None)

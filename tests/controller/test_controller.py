@@ -19,7 +19,7 @@ from tests.controller.scripted import LONG, Every, Reconciler, always, conflict,
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.cache.client import author
+from kubewright.cache.author import author
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controller import Controller, Pass
 from kubewright.controller.queue import Reason

@@ -11,7 +11,7 @@ from tests.controller.scripted import LONG, Reconciler, now, running, succeed, v
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.client import author
+from kubewright.cache.author import author
 from kubewright.controller.controller import Controller
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.source import Channel

@@ -8,6 +8,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.errors import DecodeError
 from kubewright.api.resource import Object
+from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.controller.event import Event
 from kubewright.controller.predicate import (
@@ -31,7 +32,7 @@ def entry(revision: int = 1, *, data: object = None, **metadata: object) -> Entr
 
 
 def event(old: Entry | None, new: Entry | None, *, own: bool = False) -> Event[Object]:
-    return Event(ConfigMap, old, new, False, 0 if own else None)
+    return Event(ConfigMap, old, new, False, Author() if own else None)
 
 
 always = Predicate("always", lambda event: True)

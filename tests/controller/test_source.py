@@ -19,7 +19,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.client import Author, author
+from kubewright.cache.author import Author, author
 from kubewright.client import Client
 from kubewright.controller.event import Event
 from kubewright.controller.handler import for_object, mapped

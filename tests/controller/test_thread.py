@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubewright.cache.client import author
+from kubewright.cache.author import author
 from kubewright.controller.context import current
 from kubewright.controller.controller import Controller, ReconcileTimeout
 from kubewright.controller.reconcile import Result, TerminalError

@@ -1,5 +1,6 @@
 """A live local copy of the objects a program watches."""
 
+from kubewright.cache.author import Author as Author
 from kubewright.cache.cache import Cache as Cache
 from kubewright.cache.cache import Copy as Copy
 from kubewright.cache.client import CachedClient as CachedClient

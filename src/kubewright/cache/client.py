@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -19,6 +18,7 @@ from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.cache.author import NOBODY, author
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, revision_of
 from kubewright.cache.informer import Informer
@@ -37,20 +37,8 @@ T = TypeVar("T", bound=Object)
 Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 """cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
 
-author: ContextVar[Author] = ContextVar("kubewright.author")
-"""In whose name the running code writes, if it matters."""
-
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _AT_A_TIME = 256  # objects decoded before others get their turn
-
-
-class Author(msgspec.Struct, gc=False):
-    """Who writes: mostly one pass of a controller."""
-
-    priority: int = 0
-    """How urgent it is; what comes of its writes is as urgent."""
-    writes: int = 0
-    """How many there were so far, deletions too."""
 
 
 class CachedClient(Client):
@@ -327,12 +315,12 @@ def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | O
     key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
     is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
-    writer = author.get(None)
+    writer = author.get(NOBODY)
     for informer in informers:
         if is_gone:
             informer.removed(key, metadata.uid)
         else:
-            informer.written(key, revision_of(metadata), body, writer.priority if writer is not None else 0)
+            informer.written(key, revision_of(metadata), body, writer)
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:

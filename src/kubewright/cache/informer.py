@@ -15,6 +15,7 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resource import Object, resource_info
+from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay
@@ -26,9 +27,9 @@ from kubewright.client import Client
 Transform: TypeAlias = Callable[[bytes], bytes]
 """What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay."""
 
-Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, int | None], None]
-"""Told of each change: the entry before, the entry after, whether it is part of the initial list, whether it is the
-echo of a write of this program."""
+Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, Author | None], None]
+"""Told of each change: the entry before, the entry after, whether it is part of the initial list, and who wrote it,
+when it is the echo of a write of this program."""
 
 _Change: TypeAlias = tuple[Entry | None, Entry | None]
 
@@ -184,11 +185,8 @@ class Informer:
 
     # Own writes
 
-    def written(self, key: ObjectKey, revision: int, raw: bytes, priority: int = 0) -> None:
-        """A write of this program made the object so; `raw` is the JSON of the answer.
-
-        Subscribers are told the `priority` when the watch brings it.
-        """
+    def written(self, key: ObjectKey, revision: int, raw: bytes, author: Author = NOBODY) -> None:
+        """A write of this program made the object so; `raw` is the JSON of the answer."""
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
@@ -196,11 +194,11 @@ class Informer:
         if revision <= self._revision or self._overlay.is_removed(key, raw):
             return
         if self._in_scope is None and self.scope.transform is None:
-            self._overlay.written(key, revision, raw, priority)
+            self._overlay.written(key, revision, raw, author)
         else:
             entry = parse_entry(raw)
             is_ours = self._in_scope is None or self._in_scope(entry)
-            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, priority)
+            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, author)
 
     def removed(self, key: ObjectKey, uid: str) -> None:
         """A deletion of this program removed the object for good."""
@@ -224,7 +222,7 @@ class Informer:
 
         return unsubscribe
 
-    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: int | None = None) -> None:
+    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: Author | None = None) -> None:
         subscriptions = self._subscriptions
         for old, new in changes:
             for subscription in subscriptions:
@@ -273,7 +271,7 @@ class Informer:
         self._store.put(entry)
         own = None
         if len(self._overlay):
-            own = self._overlay.echo(key, entry.revision)
+            own = self._overlay.author(key, entry.revision)
             self._overlay.seen(key, entry, entry.revision)
         self._emit([(old, entry)], own=own)
 
@@ -346,7 +344,7 @@ class _Subscription:
         self._subscriber = subscriber
         self.is_over = False
 
-    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
         if self.is_over:
             return
         try:

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, parse_entry, parse_header
 
 
@@ -23,7 +24,7 @@ class _Pending(msgspec.Struct, gc=False):
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
-    priority: int = 0
+    author: Author | None = None  # of what was written
 
 
 class Overlay:
@@ -42,15 +43,14 @@ class Overlay:
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._pending)
 
-    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None, priority: int = 0) -> None:
+    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None, author: Author = NOBODY) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
 
-        Its JSON will do: before anybody looks, the watch has mostly brought it already. `priority` is that of what
-        made us write, for `echo`.
+        Its JSON will do: before anybody looks, the watch has mostly brought it already.
         """
         before = self._pending.get(key)
         if before is None or before.revision < revision:
-            self._pending[key] = _Pending(entry, revision, "", self._now(), priority)
+            self._pending[key] = _Pending(entry, revision, "", self._now(), author)
             heappush(self._awaited, (revision, key))
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
@@ -75,11 +75,12 @@ class Overlay:
             pending.entry = parse_entry(pending.entry)
         return pending.entry
 
-    def echo(self, key: ObjectKey, revision: int) -> int | None:
-        """When that revision of the object is a write of ours: with which priority. None when it is not ours."""
+    def author(self, key: ObjectKey, revision: int) -> Author | None:
+        """Who wrote that revision of the object; None when it is not known to be a write of ours."""
         pending = self._pending.get(key)
-        is_ours = pending is not None and not pending.uid and pending.revision == revision
-        return pending.priority if pending is not None and is_ours else None
+        if pending is None or pending.uid or pending.revision != revision:
+            return None
+        return pending.author
 
     def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""

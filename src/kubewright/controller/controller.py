@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.cache.client import Author, author
+from kubewright.cache.author import Author, author
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id

@@ -7,6 +7,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from kubewright.api.codec import decode
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import Object
+from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
 
 T_co = TypeVar("T_co", bound=Object, covariant=True)
@@ -16,25 +17,25 @@ Verb: TypeAlias = Literal["added", "updated", "deleted"]
 class Event(Generic[T_co]):
     """The entry before and the entry after; one of them may be None, not both. Objects are decoded when asked for."""
 
-    __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "own_priority")
+    __slots__ = ("_new_object", "_old_object", "author", "initial", "kind", "new", "old")
 
     def __init__(
-        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, own_priority: int | None
+        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, author: Author | None
     ) -> None:
         self.kind = kind
         self.old = old
         self.new = new
         self.initial = initial
         """True for an object that existed when the watch began."""
-        self.own_priority = own_priority
-        """That of the pass which wrote this, when it is known to be a write of this program; else None."""
+        self.author = author
+        """Who in this program wrote it; None when somebody else did, as far as is known."""
         self._old_object: T_co | None = None
         self._new_object: T_co | None = None
 
     @property
     def own(self) -> bool:
         """True when it is known to be the echo of a write of this program."""
-        return self.own_priority is not None
+        return self.author is not None
 
     @property
     def verb(self) -> Verb:

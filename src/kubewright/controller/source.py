@@ -20,6 +20,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 from kubewright.api.errors import KubernetesError
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
+from kubewright.cache.author import Author
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.event import Event
@@ -148,7 +149,7 @@ class Watched(Generic[Key]):
     def _subscribe(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
         kind, where = self._kind, self._where
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: int | None) -> None:
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
             event = Event(kind, old, new, initial, own)
             if where is None or self._is_wanted(event, where):
                 take(event)
@@ -168,10 +169,10 @@ class Watched(Generic[Key]):
         is_resync = event.old is event.new
         # The second look at what a pass did is as urgent as the first. After a start that is later than all first
         # looks, so that it is one for all that a pass has written.
-        own = event.own_priority
-        what = "resync" if is_resync else event.verb if own is None else "own write"
+        author = event.author
+        what = "resync" if is_resync else event.verb if author is None else "own write"
         reason = Reason(self._kind.__name__, what, event.key)
-        priority = INITIAL_PRIORITY if event.initial or is_resync else own or 0
+        priority = INITIAL_PRIORITY if event.initial or is_resync else author.priority if author is not None else 0
         for key in keys:
             queue.add(key, priority=priority, reason=reason)
 
