@@ -22,7 +22,8 @@ def conditions(definition: JSONObject) -> dict[str, tuple[str, str, str]]:
 
 
 def managers(obj: JSONObject) -> list[tuple[str, str]]:
-    return [(text(one, "manager"), text(one, "subresource")) for one in items(obj, "metadata", "managedFields")]
+    """By name: the server orders them by the second of their last write, and one may have begun in between."""
+    return sorted((text(one, "manager"), text(one, "subresource")) for one in items(obj, "metadata", "managedFields"))
 
 
 # Life
