@@ -225,6 +225,8 @@ def test_json_is_a_kubeconfig_and_so_is_yaml_that_looks_like_it(text: str) -> No
         (f"users: *{SECRET}", "line 1, column 8: found undefined alias"),
         (f"users: !{SECRET} x", "line 1, column 8: could not determine a constructor for the tag"),
         ('{"users": [\n{"name": "a" "user": 1}]}', "line 2, column 14: while parsing a flow mapping"),
+        ('{"users": ' + "[" * 20_000 + "]" * 20_000 + "}", "it is nested too deeply"),
+        ('{"users": "\udc80"}', "it holds characters or values that YAML does not allow"),
         ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document in the stream"),
         (f"users: {SECRET}\x01", "it holds characters or values that YAML does not allow"),
         (f"users: !!int {SECRET}", "it holds characters or values that YAML does not allow"),

@@ -14,7 +14,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubewright.api.codec import NOT_JSON
 from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
 
@@ -246,6 +245,8 @@ def _parse(text: str, source: Source) -> _Document:
         content = _plain_values(text)
     except ValueError as error:
         raise source.error(str(error)) from None
+    except RecursionError:
+        raise source.error("it is nested too deeply") from None
     if content is None:
         return _Document()
     try:
@@ -259,7 +260,7 @@ def _parse(text: str, source: Source) -> _Document:
 
 def _plain_values(text: str) -> object:
     if text.startswith("{"):
-        with suppress(*NOT_JSON):
+        with suppress(msgspec.DecodeError, UnicodeError):
             return msgspec.json.decode(text)
     # Imported where needed: a parser of YAML takes 10 ms to be ready, and kubeconfigs may be JSON.
     from kubewright.client.config.yaml_text import parse_yaml
