@@ -64,8 +64,11 @@ def interpreter() -> str:
     folders = os.environ.get("PATH", "").split(os.pathsep)
     found = [shutil.which(version, path=folder) for folder in folders]
     # What pyenv calls shims are scripts that start one of the others.
-    others = [path for path in dict.fromkeys(found) if path is not None and _is_program(Path(path))]
-    installed = {path: _installed(path) for path in (sys.executable, *others)}
+    others = dict.fromkeys(Path(path).resolve() for path in found if path is not None and _is_program(Path(path)))
+    candidates = {path: _installed(path) for path in (sys.executable, *map(str, others))}
+    installed = {path: python for path, python in candidates.items() if python is not None}
+    if sys.executable not in installed:
+        raise SystemExit(f"bench: {sys.executable} -m venv does not work; install the venv module of that Python")
     times = {path: [_sample(python) for _ in range(_ROUNDS)] for path, python in installed.items()}
     fastest = min(times, key=lambda path: min(times[path]))
     gain = min(times[fastest]) / min(times[sys.executable])
@@ -85,16 +88,17 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in changing}
 
 
-def _installed(path: str) -> str:
-    """That Python in an environment with the libraries of this one, kubewright and the benchmarks.
+def _installed(path: str) -> str | None:
+    """That Python in an environment with the libraries of this one, kubewright and the benchmarks; None if it cannot.
 
     A path of modules in PYTHONPATH would be searched before the standard library, which no installed program has.
     """
     directory = Path(tempfile.mkdtemp(dir=_environments.name))
     try:
-        subprocess.run([path, "-m", "venv", "--without-pip", directory], env=environment(), check=True)
+        make = [path, "-m", "venv", "--without-pip", str(directory)]
+        subprocess.run(make, env=environment(), check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        return path
+        return None
     paths = [str(_ROOT / "src"), str(_ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
     (packages,) = directory.glob("lib/python*/site-packages")
     (packages / "bench.pth").write_text("\n".join(dict.fromkeys(paths)))

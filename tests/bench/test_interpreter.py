@@ -21,6 +21,7 @@ class _Searched(msgspec.Struct):
 def test_the_standard_library_is_searched_before_our_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     python = interpreter._installed(sys.executable)
+    assert python is not None
     done = subprocess.run(
         [python, "-c", _SEARCHED], env=interpreter.environment(), check=True, stdout=subprocess.PIPE, cwd="/"
     )
@@ -40,4 +41,5 @@ def test_bytecode_is_written_whoever_measures(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_python_that_cannot_run_our_programs_is_never_the_fastest() -> None:
+    assert interpreter._installed("/nonexistent/python3.11") is None
     assert interpreter._sample("/nonexistent/python3.11") == float("inf")

@@ -105,7 +105,7 @@ async def test_everything_that_exists_is_in_the_queue_when_it_is_synced() -> Non
 
 
 @virtual
-async def test_an_own_write_is_known_as_such() -> None:
+async def test_an_own_write_is_known_as_such_and_as_urgent_as_the_pass_that_made_it() -> None:
     async with world() as here:
         client = CachedClient(here.client, here.cache)
         source = Watched(here.cache, ConfigMap, for_object)
@@ -114,27 +114,14 @@ async def test_an_own_write_is_known_as_such() -> None:
             # The echo comes after the answer only if something holds it up.
             here.plane.faults.cut_open_watches(reads_config_maps)
             here.plane.faults.delay(reads_config_maps, 5.0)
-            await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
-            await asyncio.sleep(10)
-            assert await taken(here.queue) == [(Request("default", "a"), 0, why("own write", "a"))]
-
-
-@virtual
-async def test_an_own_write_is_as_urgent_as_the_pass_that_made_it() -> None:
-    async with world() as here:
-        client = CachedClient(here.client, here.cache)
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await source.synced()
-            here.plane.faults.cut_open_watches(reads_config_maps)
-            here.plane.faults.delay(reads_config_maps, 5.0)
+            await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-pass", namespace="default")))
             for name, priority in (("first-look", INITIAL_PRIORITY), ("urgent", 7)):
                 author.set(Author(priority))
                 await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
             await asyncio.sleep(10)
             assert await taken(here.queue) == [
-                (Request("default", "urgent"), 7, why("own write", "urgent")),
-                (Request("default", "first-look"), INITIAL_PRIORITY, why("own write", "first-look")),
+                (Request("default", name), priority, why("own write", name))
+                for name, priority in (("urgent", 7), ("in-no-pass", 0), ("first-look", INITIAL_PRIORITY))
             ]
 
 

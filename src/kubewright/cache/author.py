@@ -16,8 +16,8 @@ class Author(Struct, gc=False, eq=False):
     """How many there were so far, deletions too."""
 
 
-author: ContextVar[Author] = ContextVar("kubewright.author")
-"""That of the running code, where it matters."""
-
 NOBODY = Author()
 """Of writes in no particular name."""
+
+author: ContextVar[Author] = ContextVar("kubewright.author", default=NOBODY)
+"""That of the running code."""

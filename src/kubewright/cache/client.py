@@ -18,7 +18,7 @@ from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resource import Object, ResourceInfo, resource_info
-from kubewright.cache.author import NOBODY, author
+from kubewright.cache.author import author
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, revision_of
 from kubewright.cache.informer import Informer
@@ -289,8 +289,7 @@ class _Recording(Operations, frozen=True, kw_only=True):
 
 
 def _count_write() -> None:
-    if (writer := author.get(None)) is not None:
-        writer.writes += 1
+    author.get().writes += 1
 
 
 def _recorded(
@@ -315,12 +314,11 @@ def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | O
     key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
     is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
-    writer = author.get(NOBODY)
     for informer in informers:
         if is_gone:
             informer.removed(key, metadata.uid)
         else:
-            informer.written(key, revision_of(metadata), body, writer)
+            informer.written(key, revision_of(metadata), body, author.get())
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:

@@ -24,7 +24,7 @@ class _Pending(msgspec.Struct, gc=False):
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
-    author: Author | None = None  # of what was written
+    author: Author
 
 
 class Overlay:
@@ -55,7 +55,7 @@ class Overlay:
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
-        self._pending[key] = _Pending(None, revision, uid, self._now())
+        self._pending[key] = _Pending(None, revision, uid, self._now(), NOBODY)
 
     def is_removed(self, key: ObjectKey, raw: bytes) -> bool:
         """Whether this is a state, in JSON, of an object that we removed."""
