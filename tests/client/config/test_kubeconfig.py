@@ -224,7 +224,10 @@ def test_json_is_a_kubeconfig_and_so_is_yaml_that_looks_like_it(text: str) -> No
         (f"users: '{SECRET}", "line 1, column "),
         (f"users: *{SECRET}", "line 1, column 8: found undefined alias"),
         (f"users: !{SECRET} x", "line 1, column 8: could not determine a constructor for the tag"),
-        ('{"users": [\n{"name": "a" "user": 1}]}', "line 2, column 14: while parsing a flow mapping"),
+        (
+            '{"users": [\n{"name": "a" "user": 1}]}',
+            "line 2, column 14: while parsing a flow mapping, did not find expected ',' or '}'",
+        ),
         ('{"users": ' + "[" * 20_000 + "]" * 20_000 + "}", "it is nested too deeply"),
         ('{"users": "\udc80"}', "it holds characters or values that YAML does not allow"),
         ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document in the stream"),

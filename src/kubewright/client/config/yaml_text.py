@@ -29,8 +29,10 @@ def parse_yaml(text: str) -> object:
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    # What the parser quotes may be part of a password (an undefined alias is `password: *…`).
-    problem = re.sub(r"\s*(['\"]).*\1", "", error.problem or "not YAML")
+    problem = error.problem or "not YAML"
+    # What the parser quotes may be part of a password (an undefined alias is `password: *…`); not what it expected.
+    if not problem.startswith("did not find expected"):
+        problem = re.sub(r"\s*(['\"]).*\1", "", problem)
     where = (
         f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: " if error.problem_mark else ""
     )
