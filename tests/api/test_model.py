@@ -50,6 +50,24 @@ def test_a_field_with_a_default_other_than_none_is_always_sent() -> None:
     }
 
 
+class Chapter(Model):
+    title: str = "Untitled"
+    next: "Chapter | None" = None
+    notes: "list[Note]" = []
+
+
+class Note(Model):
+    text: str
+
+
+def test_a_default_is_always_sent_beside_types_that_are_defined_later() -> None:
+    assert sent(Chapter(next=Chapter())) == {
+        "title": "Untitled",
+        "notes": [],
+        "next": {"title": "Untitled", "notes": []},
+    }
+
+
 def test_zero_is_sent_and_none_is_absent() -> None:
     told = sent(Spec(image="nginx", replicas=0, node=None, from_="a", cluster_ip="10.0.0.1"))
     assert isinstance(told, dict)

@@ -136,6 +136,19 @@ def test_kinds_without_spec_derive_from_object() -> None:
     assert encode(Seed()) == (b'{"apiVersion":"green.example.com/v1","kind":"Seed","metadata":{},"color":"brown"}')
 
 
+def test_fields_beside_spec_and_status_are_fields_too() -> None:
+    """Python 3.14 keeps the annotations of a class as a function, which hid these."""
+
+    @resource("green.example.com/v1")
+    class Orchard(Resource[GardenSpec, GardenStatus]):
+        rows: int = 4
+        trees: list[str] = []
+
+    orchard = Orchard(spec=GardenSpec(), rows=7)
+    assert decode(Orchard, encode(orchard)).rows == 7
+    assert b'"trees":[]' in encode(orchard)
+
+
 def test_an_object_names_itself_as_the_controlling_owner_of_another() -> None:
     owner = ConfigMap(metadata=ObjectMeta(name="a", namespace="ns", uid="u1"))
     reference = owner.as_owner()

@@ -11,6 +11,7 @@ To tell null from absent, as custom resources with nullable fields may need, say
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, dataclass_transform
 
@@ -46,6 +47,20 @@ class Default(Generic[_T]):
         return self._fresh()
 
 
+def annotations_of(namespace: dict[str, Any]) -> dict[str, Any]:
+    """The annotations in the body of a class that is being made, whether they are there already or, since Python 3.14,
+    as a function that makes them. What they name need not exist yet.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, call_annotate_function, get_annotate_from_class_namespace
+
+        annotate = get_annotate_from_class_namespace(namespace)
+        if annotate is not None:
+            return call_annotate_function(annotate, Format.FORWARDREF)
+    annotations: dict[str, Any] = namespace.get("__annotations__", {})
+    return annotations
+
+
 class ModelMeta(StructMeta):
     """Gives every model the settings above, so that a subclass needs no keywords."""
 
@@ -62,7 +77,7 @@ class ModelMeta(StructMeta):
         if zero_is_absent is None:
             zero_is_absent = any(getattr(base, "__zero_is_absent__", False) for base in bases)
         if not zero_is_absent:
-            for field_name in namespace.get("__annotations__", {}):  # type: ignore[attr-defined]  # a dict by language
+            for field_name in annotations_of(namespace):
                 if field_name in namespace:
                     namespace[field_name] = _always_sent(namespace[field_name])
         created = super().__new__(

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import ObjectMeta, OwnerReference
-from kubewright.api.model import Model, ModelMeta
+from kubewright.api.model import Model, ModelMeta, annotations_of
 from kubewright.api.naming import default_plural
 
 SpecT = TypeVar("SpecT")
@@ -103,9 +103,7 @@ class ObjectType(ModelMeta):
             arguments = get_args(base)
             if getattr(get_origin(base), "__name__", "") == "Resource" and not isinstance(arguments[0], TypeVar):
                 annotations |= _spec_and_status(name, arguments[0], arguments[1], namespace)
-        namespace["__annotations__"] = annotations | typing.cast(
-            "dict[str, object]", namespace.get("__annotations__", {})
-        )
+        namespace["__annotations__"] = annotations | annotations_of(namespace)
         created = typing.cast(ObjectType, super().__new__(mcls, name, bases, namespace, dict=True))
         created.__naming__ = naming
         return created

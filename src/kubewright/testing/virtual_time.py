@@ -69,6 +69,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._thread_is_done)
         return future
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait until the threads have ended, without the `timeout` of Python 3.12, which would be over at once here."""
+        await super().shutdown_default_executor()
+
     def _thread_is_done(self, _: asyncio.Future[T]) -> None:
         self._jumping.threads_at_work -= 1
 
