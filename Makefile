@@ -22,9 +22,10 @@ demo: setup ## the PodManager example at work; REAL=1 on the real control plane,
 	@$(BIN)/python -m examples.demo $(if $(REAL),--real) $(if $(HEADLESS),--headless)
 
 # Three workers, each with a real control plane of its own: most tests wait for servers, not for the processor.
-test: setup ## everything: unit, fault and conformance tests; builds the real control plane when Go is there
+test: setup ## everything, on every supported Python there is; builds the real control plane when Go is there
 	@$(BIN)/python -m kubewright.controlplane.binaries --if-possible
 	$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
+	@$(if $(ARGS),,$(BIN)/python -m tools.pythons -- -n 3 --dist loadfile)
 
 # Apart from `test`, which it makes a third longer.
 coverage: ## the same, and which lines no test reaches

@@ -179,6 +179,20 @@ def _refuse(listener: socket.socket, context: ssl.SSLContext) -> None:
             pass
 
 
+# Python 3.13 and newer refuse an authority that does not say so, and certificates that do not name their issuer's key.
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 class Certificates:
     """A directory of PEM files.
 
@@ -221,7 +235,9 @@ class Certificates:
         builder = self._builder(
             subject, subject, key, now - datetime.timedelta(days=9), now + datetime.timedelta(days=9)
         )
-        certificate = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        certificate = builder.add_extension(
+            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        ).add_extension(_SIGNS_CERTIFICATES, critical=True)
         self._write(name, certificate.sign(key, hashes.SHA256()), key)
         return subject, key
 
@@ -236,8 +252,10 @@ class Certificates:
         issuer, issuer_key = authority
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = self._builder(subject, issuer, key, start, end).add_extension(
-            x509.SubjectAlternativeName(names), critical=False
+        certificate = (
+            self._builder(subject, issuer, key, start, end)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
         )
         self._write(name, certificate.sign(issuer_key, hashes.SHA256()), key)
 
@@ -257,6 +275,7 @@ class Certificates:
             .serial_number(x509.random_serial_number())
             .not_valid_before(start)
             .not_valid_after(end)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
 
     def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
