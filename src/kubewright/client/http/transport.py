@@ -22,8 +22,9 @@ from kubewright.client.http.server_url import Endpoint
 
 __all__ = ["HTTPTransport", "Headers", "Response", "StreamedResponse", "Transport"]
 
-# May be sent twice without doing more than once (RFC 9110, section 9.2.2).
-_IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
+# Methods that change nothing (RFC 9110, section 9.2.1). That PUT and DELETE are idempotent is not enough: the second
+# may undo what somebody did after the first, or be refused because the first has taken effect.
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _WITH_BODY = frozenset({"PUT", "POST", "PATCH"})
 # A body up to this size is copied behind the head, which is cheaper than a second write through TLS.
 _JOINED = 64 * 1024
@@ -65,8 +66,9 @@ class Transport(Protocol):
 class HTTPTransport:
     """Requests over a pool of keep-alive connections to `server`, whose path is put before every target.
 
-    Guarantee: a request that was lost because the server had closed the idle connection is sent again, once, when that
-    can do no harm; every other loss is the caller's to decide. Belongs to the event loop of its first request.
+    Guarantee: a read that was lost because the server had closed the idle connection is sent again, once. A write is
+    sent again only when certainly no byte of it has left; every other loss is the caller's to decide. Belongs to the
+    event loop of its first request.
 
     `tls` is a context, or what gives one for each new connection; None is the system's trust. `proxy` is an http:// or
     https:// URL, user and password in it if need be; the certificate of an https:// one is checked with `proxy_tls`,
@@ -218,4 +220,4 @@ def _fields(headers: tuple[tuple[str, str], ...]) -> str:
 
 def _may_repeat(method: str, connection: Connection) -> bool:
     # Only a loss that looks like an idle connection closed by the server; one on a fresh connection has another cause.
-    return not connection.answered and (not connection.sent or (connection.reused and method in _IDEMPOTENT))
+    return not connection.answered and (not connection.sent or (connection.reused and method in _SAFE))
