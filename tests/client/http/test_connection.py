@@ -119,6 +119,14 @@ async def test_the_answer_to_head_has_no_body_whatever_its_length_says(serve: Se
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
             "within the body of the answer, after 5 bytes",
         ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n",
+            "within the body of the answer, after 5 bytes",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTRANSFER-ENCODING: identity , chunked \r\n\r\n5\r\nhello\r\n",
+            "within the body of the answer, after 5 bytes",
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "within the head"),
         (b"HTTP/1.1 100 Continue\r\n\r\n", "within the head"),
         (b"", "without an answer"),

@@ -301,9 +301,7 @@ class Connection(asyncio.Protocol):
         self._size = 0
 
     def _end_of_input(self, exc: Exception | None) -> None:
-        headers = Headers(self._headers)
-        has_end = headers.get("content-length") is not None or "chunked" in headers.getall("transfer-encoding")
-        if self._status and not has_end and exc is None:
+        if self._status and not _marks_its_end(Headers(self._headers)) and exc is None:
             # A body without a marked end lasts as long as the connection.
             self._complete()
         else:
@@ -331,3 +329,12 @@ class Connection(asyncio.Protocol):
         if self._status:
             return ProtocolError(f"{self._what}: the body of the answer is not framed as HTTP/1.1 says ({error})")
         return ProtocolError(f"{self._what}: what came back is not an HTTP/1.1 answer ({error})")
+
+
+def _marks_its_end(headers: Headers) -> bool:
+    """Whether the end of a body is told by its length or its last chunk, and not by the end of the connection."""
+    if headers.get("content-length") is not None:
+        return True
+    # Names of codings are compared without regard to case, and the last one frames the body (RFC 9112, section 6.3).
+    codings = ",".join(headers.getall("transfer-encoding"))
+    return codings.rpartition(",")[2].strip().lower() == "chunked"
