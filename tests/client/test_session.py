@@ -31,7 +31,7 @@ from kubewright.client.rate_limit import RateLimit
 from kubewright.client.session import Session, default_user_agent
 
 if TYPE_CHECKING:
-    from tests.client.conftest import Certificates, Peer, ScriptedServer, Serve
+    from tests.client.conftest import Certificates, Peer, ScriptedServer, Serve, VirtualTime
 
 SERVER = "https://kubernetes.example.com"
 REQUEST = "get Pod shop/web-1"
@@ -198,6 +198,29 @@ async def test_a_write_whose_connection_broke_is_never_repeated(
     assert len(server.sent) == 1
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_write_on_a_reused_connection_that_broke_reaches_the_server_once(serve: Serve, method: str) -> None:
+    read: list[str] = []
+
+    async def handler(peer: Peer) -> None:
+        while True:
+            head, _ = await peer.request()
+            read.append(head.split(" ")[0])
+            if len(read) == 2:
+                return
+            await peer.answer()
+
+    server = await serve(handler)
+    session = Session(Config(server=f"http://{server.address}"))
+    await session.request("GET", "/api", request=REQUEST)
+    with pytest.raises(ConnectionLost, match=r"^update Pod shop/web-1: .* without an answer"):
+        await session.request(method, "/api", request="update Pod shop/web-1", body=b"{}")
+    await session.aclose()
+
+    assert read == ["GET", method]
+    assert server.accepted == 1
+
+
 @pytest.mark.parametrize("error", [ConnectionFailed("refused"), TLSError("expired"), RequestTimeout("too slow")])
 async def test_a_server_that_cannot_be_reached_is_reported_at_once(
     server: ScriptedServer, pauses: Pauses, error: TransportError
@@ -307,16 +330,23 @@ async def test_a_refused_stream_whose_body_never_comes_does_not_hang(server: Scr
     assert refused.is_closed
 
 
-async def test_every_attempt_waits_for_the_rate_limit(server: ScriptedServer, pauses: Pauses) -> None:
-    limit = RateLimit(per_second=2, clock=lambda: 100.0, sleep=pauses.sleep)
-    session = Session(Config(server=SERVER), transport=server, rate_limit=limit, sleep=pauses.sleep)
+def test_every_attempt_waits_for_the_rate_limit(
+    server: ScriptedServer, pauses: Pauses, virtual_time: VirtualTime
+) -> None:
+    session = Session(
+        Config(server=SERVER), transport=server, rate_limit=RateLimit(per_second=0.25), sleep=pauses.sleep
+    )
     server.answers(status=429, headers={"Retry-After": "9"})
     server.answers()
     server.answers()
-    await session.request("GET", "/api", request=REQUEST)
-    await session.request("GET", "/api", request=REQUEST)
 
-    assert pauses == [9.0, 0.5, 1.0]
+    async def main() -> None:
+        await session.request("GET", "/api", request=REQUEST)
+        await session.request("GET", "/api", request=REQUEST)
+
+    virtual_time.run(main())
+    assert pauses == [9.0]
+    assert virtual_time.elapsed == 8.0
 
 
 async def test_a_warning_is_logged_once_however_it_comes(
