@@ -606,3 +606,19 @@ def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.
                 assert turns >= 5_000 // 256
 
     run(scenario)
+
+
+def test_closing_a_cached_client_leaves_the_client_below_open() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                watches = here.requests
+                async with here.client.in_namespace("default") as view:
+                    await view.aclose()
+                await here.client.aclose()
+                made = await here.create("a")
+                await here.until(lambda: copy.find(made.key) is not None)
+                assert here.requests == watches + 1  # the open watch has brought it
+
+    run(scenario)

@@ -10,12 +10,14 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
 from kubewright.client.client import Client
+from kubewright.client.config.config import Config
 from kubewright.client.errors import ConfigError, Conflict, Forbidden, NotFound
 from kubewright.client.patch import MergePatch
 from kubewright.client.paths import Propagation
+from kubewright.client.rate_limit import RateLimit
 
 if TYPE_CHECKING:
-    from tests.client.conftest import ScriptedServer
+    from tests.client.conftest import Peer, ScriptedServer, Serve
 
 PATH = "/api/v1/namespaces/shop/configmaps/a"
 
@@ -291,3 +293,46 @@ async def test_closing_a_client_closes_its_transport(client: Client, server: Scr
         assert not server.is_closed
 
     assert server.is_closed
+
+
+async def test_closing_a_view_leaves_the_client_open(client: Client, server: ScriptedServer) -> None:
+    async with client.in_namespace("shop") as view:
+        await view.aclose()
+        await view.in_namespace("shop").aclose()
+
+    assert not server.is_closed
+
+
+async def test_a_separate_client_has_connections_of_its_own_and_no_rate_limit(serve: Serve) -> None:
+    """A limit of one request in a day holds up nobody but the client it was made for."""
+    numbers = []
+
+    async def handler(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            numbers.append(peer.number)
+            await peer.answer(b'{"metadata": {"name": "a", "namespace": "shop"}}')
+
+    address = (await serve(handler)).address
+    client = Client(Config(server=f"http://{address}", namespace="shop"), rate_limit=RateLimit(1 / 86400))
+    separate = client.in_namespace("shop").separate()
+    await client.get(ConfigMap, "a")
+    for _ in range(3):
+        await separate.get(ConfigMap, "a")
+    await client.aclose()
+    await separate.get(ConfigMap, "a")
+    await separate.aclose()
+
+    assert separate.namespace == "shop"
+    assert numbers == [0, 1, 1, 1, 1]
+    assert client.answers == {("200", "GET", address): 5}
+    with pytest.raises(RuntimeError, match="is closed"):
+        await separate.get(ConfigMap, "a")
+
+
+async def test_a_separate_client_shares_a_transport_that_was_given(client: Client, server: ScriptedServer) -> None:
+    async with client.separate() as separate:
+        server.answers({"metadata": {"name": "a", "namespace": "shop"}})
+        await separate.get(ConfigMap, "a")
+
+    assert not server.is_closed

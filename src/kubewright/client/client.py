@@ -66,6 +66,8 @@ _TABLE = ("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
 class Client:
     """A connection to one Kubernetes, as one user. Close it, or use it in `async with`."""
 
+    _owned: Session | None = None  # views own no connections
+
     def __init__(
         self,
         config: Config | None = None,
@@ -93,6 +95,7 @@ class Client:
             timeout=timeout,
             on_warning=on_warning,
         )
+        self._owned = session
         defaults = WriteOptions(dry_run, field_manager, field_validation)
         self._operations = Operations(session, Mapper(session), config.namespace, defaults)
 
@@ -105,8 +108,9 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections, open watches included."""
-        await self._operations.session.aclose()
+        """Close all connections, open watches included. Closing a view does nothing: the connections are another's."""
+        if self._owned is not None:
+            await self._owned.aclose()
 
     @property
     def answers(self) -> Mapping[tuple[str, str, str], int]:
@@ -123,6 +127,19 @@ class Client:
         view = object.__new__(type(self))
         view._operations = self._operations.scoped(namespace)
         return view
+
+    def separate(self) -> Client:
+        """A client of the same server, user and defaults with connections of its own and no rate limit. Close it, too.
+
+        For what must not wait behind the rest of a program. A `transport` that was given to the client is shared.
+        """
+        operations = self._operations
+        client = object.__new__(Client)
+        client._owned = session = operations.session.separate()
+        client._operations = Operations(
+            session, Mapper(session), operations.namespace, operations.defaults, operations.scope
+        )
+        return client
 
     # Reading
 

@@ -8,6 +8,7 @@ connection broke is never repeated: whether it took effect is unknown, and the c
 from __future__ import annotations
 
 import asyncio
+import copy
 import platform
 import ssl
 import sys
@@ -73,9 +74,9 @@ class Session:
         self._host = urlsplit(config.server).netloc
         self._certificate: Certificate | None = None
         self._context: ssl.SSLContext | None = None
-        self._transport: Transport = transport or HTTPTransport(
-            config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy
-        )
+        self._has_own_transport = transport is None
+        self._closes_transport = True
+        self._transport: Transport = transport or self._new_transport()
         self._headers = [("User-Agent", user_agent or default_user_agent())]
         if config.impersonate is not None:
             self._headers += config.impersonate.headers()
@@ -106,7 +107,20 @@ class Session:
     async def aclose(self) -> None:
         """Close all connections. Requests under way end with `ConnectionLost`."""
         self._is_closed = True
-        await self._transport.aclose()
+        if self._closes_transport:
+            await self._transport.aclose()
+
+    def separate(self) -> Session:
+        """The same server and user over connections of its own, without a rate limit; answers are counted together.
+
+        A transport that was handed in is shared, since only who made it can make another; this session closes it.
+        """
+        session = copy.copy(self)
+        session._rate_limit = None
+        session._closes_transport = self._has_own_transport
+        if self._has_own_transport:
+            session._transport = session._new_transport()
+        return session
 
     async def _answered(
         self,
@@ -189,6 +203,10 @@ class Session:
             if isinstance(self._transport, HTTPTransport):
                 # Connections made with the old certificate are still the old user's.
                 self._transport.drop_idle()
+
+    def _new_transport(self) -> HTTPTransport:
+        config = self._config
+        return HTTPTransport(config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy)
 
     async def _tls(self) -> ssl.SSLContext:
         if self._context is None:
