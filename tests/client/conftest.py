@@ -196,8 +196,8 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 class Certificates:
     """A directory of PEM files.
 
-    For servers: `server` (127.0.0.1, localhost), `expired`, `other` (of another name). For clients: `client`, and
-    `stranger`, whose authority nobody knows.
+    For servers: `server` (127.0.0.1, localhost), `expired`, `other` (of another name), `below`, whose authority is
+    `intermediate`, which `ca` has signed. For clients: `client`, and `stranger`, whose authority nobody knows.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -210,6 +210,7 @@ class Certificates:
         self._issue(ca, "expired", local, now - 2 * day, now - day)
         self._issue(ca, "other", [x509.DNSName("elsewhere.example.com")], now - day, now + day)
         self._issue(ca, "client", [x509.DNSName("client")], now - day, now + day)
+        self._issue(self._authority("intermediate", ca), "below", local, now - day, now + day)
         self._issue(self._authority("unknown"), "stranger", [x509.DNSName("client")], now - day, now + day)
 
     def server(self, name: str = "server", *, client_certificate: bool = False) -> ssl.SSLContext:
@@ -228,17 +229,20 @@ class Certificates:
             context.load_cert_chain(self.directory / f"{name}.pem", self.directory / f"{name}-key.pem")
         return context
 
-    def _authority(self, name: str) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
+    def _authority(
+        self, name: str, above: tuple[x509.Name, ec.EllipticCurvePrivateKey] | None = None
+    ) -> tuple[x509.Name, ec.EllipticCurvePrivateKey]:
         now = datetime.datetime.now(datetime.UTC)
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        issuer, issuer_key = above or (subject, key)
         builder = self._builder(
-            subject, subject, key, now - datetime.timedelta(days=9), now + datetime.timedelta(days=9)
+            subject, issuer, key, now - datetime.timedelta(days=9), now + datetime.timedelta(days=9)
         )
         certificate = builder.add_extension(
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         ).add_extension(_SIGNS_CERTIFICATES, critical=True)
-        self._write(name, certificate.sign(key, hashes.SHA256()), key)
+        self._write(name, certificate.sign(issuer_key, hashes.SHA256()), key)
         return subject, key
 
     def _issue(

@@ -31,6 +31,8 @@ from kubewright.client.rate_limit import RateLimit
 from kubewright.client.session import Session, default_user_agent
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.client.conftest import Certificates, Peer, ScriptedServer, Serve, VirtualTime
 
 SERVER = "https://kubernetes.example.com"
@@ -431,6 +433,65 @@ async def test_a_new_client_certificate_is_shown_on_a_new_connection(serve: Serv
 
     assert server.accepted == 2
     assert shown[0] == shown[1] != shown[2]
+
+
+async def _answering(peer: Peer) -> None:
+    while True:
+        await peer.request()
+        await peer.answer()
+
+
+async def test_an_intermediate_authority_is_trusted_by_itself(serve: Serve, certificates: Certificates) -> None:
+    """Go does so, and kubeconfigs are written for Go."""
+    server = await serve(_answering, certificates.server("below"))
+    authority = (certificates.directory / "intermediate.pem").read_bytes()
+    session = Session(Config(server=f"https://{server.address}", tls=TLS(ca=authority)))
+    try:
+        assert (await session.request("GET", "/", request=REQUEST)).status == 200
+    finally:
+        await session.aclose()
+
+
+async def test_authorities_are_read_again_for_each_new_connection(
+    serve: Serve, certificates: Certificates, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "ca.crt"
+
+    def publish(name: str) -> bytes:
+        content = (certificates.directory / f"{name}.pem").read_bytes()
+        file.write_bytes(content)
+        return content
+
+    async def closing(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer(fields="Connection: close\r\n")
+
+    server = await serve(closing, certificates.server())
+    tls = TLS(ca=publish("unknown"), ca_file=file)
+    session = Session(Config(server=f"https://{server.address}", tls=tls))
+    try:
+        with pytest.raises(TLSError, match="certificate authority data"):
+            await session.request("GET", "/", request=REQUEST)
+        publish("ca")
+        assert (await session.request("GET", "/", request=REQUEST)).status == 200
+        # A file in the middle of being written, and one that is gone, change nothing.
+        file.write_bytes(b"-----BEGIN CERT")
+        for _ in range(3):
+            assert (await session.request("GET", "/", request=REQUEST)).status == 200
+        file.unlink()
+        assert (await session.request("GET", "/", request=REQUEST)).status == 200
+        publish("unknown")
+        with pytest.raises(TLSError, match="certificate authority data"):
+            await session.request("GET", "/", request=REQUEST)
+    finally:
+        await session.aclose()
+
+    assert [record.getMessage() for record in caplog.records if record.name == "kubewright.client.session"] == [
+        "the previous certificate authorities stay in use: the certificate authority cannot be used: "
+        "no PEM certificate was found in it",
+        "the previous certificate authorities stay in use: the certificate authority cannot be used: "
+        f'cannot read "{file}": No such file or directory',
+    ]
 
 
 async def test_a_session_speaks_plain_http_where_the_server_does(serve: Serve) -> None:

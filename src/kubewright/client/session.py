@@ -2,13 +2,15 @@
 
 A session puts credentials, impersonation and the user agent on each request, refreshes credentials on 401, and retries
 as client-go does: 429 and 5xx when the server says after how long, and reads whose connection broke. A write whose
-connection broke is never repeated: whether it took effect is unknown, and the caller is told so.
+connection broke is never repeated: whether it took effect is unknown, and the caller is told so. Each new connection
+is made with the client certificate and the authorities of that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 import platform
 import ssl
 import sys
@@ -21,10 +23,12 @@ from kubewright.client.answer import Warnings, failure, retry_after, worded
 from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import Credential
 from kubewright.client.config.tls import Certificate
-from kubewright.client.errors import ConnectionLost, RequestTimeout, TransportError
+from kubewright.client.errors import ConfigError, ConnectionLost, RequestTimeout, TransportError
 from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
 from kubewright.client.rate_limit import RateLimit
 from kubewright.version import __version__
+
+_log = logging.getLogger(__name__)
 
 MOST_RETRIES = 10
 """As client-go's."""
@@ -72,6 +76,8 @@ class Session:
         self._is_closed = False
         self.answers: dict[tuple[str, str, str], int] = {}
         self._host = urlsplit(config.server).netloc
+        self._trusted = config.tls
+        self._complaint = ""  # why the authorities could not be read again
         self._certificate: Certificate | None = None
         self._context: ssl.SSLContext | None = None
         self._has_own_transport = transport is None
@@ -209,8 +215,19 @@ class Session:
         return HTTPTransport(config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy)
 
     async def _tls(self) -> ssl.SSLContext:
+        """For a new connection; those that are open were made with what was trusted then, and stay."""
+        try:
+            trusted = self._trusted.reread()
+        except ConfigError as error:
+            if self._complaint != str(error):
+                self._complaint = str(error)
+                _log.warning("the previous certificate authorities stay in use: %s", error)
+        else:
+            self._complaint = ""
+            if trusted is not self._trusted:
+                self._trusted, self._context = trusted, None
         if self._context is None:
-            self._context = self._config.tls.context(self._certificate)
+            self._context = self._trusted.context(self._certificate)
         return self._context
 
 

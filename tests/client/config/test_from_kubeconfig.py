@@ -130,9 +130,11 @@ def test_tls_settings_are_carried(file: File) -> None:
 def test_authority_comes_from_data_or_else_from_the_file(file: File) -> None:
     (file.directory / "ca.crt").write_bytes(OTHER_CHAIN)
 
-    assert file.load(cluster={"certificate-authority": "ca.crt"}).tls.ca == OTHER_CHAIN
+    tls = file.load(cluster={"certificate-authority": "ca.crt"}).tls
+    assert (tls.ca, tls.ca_file) == (OTHER_CHAIN, file.directory / "ca.crt")
     both = {"certificate-authority": "ca.crt", "certificate-authority-data": data(CHAIN)}
-    assert file.load(cluster=both).tls.ca == CHAIN
+    tls = file.load(cluster=both).tls
+    assert (tls.ca, tls.ca_file) == (CHAIN, None)
 
 
 def test_base64_may_have_line_breaks(file: File) -> None:

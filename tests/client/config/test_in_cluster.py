@@ -41,6 +41,7 @@ async def test_pod_uses_its_service_account(account: Path) -> None:
 
     assert (config.server, config.namespace, config.proxy) == ("https://10.0.0.1:443", "ops", None)
     assert config.tls.ca == (account / "ca.crt").read_bytes()
+    assert config.tls.ca_file == account / "ca.crt"
     assert await config.credentials.current() == bearer("one")
 
 

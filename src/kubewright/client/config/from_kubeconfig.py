@@ -38,13 +38,10 @@ def config_from_kubeconfig(kubeconfig: Kubeconfig, context: str | None) -> Confi
     selection = kubeconfig.select(context)
     cluster, user = selection.cluster, selection.user
     server = _server(cluster)
+    inline, path = cluster.value.certificate_authority_data, cluster.value.certificate_authority
     tls = TLS(
-        ca=_data(
-            cluster,
-            "certificate-authority",
-            cluster.value.certificate_authority_data,
-            cluster.value.certificate_authority,
-        ),
+        ca=_data(cluster, "certificate-authority", inline, path),
+        ca_file=cluster.source.resolve(path) if path and not inline else None,
         server_name=cluster.value.tls_server_name or None,
         verify=not cluster.value.insecure_skip_tls_verify,
         origin=cluster.origin,

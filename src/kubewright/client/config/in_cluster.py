@@ -28,7 +28,7 @@ def why_not_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[s
 
 
 def config_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Config:
-    """The server and the identity that Kubernetes gives to a pod. The token is read again as it rotates."""
+    """The server and identity that Kubernetes gives to a pod. Token and authorities are read again as they rotate."""
     missing = why_not_in_cluster(directory, environment)
     if missing is not None:
         raise ConfigError(f"this program does not run in a pod: {missing}")
@@ -44,7 +44,7 @@ def config_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[st
         raise ConfigError(
             f'the certificate authority {_ORIGIN} cannot be read from "{authority}": {error.strerror}'
         ) from None
-    tls = TLS(ca=ca, origin=_ORIGIN)
+    tls = TLS(ca=ca, ca_file=authority, origin=_ORIGIN)
     tls.context(None)
     return Config(
         server=server,

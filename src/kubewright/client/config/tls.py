@@ -1,8 +1,8 @@
 """Which certificates we trust and which one we show, as an `ssl.SSLContext`.
 
 Everything is held as bytes: files are read when the configuration is loaded, so that a message can say which entry of
-which file is bad. The check of the host name belongs to the connection, which passes `server_name` (or else the host)
-as `server_hostname`.
+which file is bad. A file of authorities is read again for each new connection (`TLS.reread`). The check of the host
+name belongs to the connection, which passes `server_name` (or else the host) as `server_hostname`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, ClassVar
+
+from msgspec.structs import replace
 
 from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
@@ -83,12 +85,14 @@ class Certificate(Discreet, frozen=True, kw_only=True):
 class TLS(Discreet, frozen=True, kw_only=True):
     """How the server is recognised: by the authorities in `ca` (PEM), or the system's when there are none.
 
-    `verify=False` accepts any server and so excludes `ca`. `server_name` replaces the host in the check of the name.
-    `origin` says where this came from, for messages: `of cluster "prod" in the kubeconfig "prod.yaml"`.
-    It makes no difference to whether two are equal.
+    An authority need not be a root: as in Go, one that another authority has signed is trusted by itself. `ca_file` is
+    where `ca` was read from, if that was a file; see `reread`. `verify=False` accepts any server and so excludes `ca`.
+    `server_name` replaces the host in the check of the name. `origin` says where this came from, for messages:
+    `of cluster "prod" in the kubeconfig "prod.yaml"`. It makes no difference to whether two are equal.
     """
 
     ca: bytes | None = None
+    ca_file: Path | None = None
     server_name: str | None = None
     verify: bool = True
     origin: str = ""
@@ -114,6 +118,7 @@ class TLS(Discreet, frozen=True, kw_only=True):
         # As Go: a name must be among the subject alternative names, the common name does not count.
         context.hostname_checks_common_name = False
         context.set_alpn_protocols(["http/1.1"])
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if not self.verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -125,8 +130,25 @@ class TLS(Discreet, frozen=True, kw_only=True):
             certificate.load_into(context)
         return context
 
-    def _settings(self) -> tuple[bytes | None, str | None, bool]:
-        return self.ca, self.server_name, self.verify
+    def reread(self) -> TLS:
+        """The same with the authorities that `ca_file` holds now; `self` when they are those in `ca`.
+
+        `ConfigError` when they cannot be read or used.
+        """
+        if self.ca_file is None:
+            return self
+        try:
+            ca = self.ca_file.read_bytes()
+        except OSError as error:
+            raise self._unusable(f'cannot read "{self.ca_file}": {error.strerror}') from None
+        if ca == self.ca:
+            return self
+        changed = replace(self, ca=ca)
+        changed.context(None)
+        return changed
+
+    def _settings(self) -> tuple[bytes | None, Path | None, str | None, bool]:
+        return self.ca, self.ca_file, self.server_name, self.verify
 
     def _trust(self, context: ssl.SSLContext, ca: bytes) -> None:
         # Bundles carry comments in any encoding, and `cadata` takes ASCII only.
