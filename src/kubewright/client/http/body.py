@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from typing import Protocol
 
 from kubewright.client.errors import ConnectionLost, RequestTimeout
@@ -83,7 +84,8 @@ class Body:
         while not self._chunks:
             if self._source is None:
                 if self._error is not None:
-                    raise self._error
+                    # A copy: what is raised holds its traceback, and with it the frames that hold this body.
+                    raise copy.copy(self._error)
                 return b""
             await self._wait(idle_timeout)
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)

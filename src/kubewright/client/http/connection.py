@@ -48,7 +48,7 @@ class Connection(asyncio.Protocol):
         self._deadlines = deadlines
         self._peer = peer
         self._max_body = max_body
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser  # while it is attached
         self._transport: asyncio.Transport | None = None  # what is written to: with TLS, the TLS layer
         self._socket: asyncio.Transport | None = None  # what is read from: the lowest layer
         self._tls = False
@@ -89,6 +89,7 @@ class Connection(asyncio.Protocol):
             raise ConnectionFailed(f"cannot connect to {self._peer}: the connection was closed as soon as it was made")
         self._transport = transport
         self._socket = socket
+        self._parser = httptools.HttpResponseParser(self)
 
     @property
     def is_usable(self) -> bool:
@@ -129,6 +130,8 @@ class Connection(asyncio.Protocol):
                 # The head came at the same moment: nobody will ever read this body.
                 await future.result().aclose()
             raise
+        finally:
+            del future  # it holds its error, whose traceback holds this frame
 
     def abort(self) -> None:
         """Close at once and forget the exchange, if there is one."""
@@ -199,6 +202,11 @@ class Connection(asyncio.Protocol):
         if self._is_busy:
             self._end_of_input(exc)
         self._owner.lost(self)
+        if self._transport is not None:
+            # They hold this connection as it holds them, and with TLS that is 40 KB which only the garbage collector
+            # would find.
+            del self._parser
+            self._transport = self._socket = None
 
     # What the parser calls.
 

@@ -64,7 +64,7 @@ class Dialer:
         try:
             socket, _ = await loop.create_connection(lambda: tunnel, first.host, first.port)
         except (OSError, UnicodeError) as error:
-            raise connect_failure(first.address, error) from error
+            raise connect_failure(first.address, error) from error.with_traceback(None)
         try:
             transport = socket
             if self._proxy is not None and self._proxy.tls:
@@ -92,12 +92,13 @@ async def _start_tls(
     server_name: str,
     address: str,
 ) -> asyncio.Transport:
+    # Errors go without the frames of the loop: those hold the future that holds the error, and so the whole connection.
     try:
         secured = await loop.start_tls(transport, protocol, context, server_hostname=server_name)
     except ConnectionError as error:
-        raise ConnectionFailed(_HANGUP.format(address)) from error
+        raise ConnectionFailed(_HANGUP.format(address)) from error.with_traceback(None)
     except OSError as error:
-        raise connect_failure(address, error) from error
+        raise connect_failure(address, error) from error.with_traceback(None)
     if secured is None:  # what the loops give when the peer hung up at the wrong moment
         raise ConnectionFailed(_HANGUP.format(address))
     return secured

@@ -72,10 +72,7 @@ class Pool:
         """A connection for a request, as soon as it is this caller's turn; `RequestTimeout` at `due`."""
         while True:
             self._check_open()
-            waiter: asyncio.Future[Connection] = self._loop.create_future()
-            self._waiting.append(waiter)
-            self._fill()
-            connection = await self._result(waiter, what, due, timeout)
+            connection = await self._result(self._line_up(), what, due, timeout)
             # It may have been lost between being handed over and this task's turn to run. A fresh one is used even so:
             # its loss has a reason that the caller must hear, and the next would be lost in the same way.
             if connection.is_usable or not connection.reused:
@@ -84,9 +81,7 @@ class Pool:
     async def open(self, what: str, due: float | None, timeout: float, *, counted: bool) -> Connection:
         """A connection that nobody has used, outside the line; `counted` when it is for a request."""
         self._check_open()
-        waiter: asyncio.Future[Connection] = self._loop.create_future()
-        self._start_dial(waiter, counted)
-        return await self._result(waiter, what, due, timeout)
+        return await self._result(self._dial_for_one(counted), what, due, timeout)
 
     def drop_idle(self) -> None:
         """Close idle connections now and the busy ones after their answer: the next ones use new credentials."""
@@ -176,6 +171,17 @@ class Pool:
                 return waiter
         return None
 
+    def _line_up(self) -> asyncio.Future[Connection]:
+        waiter: asyncio.Future[Connection] = self._loop.create_future()
+        self._waiting.append(waiter)
+        self._fill()
+        return waiter
+
+    def _dial_for_one(self, counted: bool) -> asyncio.Future[Connection]:
+        waiter: asyncio.Future[Connection] = self._loop.create_future()
+        self._start_dial(waiter, counted)
+        return waiter
+
     def _fill(self) -> None:
         """Make connections for those in line, as far as the limit allows."""
         while self._count < self._limit and self._dialing < len(self._waiting):
@@ -205,6 +211,7 @@ class Pool:
             unlucky = waiter or self._next_waiter()
             if unlucky is not None and not unlucky.done():
                 unlucky.set_exception(error)
+            waiter = unlucky = None  # they hold the error, whose traceback holds this frame
         else:
             self._dialing -= waiter is None
             connection.counted = counted
@@ -241,6 +248,7 @@ class Pool:
             raise
         finally:
             self._deadlines.discard(patience)
+            del waiter, patience  # they hold the error, whose traceback holds this frame
 
     def _check_open(self) -> None:
         if self._closed is not None:

@@ -134,6 +134,8 @@ class HTTPTransport:
             except ConnectionLost:
                 if is_last or not _may_repeat(method, connection):
                     raise
+            finally:
+                del answer  # it holds its error, whose traceback holds this frame
             connection = await pool.open(f"{method} {self._server.address}", due, patience, counted=True)
         raise AssertionError("the last attempt returns or raises")
 
