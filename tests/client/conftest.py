@@ -88,7 +88,7 @@ class Server:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self.accepted = 0
         self.open = 0
         self.port = 0
@@ -105,15 +105,15 @@ class Server:
     async def aclose(self) -> None:
         if self._listener is not None:
             self._listener.close()
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        if self.tasks:
+            await asyncio.wait(self.tasks)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self.tasks.add(task)
         peer = Peer(reader, writer, self.accepted)
         self.accepted += 1
         self.open += 1
@@ -126,7 +126,7 @@ class Server:
         finally:
             writer.transport.abort()
             self.open -= 1
-            self._tasks.discard(task)
+            self.tasks.discard(task)
 
 
 Serve = Callable[..., Awaitable[Server]]

@@ -83,7 +83,8 @@ class Connection(asyncio.Protocol):
     def attach(self, transport: asyncio.Transport, socket: asyncio.Transport) -> None:
         """Start with a connected `transport`; `socket` is its lowest layer."""
         self._tls = transport is not socket
-        if self._closing:
+        # With TLS, `connection_lost` is going to tell why it is closing. Without, it may have told the protocol before.
+        if self._closing or (not self._tls and transport.is_closing()):
             if isinstance(self._loss, ssl.SSLError):
                 raise tls_failure(self._peer, self._loss)
             raise ConnectionFailed(f"cannot connect to {self._peer}: the connection was closed as soon as it was made")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeAlias
 
 from kubewright.client.errors import ConnectionFailed
+from kubewright.client.http import tcp
 from kubewright.client.http.connection import Connection
 from kubewright.client.http.failure import connect_failure
 from kubewright.client.http.server_url import Endpoint
@@ -60,9 +62,8 @@ class Dialer:
     async def _dial(self, connection: Connection, context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
         first = self._proxy or self._server
-        tunnel = Tunnel(loop, first.address)
         try:
-            socket, _ = await loop.create_connection(lambda: tunnel, first.host, first.port)
+            socket, tunnel = await tcp.connect(loop, partial(Tunnel, loop, first.address), first.host, first.port)
         except (OSError, UnicodeError) as error:
             raise connect_failure(first.address, error) from error.with_traceback(None)
         try:

@@ -24,6 +24,8 @@ class Tunnel(asyncio.Protocol):
         if authorization is not None:
             head += f"Proxy-Authorization: {authorization}\r\n"
         self._status = self._loop.create_future()
+        if transport.is_closing():
+            self._fail("it closed the connection")
         transport.write(f"{head}\r\n".encode())
         status = await self._status
         if status == 407:
