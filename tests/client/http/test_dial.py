@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.client.errors import ConfigError, ConnectionFailed, ConnectionLost, TLSError, TransportError
+from kubewright.client.http import tcp
 from kubewright.client.http.transport import HTTPTransport
 
 if TYPE_CHECKING:
@@ -98,6 +99,41 @@ async def test_a_server_that_hangs_up_during_the_handshake_is_a_failed_connectio
         error = await _failure(client)
     assert isinstance(error, ConnectionFailed)
     assert "closed during the TLS handshake" in str(error)
+
+
+@pytest.mark.parametrize("moment", ["before the handshake", "within the handshake", "after the handshake"])
+async def test_a_reset_around_the_handshake_reaches_the_caller_and_nobody_else(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """uvloop logs a stack trace when a handshake begins on a connection that is closed already."""
+    connect = tcp.connect
+
+    async def connect_and_notice_the_reset(
+        loop: asyncio.AbstractEventLoop, make_protocol: Callable[[], tcp.P], host: str, port: int
+    ) -> tuple[asyncio.Transport, tcp.P]:
+        transport, protocol = await connect(loop, make_protocol, host, port)
+        async with asyncio.timeout(10):
+            while not transport.is_closing():
+                await asyncio.sleep(0)
+        return transport, protocol
+
+    async def handler(peer: Peer) -> None:
+        if moment != "before the handshake":
+            await peer.reader.read(1)
+        peer.reset()
+
+    if moment == "before the handshake":
+        monkeypatch.setattr(tcp, "connect", connect_and_notice_the_reset)
+    logged: list[dict[str, object]] = []
+    loop = asyncio.get_running_loop()
+    server = await serve(handler, certificates.server() if moment == "after the handshake" else None)
+    loop.set_exception_handler(lambda _, context: logged.append(context))
+    async with _client(f"https://{server.address}", certificates.client()) as client:
+        error = await _failure(client)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert isinstance(error, ConnectionFailed | ConnectionLost)
+    assert logged == []
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,9 @@ async def _start_tls(
     server_name: str,
     address: str,
 ) -> asyncio.Transport:
+    if transport.is_closing():
+        # uvloop would begin the handshake even so, and log a stack trace when that fails.
+        raise ConnectionFailed(_HANGUP.format(address))
     # Errors go without the frames of the loop: those hold the future that holds the error, and so the whole connection.
     try:
         secured = await loop.start_tls(transport, protocol, context, server_hostname=server_name)
