@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.header import Header
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
 from kubewright.client.client import Client
 from kubewright.client.errors import (
     APIError,
@@ -26,9 +28,11 @@ from kubewright.client.errors import (
     TooManyRequests,
 )
 from kubewright.client.watch import GATHER, INITIAL_EVENTS_END, WatchEvent, parse_event
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 if TYPE_CHECKING:
-    from tests.client.conftest import ScriptedServer
+    from tests.client.conftest import ScriptedServer, VirtualTime
 
 METADATA: dict[str, JSONValue] = {"name": "a", "namespace": "shop", "uid": "u-1", "resourceVersion": "7"}
 OBJECT: dict[str, JSONValue] = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": METADATA, "data": {"x": "1"}}
@@ -257,6 +261,72 @@ async def test_a_silence_five_seconds_longer_than_the_watch_is_an_error(client: 
 
     assert body.idle_timeout == 65
     assert body.is_closed
+
+
+BOOKMARK: JSONValue = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "8"}}
+END_OF_LIST: JSONValue = {
+    "kind": "ConfigMap",
+    "apiVersion": "v1",
+    "metadata": {"resourceVersion": "8", "annotations": {INITIAL_EVENTS_END: "true"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("events", "silence"),
+    [
+        ([line("ADDED")], 295),
+        ([line("BOOKMARK", END_OF_LIST)], 295),
+        ([line("BOOKMARK", BOOKMARK)], 90),
+        ([line("BOOKMARK", END_OF_LIST), line("ADDED"), line("BOOKMARK", BOOKMARK), line("ADDED")], 90),
+    ],
+)
+async def test_a_watch_that_has_brought_a_bookmark_is_dead_after_90_seconds_of_silence(
+    client: Client, server: ScriptedServer, events: list[bytes], silence: float
+) -> None:
+    """Bookmarks come every minute; the one that ends the initial list promises no others."""
+    body = server.streams(*(event + b"\n" for event in events))
+    watch = client.watch(ConfigMap, initial_events=True)
+
+    assert [event.type async for event in watch] == [json.loads(event)["type"] for event in events]
+    assert body.idle_timeout == silence
+
+
+async def test_a_watch_that_ends_sooner_is_not_waited_for_longer(client: Client, server: ScriptedServer) -> None:
+    body = server.streams(line("BOOKMARK", BOOKMARK) + b"\n")
+    assert len([event async for event in client.watch(ConfigMap, timeout=30)]) == 1
+
+    assert body.idle_timeout == 35
+
+
+async def test_a_dead_watch_says_why_it_is_taken_for_dead(client: Client, server: ScriptedServer) -> None:
+    body = server.streams(line("BOOKMARK", BOOKMARK) + b"\n", RequestTimeout("the server sent nothing for 90 s"))
+    with pytest.raises(RequestTimeout) as caught:
+        await collected(client)
+
+    assert str(caught.value) == (
+        "watch ConfigMap in shop: the server sent nothing for 90 s, not even the bookmark that is due every minute; "
+        "the connection is dead"
+    )
+    assert body.is_closed
+
+
+def test_a_watch_that_falls_silent_ends_90_seconds_after_its_last_event(virtual_time: VirtualTime) -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+            assert isinstance(plane, EmbeddedControlPlane)
+            async with admin.watch(ConfigMap, resource_version="1") as watch:
+                await admin.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+                events = aiter(watch)
+                while (await anext(events)).type != "BOOKMARK":
+                    pass
+                plane.faults.silence_open_watches(lambda target: target.verb == "watch")
+                last = loop.time()
+                with pytest.raises(RequestTimeout, match="the connection is dead"):
+                    await anext(events)
+                return loop.time() - last
+
+    assert virtual_time.run(main()) == pytest.approx(90)
 
 
 async def test_metadata_alone_can_be_watched(client: Client, server: ScriptedServer) -> None:

@@ -6,6 +6,7 @@
 
 Of each event the header is decoded on arrival and the object only when asked for, so that one object that does not
 fit its type stops nobody. A watch ends when the server ends it (its timeout); errors are raised, 410 as `Expired`.
+One that has brought a bookmark and then nothing for `LONGEST_SILENCE` seconds is dead, which is a `RequestTimeout`.
 Keeping a watch alive over all that is the cache's work, not this module's.
 """
 
@@ -21,7 +22,7 @@ from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.header import Header
 from kubewright.api.resource import Object
 from kubewright.client.answer import retry_after, worded
-from kubewright.client.errors import ProtocolError, Status, TransportError, error_class
+from kubewright.client.errors import ProtocolError, RequestTimeout, Status, TransportError, error_class
 from kubewright.client.http.response import Headers, StreamedResponse
 
 T = TypeVar("T", bound=Object)
@@ -35,6 +36,9 @@ LONGEST_LINE = 64 * 1024 * 1024
 GATHER = 0.005
 """Seconds for which the events of an initial list are let come together: the server sends each by itself, and to be
 woken for each costs more than to read it. Later events are read as they come."""
+
+LONGEST_SILENCE = 90.0
+"""Seconds without a byte after which a watch is dead. A server that sends bookmarks sends one about every minute."""
 
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 _PREFIXES = {name: f'{{"type":"{name}","object":'.encode() for name in _TYPES}
@@ -145,15 +149,24 @@ class Watch(Generic[T]):
 
     async def __aiter__(self) -> AsyncGenerator[WatchEvent[T], None]:
         response = await self._open()
+        has_pulse = False
         try:
             lines = response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout)
             if self._initial_events:
                 lines.gather = GATHER
             async for line in lines:
                 event = parse_event(self._kind, line, self._request)
-                if lines.gather and event.ends_initial_list:
-                    lines.gather = 0.0
+                if event.type == "BOOKMARK":
+                    if event.ends_initial_list:
+                        # No promise of others: what has no watch cache (events, by default) sends this one alone.
+                        lines.gather = 0.0
+                    elif not has_pulse:
+                        has_pulse = True
+                        lines.idle_timeout = min(self._idle_timeout or LONGEST_SILENCE, LONGEST_SILENCE)
                 yield event
+        except RequestTimeout as error:
+            missed = ", not even the bookmark that is due every minute; the connection is dead" if has_pulse else ""
+            raise RequestTimeout(f"{self._request}: {error}{missed}") from error
         except TransportError as error:
             raise worded(error, self._request) from error
         finally:

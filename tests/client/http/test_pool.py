@@ -213,6 +213,26 @@ async def test_connections_that_are_idle_for_too_long_are_closed(serve: Serve, m
         await closed.wait()
 
 
+def test_idle_connections_are_closed_clearly_before_the_server_does_it() -> None:
+    """kube-apiserver, 90 s. A write on a connection that the server is about to close is lost."""
+    assert pool_module.IDLE_SECONDS <= 60
+
+
+@pytest.mark.parametrize("what", ["request", "stream"])
+async def test_a_connection_that_was_idle_for_too_long_is_not_used_even_if_it_is_still_open(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """A process that was frozen finds its connections before the timer that should have closed them."""
+    server = await serve(_Gate())
+    async with _client(server) as client:
+        assert (await client.request("POST", "/")).body == b"0"
+        monkeypatch.setattr(pool_module, "IDLE_SECONDS", 0.0)
+        if what == "request":
+            assert (await client.request("POST", "/")).body == b"1"
+        else:
+            assert await (await client.stream("GET", "/")).read() == b"1"
+
+
 @pytest.mark.parametrize("what", ["request", "stream"])
 async def test_a_connection_that_was_begun_with_old_credentials_is_not_used(serve: Serve, what: str) -> None:
     async def work(client: HTTPTransport) -> bytes:

@@ -14,8 +14,8 @@ from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.connection import Connection
 from kubewright.client.http.deadlines import Deadlines
 
-# Shorter than what servers and load balancers in front of API servers usually allow.
-IDLE_SECONDS = 90.0
+# Clearly less than the 90 s of kube-apiserver: a write that meets a connection as the server closes it is lost.
+IDLE_SECONDS = 60.0
 
 
 class Pool:
@@ -52,17 +52,21 @@ class Pool:
         self._sweeping = False
         self._closed: asyncio.Future[None] | None = None
 
-    def take(self) -> Connection | None:
+    def take(self, now: float) -> Connection | None:
         """An idle connection for a request, or None: then `wait`."""
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_usable:
+            if not connection.is_usable:
+                continue
+            if connection.idle_since > now - IDLE_SECONDS:
                 return connection
+            # `expire` is late: the process was frozen, or the loop blocked.
+            connection.abort()
         return None
 
-    def take_for_stream(self) -> Connection | None:
+    def take_for_stream(self, now: float) -> Connection | None:
         """An idle connection for a stream, or None: then `open`. It leaves the share of the requests."""
-        connection = self.take()
+        connection = self.take(now)
         if connection is not None:
             connection.counted = False
             self._count -= 1

@@ -80,16 +80,16 @@ class ByteStream(Protocol):
 class Lines:
     """The lines of a body; an async iterator. Bytes after the last newline are a line too."""
 
-    __slots__ = ("_body", "_ended", "_idle_timeout", "_ready", "_splitter", "gather")
+    __slots__ = ("_body", "_ended", "_ready", "_splitter", "gather", "idle_timeout")
 
     def __init__(self, body: ByteStream, limit: int, idle_timeout: float | None) -> None:
         self._body = body
-        self._idle_timeout = idle_timeout
         self._splitter = LineSplitter(limit)
         self._ready: list[bytes] = []  # in reverse, so that taking the next one is a pop
         self._ended = False
+        # See `ByteStream.receive`; both may be changed between two lines.
+        self.idle_timeout = idle_timeout
         self.gather = 0.0
-        """See `ByteStream.receive`; may be changed between two lines."""
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -98,7 +98,7 @@ class Lines:
         while not self._ready:
             if self._ended:
                 raise StopAsyncIteration
-            data = await self._body.receive(self._idle_timeout, self.gather)
+            data = await self._body.receive(self.idle_timeout, self.gather)
             if data:
                 try:
                     self._ready = self._splitter.feed(data)

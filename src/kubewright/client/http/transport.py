@@ -121,9 +121,10 @@ class HTTPTransport:
         """See `Transport.request`."""
         message = self._compose(method, target, headers, body)
         pool = self._pool or self._start()
-        due = None if timeout is None else pool.time() + timeout
+        now = pool.time()
+        due = None if timeout is None else now + timeout
         patience = timeout or 0.0
-        connection = pool.take() or await pool.wait(f"{method} {self._server.address}", due, patience)
+        connection = pool.take(now) or await pool.wait(f"{method} {self._server.address}", due, patience)
         for is_last in (False, True):
             answer = connection.request(method, message, due, patience)
             try:
@@ -151,10 +152,11 @@ class HTTPTransport:
         """See `Transport.stream`."""
         message = self._compose(method, target, headers, body)
         pool = self._pool or self._start()
-        due = None if timeout is None else pool.time() + timeout
+        now = pool.time()
+        due = None if timeout is None else now + timeout
         patience = timeout or 0.0
         what = f"{method} {self._server.address}"
-        connection = pool.take_for_stream() or await pool.open(what, due, patience, counted=False)
+        connection = pool.take_for_stream(now) or await pool.open(what, due, patience, counted=False)
         try:
             return await connection.stream(method, message, due, patience)
         except ConnectionLost:
