@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
+from hypothesis import settings
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
@@ -20,6 +21,10 @@ from kubewright.manifest.crd import definition_of
 from kubewright.testing.namespaces import unique_name
 
 pytest_plugins = ["pytester"]
+
+# No test needs an idle machine: how long one example takes says nothing.
+settings.register_profile("kubewright", deadline=None)
+settings.load_profile("kubewright")
 
 
 @pytest.fixture(params=["embedded", "real"])
