@@ -62,7 +62,18 @@ def test_a_status_without_a_code_gets_the_one_of_the_answer() -> None:
         (
             "text/html",
             b"<html>\n <b>Bad\tGateway</b>\n</html>",
-            "(text/html) without a Kubernetes status: <html> <b>Bad",
+            "(text/html) without a Kubernetes status: Bad Gateway",
+        ),
+        (
+            "text/html",
+            b"\n<!DOCTYPE html><html><head><style>b { color: red }</style><Title lang=en>502\n Bad</title></head><body>"
+            b"<script>let x = 1 < 2;</script><center>nginx</center></body></html>",
+            "Kubernetes status: 502 Bad",
+        ),
+        (
+            "text/html",
+            b"<html><style>b { color: red }</style><!-- a > b --><script>let x = '<b>'</script><p>Sign\x1b[31m in",
+            "Kubernetes status: Sign [31m in",
         ),
         ("text/plain", b"404 page not found\n", "(text/plain) without a Kubernetes status: 404 page not found"),
         (
@@ -81,7 +92,8 @@ def test_the_answer_of_a_proxy_is_quoted(content_type: str, body: bytes, quoted:
 
     assert type(error) is ServiceUnavailable
     assert str(error).startswith("update Pod shop/web-1: HTTP 502 (")
-    assert quoted in str(error)
+    assert str(error).endswith(quoted)
+    assert str(error).isprintable()
 
 
 def test_an_answer_without_anything_is_told_apart_from_one_without_words() -> None:
@@ -94,8 +106,28 @@ def test_an_answer_without_anything_is_told_apart_from_one_without_words() -> No
 def test_a_long_answer_is_cut_short() -> None:
     error = failure(500, headers(), b"x" * 5000, REQUEST)
 
-    assert str(error).endswith("x" * 200 + "…")
-    assert len(str(error)) < 300
+    assert str(error).endswith(": " + "x" * 120 + "…")
+    assert len(str(error)) < 250
+
+
+@pytest.mark.parametrize(
+    ("body", "quoted"),
+    [
+        (b"<html><title>Sign in</title><body>" + b"<p>welcome</p>\n" * 500, True),
+        (b'{"kind":"Secret","data":{"password":"czNjcmV0', False),
+    ],
+)
+def test_a_page_in_place_of_an_object_is_quoted_in_one_line_and_half_an_object_is_not(
+    body: bytes, quoted: bool
+) -> None:
+    response = Response(200, headers(("Content-Type", "text/html")), body)
+    with pytest.raises(ProtocolError) as caught, readable(response, REQUEST):
+        decode(Pod, body)
+
+    assert str(caught.value).endswith(': "Sign in"') == quoted
+    assert "czNjcmV0" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+    assert str(caught.value).isprintable()
 
 
 def test_a_success_by_mistake_is_not_taken_for_a_failure() -> None:

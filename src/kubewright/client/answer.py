@@ -19,11 +19,14 @@ _log = logging.getLogger("kubewright.client")
 
 _WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
 _MOST_WARNINGS = 1000
-_SHOWN = 200
+_SHOWN = 120  # characters of a body that is no Status
+_LOOKED_AT = 4096  # its bytes that are searched for something to show
+_TITLE = re.compile(r"<title[^>]*>([^<]+)", re.IGNORECASE)
+_MARKUP = re.compile(r"<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?", re.IGNORECASE | re.DOTALL)
 
 
 def failure(code: int, headers: Headers, body: bytes, request: object) -> APIError:
-    """The error for an answer that is no success. Answers of proxies (HTML, plain text) are quoted, cut short."""
+    """The error for an answer that is no success. Of answers of proxies (HTML, plain text) a few words are quoted."""
     status = _server_status(body) or Status(code=code, message=_quote(code, headers, body))
     if not status.code:
         status = msgspec.structs.replace(status, code=code)
@@ -49,9 +52,11 @@ def unreadable(error: DecodeError, response: Response, request: object) -> Proto
     """What to raise for an answer that cannot be decoded: a proxy's login page is no API server."""
     if isinstance(error, MalformedJSON):
         content_type = response.headers.get("Content-Type") or "no content type"
+        # What was meant to be JSON is not quoted: it may be half a Secret.
+        quote = f': "{_excerpt(response.body)}"' if response.body.lstrip().startswith(b"<") else ""
         return ProtocolError(
             f"{request}: the server answered {response.status} ({content_type}) with something that is not JSON, "
-            f"or is cut short: {error}"
+            f"or is cut short: {error}{quote}"
         )
     return DecodeError(f"{request}: {error}")
 
@@ -91,6 +96,14 @@ def _server_status(body: bytes) -> Status | None:
 
 def _quote(code: int, headers: Headers, body: bytes) -> str:
     content_type = headers.get("Content-Type") or "no content type"
-    text = " ".join(body[: _SHOWN * 4].decode("utf-8", "replace").split())
-    shown = f"{text[:_SHOWN]}…" if len(text) > _SHOWN else text
-    return f"HTTP {code} ({content_type}) without a Kubernetes status: {shown or 'empty body'}"
+    return f"HTTP {code} ({content_type}) without a Kubernetes status: {_excerpt(body) or 'empty body'}"
+
+
+def _excerpt(body: bytes) -> str:
+    """One short line of a body that is not for us: the title of a page, else how its text begins."""
+    text = body[:_LOOKED_AT].decode("utf-8", "replace")
+    if text.lstrip().startswith("<"):
+        title = _TITLE.search(text)
+        text = title[1] if title else _MARKUP.sub(" ", text)
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    return f"{line[:_SHOWN]}…" if len(line) > _SHOWN else line
