@@ -369,6 +369,41 @@ async def test_a_cancelled_request_does_not_wait_for_its_answer(serve: Serve, wh
         assert task.cancelled()
 
 
+@pytest.mark.parametrize("given_up", ["cancelled", "timed out"])
+@pytest.mark.parametrize("secure", [False, True])
+async def test_of_a_write_that_is_given_up_nothing_arrives_later(
+    serve: Serve, certificates: Certificates, given_up: str, secure: bool
+) -> None:
+    """The kernel would deliver what is in its buffer, after a partition heals and another leads, say."""
+    asked, ended = asyncio.Event(), asyncio.Event()
+    endings: list[type[BaseException] | None] = []
+
+    async def handler(peer: Peer) -> None:
+        await peer.request()
+        await peer.answer()
+        try:
+            await peer.request()
+            asked.set()
+            while await peer.reader.read(1):
+                pass
+            endings.append(None)
+        except OSError as error:
+            endings.append(type(error))
+        ended.set()
+
+    server = await serve(handler, certificates.server() if secure else None)
+    async with _client(server, certificates.client() if secure else None) as client, asyncio.timeout(10):
+        await client.request("GET", "/")
+        timeout = 0.05 if given_up == "timed out" else None
+        task = asyncio.create_task(client.request("PUT", "/", body=b"{}", timeout=timeout))
+        await asked.wait()
+        if given_up == "cancelled":
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await ended.wait()
+    assert endings == [ConnectionResetError]
+
+
 @pytest.mark.parametrize("what", ["request", "line of requests", "stream"])
 @pytest.mark.parametrize("secure", [False, True])
 async def test_closing_at_any_moment_ends_what_is_under_way(

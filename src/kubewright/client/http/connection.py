@@ -7,7 +7,9 @@ back, and tells its owner when it is free again and when it is gone.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+import struct
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -19,8 +21,14 @@ from kubewright.client.http.deadlines import Deadlines
 from kubewright.client.http.failure import tls_failure
 from kubewright.client.http.response import Headers, Response, StreamedResponse
 
+# Methods that change nothing (RFC 9110, section 9.2.1). That PUT and DELETE are idempotent is not enough: the second
+# may undo what somebody did after the first, or be refused because the first has taken effect.
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
 # Checked between reads of the socket, so a head that comes in one piece may be one read longer.
 MAX_HEAD = 256 * 1024
+
+_RESET = struct.pack("ii", 1, 0)  # linger for no time
 
 
 class Owner(Protocol):
@@ -135,7 +143,10 @@ class Connection(asyncio.Protocol):
             del future  # it holds its error, whose traceback holds this frame
 
     def abort(self) -> None:
-        """Close at once and forget the exchange, if there is one."""
+        """Close at once and forget the exchange, if there is one. Of a write, what has not arrived never will."""
+        if self._is_busy and self._method not in SAFE and self._socket is not None and not self._is_lost:
+            # A mere close would leave it to the kernel to deliver what is in its buffer, maybe much later.
+            self._socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._forget()
         self._closing = True
         if self._transport is not None:

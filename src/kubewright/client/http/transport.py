@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from kubewright.client.errors import ConnectionLost
-from kubewright.client.http.connection import Connection
+from kubewright.client.http.connection import SAFE, Connection
 from kubewright.client.http.deadlines import Deadlines
 from kubewright.client.http.dial import Dialer, TLSSource
 from kubewright.client.http.pool import Pool
@@ -22,9 +22,6 @@ from kubewright.client.http.server_url import Endpoint
 
 __all__ = ["HTTPTransport", "Headers", "Response", "StreamedResponse", "Transport"]
 
-# Methods that change nothing (RFC 9110, section 9.2.1). That PUT and DELETE are idempotent is not enough: the second
-# may undo what somebody did after the first, or be refused because the first has taken effect.
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _WITH_BODY = frozenset({"PUT", "POST", "PATCH"})
 # A body up to this size is copied behind the head, which is cheaper than a second write through TLS.
 _JOINED = 64 * 1024
@@ -224,4 +221,4 @@ def _fields(headers: tuple[tuple[str, str], ...]) -> str:
 
 def _may_repeat(method: str, connection: Connection) -> bool:
     # Only a loss that looks like an idle connection closed by the server; one on a fresh connection has another cause.
-    return not connection.answered and (not connection.sent or (connection.reused and method in _SAFE))
+    return not connection.answered and (not connection.sent or (connection.reused and method in SAFE))
