@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kubewright.api import Scheme as Scheme
     from kubewright.api import Time as Time
     from kubewright.api import metadata_only as metadata_only
+    from kubewright.api import now as now
     from kubewright.api import resource as resource
     from kubewright.cache import CachedClient as CachedClient
     from kubewright.client import Client as Client
@@ -67,6 +68,7 @@ _HOMES = {
         "Scheme",
         "Time",
         "metadata_only",
+        "now",
         "resource",
     ),
     "kubewright.cache": ("CachedClient",),

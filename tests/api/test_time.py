@@ -1,10 +1,13 @@
+import ast
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
+import kubewright
 from kubewright.api.time import MicroTime, Time, micro_now, now, refuse_naive_times
 
 
@@ -147,3 +150,17 @@ def test_now_is_in_utc(function: Callable[[], datetime]) -> None:
     present = function()
     assert present.tzinfo is UTC
     assert before < present <= datetime.now(UTC)
+
+
+def test_nothing_but_the_one_clock_reads_the_time_of_day() -> None:
+    """What is stamped otherwise stands still in virtual time. TLS checks certificates by the machine's clock."""
+    sources = Path(kubewright.__file__).parent
+    readers = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today", "time.time", "time.time_ns"}
+    found = {
+        str(path.relative_to(sources))
+        for path in sources.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in readers
+    }
+
+    assert found == {"api/time.py", "controlplane/certificates.py"}

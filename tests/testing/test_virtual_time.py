@@ -4,14 +4,23 @@ import asyncio
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from kubewright.api.core.v1 import ConfigMap
+from kubewright import Manager, Request, Result, now
+from kubewright.api.authentication.v1 import TokenReview, TokenReviewSpec
+from kubewright.api.core.v1 import ConfigMap, ServiceAccount
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.time import micro_now
+from kubewright.cache import CachedClient
+from kubewright.client.wait import deleted, exists
+from kubewright.controller import controller
 from kubewright.controlplane import ControlPlane
 from kubewright.testing.virtual_time import run_virtual
+
+HOUR = timedelta(hours=1)
 
 
 def test_the_result_of_main_is_returned_and_its_error_is_raised() -> None:
@@ -189,3 +198,95 @@ def test_the_embedded_control_plane_runs_in_virtual_time() -> None:
     name, now = run_virtual(main)
     assert name == "settings"
     assert now >= 3600
+
+
+def test_timestamps_move_with_the_clock_of_the_loop() -> None:
+    async def main() -> tuple[datetime, datetime, datetime]:
+        before = now()
+        await asyncio.sleep(3600.25)
+        return before, now(), micro_now()
+
+    real = datetime.now(UTC)
+    before, after, exact = run_virtual(main)
+
+    assert real - timedelta(seconds=1) <= before <= datetime.now(UTC)
+    assert after - before == HOUR
+    assert exact - before == HOUR + timedelta(seconds=0.25)
+    assert now() < after  # outside it is the machine's clock again
+
+
+def test_a_thread_sees_the_virtual_present() -> None:
+    async def main() -> tuple[datetime, datetime]:
+        await asyncio.sleep(3600)
+        return now(), await asyncio.to_thread(now)
+
+    here, there = run_virtual(main)
+    assert here == there
+
+
+def test_the_embedded_control_plane_stamps_with_virtual_time() -> None:
+    async def main() -> list[datetime | None]:
+        async with ControlPlane.embedded() as plane, plane.client() as admin:
+            client, times = admin.in_namespace("default"), list[datetime | None]()
+            for name in ("first", "second"):
+                meta = ObjectMeta(name=name, finalizers=["example.com/held"])
+                made = await client.create(ConfigMap(metadata=meta))
+                assert made.metadata.creation_timestamp == now()
+                await asyncio.sleep(3600)
+                await client.delete(made)
+                times.append(made.metadata.creation_timestamp)
+                times.append((await client.get(ConfigMap, name)).metadata.deletion_timestamp)
+            return times
+
+    times = run_virtual(main)
+    start = times[0]
+    assert start is not None
+    assert times == [start, start + HOUR, start + HOUR, start + 2 * HOUR]
+
+
+def test_a_token_expires_when_its_virtual_time_is_over() -> None:
+    async def main() -> list[bool | None]:
+        async with ControlPlane.embedded() as plane, plane.client() as admin:
+            client = admin.in_namespace("default")
+            await client.wait_for(ServiceAccount, exists, name="default", timeout=20)
+            token = (await client.token("default", expiration_seconds=3600)).status.token or ""
+            verdicts = list[bool | None]()
+            for _ in range(2):
+                review = await admin.create(TokenReview(spec=TokenReviewSpec(token=token)))
+                verdicts.append(review.status.authenticated)
+                await asyncio.sleep(2 * 3600)
+            return verdicts
+
+    assert run_virtual(main) == [True, None]
+
+
+class Expiring:
+    """Deletes what is older than an hour, by its timestamp."""
+
+    def __init__(self, client: CachedClient) -> None:
+        self.client = client
+
+    async def reconcile(self, request: Request) -> Result:
+        found = await self.client.find(ConfigMap, request)
+        if found is None or found.metadata.creation_timestamp is None or found.metadata.name != "short-lived":
+            return Result()
+        left = found.metadata.creation_timestamp + HOUR - now()
+        if left > timedelta(0):
+            return Result(requeue_after=left.total_seconds())
+        await self.client.delete(found)
+        return Result()
+
+
+def test_a_time_to_live_by_timestamps_ends_at_its_moment() -> None:
+    async def main() -> timedelta:
+        async with ControlPlane.embedded() as plane, plane.client() as admin, asyncio.TaskGroup() as tasks:
+            client, manager = admin.in_namespace("default"), Manager(admin)
+            controller(manager, ConfigMap).complete(Expiring(manager.client))
+            tasks.create_task(manager.run())
+            made = await client.create(ConfigMap(metadata=ObjectMeta(name="short-lived")))
+            began = micro_now()
+            await client.wait_for(made, deleted, timeout=2 * 3600)
+            manager.stop()
+            return micro_now() - began
+
+    assert run_virtual(main) == pytest.approx(HOUR, abs=timedelta(seconds=2))

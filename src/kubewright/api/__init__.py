@@ -33,3 +33,4 @@ from kubewright.api.resource import resource_info as resource_info
 from kubewright.api.scheme import Scheme as Scheme
 from kubewright.api.time import MicroTime as MicroTime
 from kubewright.api.time import Time as Time
+from kubewright.api.time import now as now

@@ -5,10 +5,15 @@ with a time zone, which msgspec reads and writes natively. The server accepts a 
 
 `MicroTime` fields (a Lease's renewTime, an Event's eventTime) need exactly six digits of fraction: the server refuses
 `2026-01-01T00:00:00Z` there. As msgspec leaves zero fractions out, they are a datetime type of their own.
+
+All timestamps come from one clock, `now` and its variants: the machine's, and inside `run_virtual` the virtual one.
+What lasts (timeouts, pauses, ages of connections) goes by the event loop's clock instead.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Annotated, Final, Self, TypeAlias
 
@@ -54,13 +59,43 @@ class MicroTime(datetime):
 
 
 def now() -> datetime:
-    """The present for a `Time` field: UTC, whole seconds, so that what is written is what will be read back."""
-    return datetime.now(UTC).replace(microsecond=0)
+    """The present for a `Time` field: UTC, whole seconds, so that what is written is what will be read back.
+
+    Inside `kubewright.testing.virtual_time.run_virtual` it is the virtual present.
+    """
+    return exact_now().replace(microsecond=0)
 
 
 def micro_now() -> MicroTime:
     """The present for a `MicroTime` field, in UTC."""
-    return MicroTime.now(UTC)
+    return MicroTime.from_datetime(exact_now())
+
+
+def unix_now() -> float:
+    """The present as seconds since 1970, as `time.time` has it."""
+    return exact_now().timestamp()
+
+
+def exact_now() -> datetime:
+    """The present in UTC, to the microsecond: for comparisons, not for a field."""
+    return _clock.get()()
+
+
+@contextmanager
+def clock_set_to(clock: Callable[[], datetime]) -> Iterator[None]:
+    """Within the block `clock` says what the present is, in UTC; also in tasks and `asyncio.to_thread` begun there."""
+    token = _clock.set(clock)
+    try:
+        yield
+    finally:
+        _clock.reset(token)
+
+
+def _machine_time() -> datetime:
+    return datetime.now(UTC)
+
+
+_clock: ContextVar[Callable[[], datetime]] = ContextVar("kubewright.clock", default=_machine_time)
 
 
 def refuse_naive_times(value: object, encoded: bytes, enc_hook: Callable[[object], object]) -> None:

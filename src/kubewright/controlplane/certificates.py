@@ -91,6 +91,7 @@ def signing_key() -> str:
 
 
 def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    # The machine's clock, whatever the time is otherwise said to be: TLS checks certificates by it.
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

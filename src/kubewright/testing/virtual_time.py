@@ -2,14 +2,15 @@
 
     async def main() -> None:
         async with ControlPlane.embedded() as plane, plane.client() as client:
-            await asyncio.sleep(3600)  # over at once, and `loop.time()` is an hour later
+            await asyncio.sleep(3600)  # over at once; `loop.time()` and `kubewright.now()` are an hour later
 
     def test_something() -> None:
         run_virtual(main)
 
-Only what goes by the loop's own clock is virtual: `asyncio.sleep`, `asyncio.timeout`, `loop.call_later`. Data of
-sockets and calls from other threads arrive when they arrive. To end a program that waits in vain, use `asyncio.timeout`
-as anywhere else: however long it is, it costs next to no real time.
+What goes by the loop's own clock is virtual (`asyncio.sleep`, `asyncio.timeout`, `loop.call_later`), and so is
+`kubewright.now()`, with which everything in kubewright stamps: conditions, events, leases, and all that an embedded
+control plane writes. Data of sockets and calls from other threads arrive when they arrive. To end a program that waits
+in vain, use `asyncio.timeout` as anywhere else: however long it is, it costs next to no real time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from contextvars import copy_context
+from datetime import datetime, timedelta
 from typing import TypeVar, TypeVarTuple
+
+from kubewright.api.time import clock_set_to, now
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -34,13 +39,22 @@ class NeverEnds(RuntimeError):
 
 
 def run_virtual(main: Callable[[], Coroutine[None, None, T]]) -> T:
-    """Run `main()` to its end in virtual time that begins at 0, and return its result.
+    """Run `main()` to its end in virtual time, and return its result.
 
+    The loop's clock begins at 0, `kubewright.now()` at the present second; from there on they move together.
     As with `asyncio.run`, tasks that are left over are cancelled and everything is closed. Raises `NeverEnds` when it
     is certain that nothing will ever happen again: no timer, no socket, no other thread.
     """
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(main())
+        # Not an invented date: certificates and what comes from other processes are of the machine's time. A whole
+        # second, so that what is rounded to seconds is rounded alike in every run.
+        loop, start = runner.get_loop(), now()
+
+        def virtual_now() -> datetime:
+            return start + timedelta(seconds=loop.time())
+
+        with clock_set_to(virtual_now):
+            return runner.run(main(), context=copy_context())
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

@@ -13,7 +13,6 @@ import math
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import IO, Annotated, ClassVar, Final, Literal
 
 import msgspec
 
+from kubewright.api.time import unix_now
 from kubewright.client.config.credentials import Credential, bearer
 from kubewright.client.config.tls import Certificate
 from kubewright.client.discreet import Discreet
@@ -195,7 +195,7 @@ class ExecCredentials:
         self,
         plugin: ExecPlugin,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = unix_now,
         terminal: Callable[[], bool] = stdin_is_terminal,
     ) -> None:
         self._plugin = plugin

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
+
+from kubewright.api.time import exact_now
 
 
 class Timer(Protocol):
@@ -26,11 +28,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock and the event loop's timers."""
+    """The clock of `kubewright.now` and the event loop's timers: the machine's, or virtual time in `run_virtual`."""
 
     def now(self) -> datetime:
         """The present, in UTC."""
-        return datetime.now(UTC)
+        return exact_now()
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call `callback` from the running event loop once when that many seconds have passed."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kubewright.api.time import unix_now
 from kubewright.controlplane.embedded.admission import Admission
 from kubewright.controlplane.embedded.audit import AuditLog
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
@@ -76,7 +76,7 @@ def assemble(
     *,
     host: str = "127.0.0.1",
     port: int = 6443,
-    clock: Callable[[], float] = time.time,
+    clock: Callable[[], float] = unix_now,
     tokens: Mapping[str, UserInfo] | None = None,
     signer: TokenSigner | None = None,
     client_ca: str = "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -11,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from kubewright.api.time import unix_now
 from kubewright.controlplane.embedded.catalog import Catalog
 from kubewright.controlplane.embedded.discovery import group_priority, version_priority
 from kubewright.controlplane.embedded.document import JSONObject, mapping
@@ -51,7 +51,7 @@ def openapi_response(request: Request, catalog: Catalog) -> Response | None:
         return Response(301, headers=headers)
     response = _answer(request, hash_, lambda _: documents.version_3(place), _ACCEPTED)
     if wanted and response.status == 200:
-        expires = formatdate(time.time() + _YEAR, usegmt=True)
+        expires = formatdate(unix_now() + _YEAR, usegmt=True)
         response.headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
     return response
 
