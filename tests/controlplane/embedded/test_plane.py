@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubewright.api.authentication.v1 import SelfSubjectReview
 from kubewright.api.codec import decode_json
-from kubewright.api.core.v1 import ConfigMap, Namespace, Pod
+from kubewright.api.core.v1 import ConfigMap, Container, Namespace, Pod, PodSpec, ServiceAccount
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.client import Client, Config
 from kubewright.client.config.credentials import StaticCredentials, bearer
@@ -25,7 +25,7 @@ from kubewright.client.errors import (
 )
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.client.session import default_user_agent
-from kubewright.client.wait import deleted
+from kubewright.client.wait import condition, deleted, exists
 from kubewright.controlplane import ControlPlane, ControlPlaneError
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -155,6 +155,18 @@ async def test_a_refusal_may_say_when_to_come_back(embedded_control_plane: Embed
         "details": {"retryAfterSeconds": 7},
         "code": 429,
     }
+
+
+async def test_its_own_controllers_never_fall_silent() -> None:
+    """They do without the checks by which other programs notice."""
+    async with ControlPlane.embedded() as plane, plane.client() as admin:
+        client = admin.in_namespace("default")
+        await client.wait_for(ServiceAccount, exists, name="default", timeout=20)
+        plane.faults.silence_open_watches(lambda target: True)
+        pod = await client.create(
+            Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(containers=[Container(name="app", image="app:1")]))
+        )
+        assert await client.wait_for(pod, condition("Ready"), timeout=20)
 
 
 async def test_what_was_compacted_has_expired(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:

@@ -24,6 +24,8 @@ class Request:
     """All header fields in order, for those that may be repeated."""
     body: bytes = b""
     certificate: bytes | None = None
+    is_internal: bool = False
+    """It is from the control plane's own controllers, over a connection that cannot fall silent."""
 
     def header(self, name: str) -> str:
         """The value of a header field; empty when it is not there."""

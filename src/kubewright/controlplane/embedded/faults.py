@@ -51,6 +51,7 @@ class _Cut:
 class _OpenStream:
     target: Target
     reader: asyncio.Task[object] | None
+    is_internal: bool
     is_cut: bool = False
     is_silent: bool = False
 
@@ -111,9 +112,12 @@ class Faults:
                 stream.reader.cancel()
 
     def silence_open_watches(self, chooses: Chooser) -> None:
-        """Let nothing through any more on watches that are open now, not even their end: nobody hung up."""
+        """Let nothing through any more on watches that are open now, not even their end: nobody hung up.
+
+        Those of the control plane's own controllers go on: they have no connection that could fall silent.
+        """
         for stream in self._open:
-            if chooses(stream.target):
+            if chooses(stream.target) and not stream.is_internal:
                 stream.is_silent = True
 
     def clear(self) -> None:
@@ -132,7 +136,9 @@ class Faults:
                 await fault.act()
                 return
 
-    async def through(self, stream: AsyncIterator[bytes], target: Target) -> AsyncIterator[bytes]:
+    async def through(
+        self, stream: AsyncIterator[bytes], target: Target, *, is_internal: bool = False
+    ) -> AsyncIterator[bytes]:
         """The lines of a stream, cut where a fault says so. Closing it closes the stream."""
         cut = next((cut for cut in self._cuts if cut.chooses(target)), None)
         if cut is not None and cut.left is not None:
@@ -140,7 +146,7 @@ class Faults:
             if cut.left == 0:
                 self._cuts.remove(cut)
         left = cut.after if cut is not None else None
-        own = _OpenStream(target, asyncio.current_task())
+        own = _OpenStream(target, asyncio.current_task(), is_internal)
         self._open.add(own)
         try:
             if left == 0:

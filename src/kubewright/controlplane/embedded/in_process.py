@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import TypeVar
 
+from kubewright.api.resource import Object
+from kubewright.client import Client
 from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.response import Headers, Response, StreamedResponse
+from kubewright.client.selectors import Fields, Labels
+from kubewright.client.watch import Watch
 from kubewright.controlplane.embedded.exchange import Request
 from kubewright.controlplane.embedded.exchange import Response as Answer
 from kubewright.controlplane.embedded.faults import ConnectionCut
 from kubewright.controlplane.embedded.server import APIServer
 
+T = TypeVar("T", bound=Object)
+
+_FOR_EVER = 100 * 365 * 24 * 3600.0
 _ENOUGH = 1024 * 1024  # what may wait to be taken before the server has to
 
 
 class InProcessTransport:
-    """A `Transport` that calls the server; `certificate` (DER) says who asks."""
+    """A `Transport` that calls the server; `certificate` (DER) says who asks, `internal` that it is a part of it."""
 
-    def __init__(self, server: APIServer, certificate: bytes | None) -> None:
+    def __init__(self, server: APIServer, certificate: bytes | None, *, internal: bool = False) -> None:
         self._server = server
         self._certificate = certificate
+        self._internal = internal
         self._streams: set[_Stream] = set()
 
     async def request(
@@ -69,7 +78,9 @@ class InProcessTransport:
     ) -> Answer:
         path, _, query = target.partition("?")
         fields = tuple((name.lower(), value) for name, value in headers)
-        request = Request(method, path, query, dict(reversed(fields)), fields, body or b"", self._certificate)
+        request = Request(
+            method, path, query, dict(reversed(fields)), fields, body or b"", self._certificate, self._internal
+        )
         # As on a socket, others get their turn: whoever writes without a pause would leave every watcher behind.
         await asyncio.sleep(0)
         try:
@@ -144,3 +155,35 @@ class _Stream:
 
 async def _one(body: bytes) -> AsyncIterator[bytes]:
     yield body
+
+
+class ControllersClient(Client):
+    """How a control plane's own controllers ask it. Their watches have no timeout and no bookmarks.
+
+    Those tell a silent connection from a dead one, and there is no connection here. With them the watches of every
+    kind would be most of what an idle control plane does.
+    """
+
+    def watch(
+        self,
+        kind: type[T],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        resource_version: str | None = None,
+        initial_events: bool = False,
+        bookmarks: bool = False,
+        timeout: float = _FOR_EVER,
+    ) -> Watch[T]:
+        """See `Client.watch`; whatever `bookmarks` and `timeout` say."""
+        return super().watch(
+            kind,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            resource_version=resource_version,
+            initial_events=initial_events,
+            bookmarks=False,
+            timeout=_FOR_EVER,
+        )

@@ -17,7 +17,6 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from kubewright.cache import Cache
 from kubewright.client import Client, Config
-from kubewright.client.client import FIELD_MANAGER
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.controlplane.controllers import CONTROLLERS
@@ -33,7 +32,7 @@ from kubewright.controlplane.embedded.audit import AuditLog
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints import VERSION
 from kubewright.controlplane.embedded.faults import Faults
-from kubewright.controlplane.embedded.in_process import InProcessTransport
+from kubewright.controlplane.embedded.in_process import ControllersClient, InProcessTransport
 from kubewright.controlplane.embedded.serving import Serving
 from kubewright.controlplane.embedded.storage import Snapshot
 from kubewright.controlplane.errors import ControlPlaneError
@@ -108,8 +107,9 @@ class EmbeddedControlPlane(ControlPlane):
             self._running = _Running(assembled, authority, f"https://{address}:{serving.port}")
             assembled.server.endpoints.url = self._running.url
             client = await stack.enter_async_context(self._controllers_client())
-            # What hinders them is most often what a test of somebody else's program is about.
-            cache = Cache(client, quiet=True)
+            # What hinders them is most often what a test of somebody else's program is about. Not streamed, because
+            # the end of a streamed list is a bookmark, and they want none.
+            cache = Cache(client, stream=False, quiet=True)
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
             for controller in self._chosen(client, cache, authority.certificate):
                 stack.push_async_callback(_end, asyncio.create_task(controller.run()))
@@ -117,7 +117,15 @@ class EmbeddedControlPlane(ControlPlane):
 
     def _controllers_client(self) -> Client:
         # They watch every kind there is, deprecated ones too: warnings about that are for nobody, as in the real one.
-        return self._client(self.admin, user_agent="kube-controller-manager", on_warning=lambda warning: None)
+        name, user = "kube-controller-manager", self.admin
+        return ControllersClient(
+            Config.from_kubeconfig_text(user.kubeconfig),
+            transport=self._transport(user, internal=True),
+            user_agent=name,
+            # A program is known by one name, also to whom looks at managed fields.
+            field_manager=name,
+            on_warning=lambda warning: None,
+        )
 
     def _chosen(self, client: Client, cache: Cache, ca_certificate: str) -> Iterator[BuiltIn]:
         """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
@@ -166,22 +174,12 @@ class EmbeddedControlPlane(ControlPlane):
 
     def client(self, user: User | None = None) -> Client:
         """A client in the same process: no sockets, otherwise the same. As admin, or as another user."""
-        return self._client(user or self.admin)
+        user = user or self.admin
+        return Client(Config.from_kubeconfig_text(user.kubeconfig), transport=self._transport(user))
 
-    def _client(
-        self, user: User, *, user_agent: str | None = None, on_warning: Callable[[str], None] | None = None
-    ) -> Client:
+    def _transport(self, user: User, *, internal: bool = False) -> InProcessTransport:
         der = load_pem_x509_certificate(user.certificate.encode()).public_bytes(Encoding.DER)
-        transport = InProcessTransport(self._started.assembled.server, der)
-        config = Config.from_kubeconfig_text(user.kubeconfig)
-        return Client(
-            config,
-            transport=transport,
-            user_agent=user_agent,
-            # A program is known by one name, also to whom looks at managed fields.
-            field_manager=user_agent or FIELD_MANAGER,
-            on_warning=on_warning,
-        )
+        return InProcessTransport(self._started.assembled.server, der, internal=internal)
 
     async def kubectl(
         self, *arguments: str, input: str | None = None, kubeconfig: str | None = None, check: bool = True

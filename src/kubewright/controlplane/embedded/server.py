@@ -105,7 +105,7 @@ class APIServer:
             response.headers += [("Warning", value) for value in warning_headers(warnings)]
         self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
         if response.stream is not None:
-            response.stream = self.faults.through(response.stream, target)
+            response.stream = self.faults.through(response.stream, target, is_internal=request.is_internal)
         return response
 
     def _identify(self, request: Request, target: Target) -> UserInfo:

@@ -36,7 +36,15 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Server(uvicorn.Server):
-    """Leaves the signals of the process to the process."""
+    """Leaves the signals of the process to the process, and does nothing while nobody asks for anything."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ended = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Wait for the end. uvicorn's own wakes ten times a second for a Date header, which is not wanted here."""
+        await self.ended.wait()
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -83,6 +91,7 @@ class Serving:
         """Close the socket and every connection."""
         self._server.should_exit = True
         self._server.force_exit = True
+        self._server.ended.set()
         if self._task is not None:
             with suppress(asyncio.CancelledError):
                 await self._task

@@ -6,6 +6,7 @@ Each line is one event. A watcher that is too slow is ended, and begins again fr
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -98,7 +99,9 @@ async def _live(
 ) -> AsyncIterator[bytes]:
     loop, store = asyncio.get_running_loop(), call.services.store
     end = loop.time() + options.timeout
-    bookmark = loop.time() + BOOKMARK_INTERVAL
+    # Whoever wants no bookmarks is not woken for them.
+    interval = BOOKMARK_INTERVAL if options.bookmarks else math.inf
+    bookmark = loop.time() + interval
     while True:
         # Read before it is asked what happened: a bookmark must not be ahead of a change that is still to be sent.
         told, now, due = store.revision, loop.time(), min(end, bookmark)
@@ -112,7 +115,7 @@ async def _live(
                 yield _line("BOOKMARK", render(_bookmark(told)))
             if now >= end:
                 return
-            bookmark = now + BOOKMARK_INTERVAL
+            bookmark = now + interval
             continue
         if not changes:
             return  # ended: too slow, or nothing of this kind is served any more
