@@ -12,8 +12,12 @@ def pod(**annotations: str) -> Pod:
     return Pod(metadata=ObjectMeta(annotations=named | {"other": "ignored"}), spec=PodSpec(containers=[]))
 
 
-def test_a_pod_without_annotations_starts_at_once_and_runs_for_ever() -> None:
-    assert annotated(pod()) == Behaviour(start=0, ready=0, run=None, exit_code=0, stop=0, waiting="")
+def test_a_pod_without_annotations_starts_at_once_runs_for_ever_and_ends_within_a_second() -> None:
+    usual = Behaviour(start=0, ready=0, run=None, exit_code=0, stop=1, waiting="")
+
+    assert annotated(pod()) == usual
+    assert annotated(pod(exit_code="0")) == usual
+    assert annotated(pod(stop="0")).stop == 0
 
 
 def test_every_stage_can_be_annotated() -> None:

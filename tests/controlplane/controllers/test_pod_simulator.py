@@ -188,7 +188,8 @@ async def test_a_pod_that_is_deleted_goes_after_its_stop_stage(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     start(PodSimulator(client, clock=clock))
-    slow, quick = await client.create(pod(pod_namespace, stop="5")), await client.create(pod(pod_namespace, "quick"))
+    slow = await client.create(pod(pod_namespace, stop="5"))
+    quick = await client.create(pod(pod_namespace, "quick", stop="0"))
     await client.wait_for(slow, ready)
     await client.wait_for(quick, ready)
 
@@ -201,6 +202,37 @@ async def test_a_pod_that_is_deleted_goes_after_its_stop_stage(
 
     clock.advance(5)
     await client.wait_for(slow, deleted)
+
+
+async def test_a_deleted_pod_is_there_for_another_second(
+    client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
+) -> None:
+    """kubectl 1.32 gets a pod and then lists it by name: one of the same name that is back in between is waited for."""
+    start(PodSimulator(client, clock=clock))
+    usual, quick = await client.create(pod(pod_namespace)), await client.create(pod(pod_namespace, "quick", stop="0"))
+    await client.wait_for(usual, ready)
+    await client.wait_for(quick, ready)
+
+    await client.delete(usual)
+    # When one that was deleted later is gone, this one's time is running.
+    await client.delete(quick)
+    await client.wait_for(quick, deleted)
+    assert (await client.get(Pod, usual.key)).metadata.uid == usual.metadata.uid
+
+    clock.advance(1)
+    await client.wait_for(usual, deleted)
+
+
+async def test_a_pod_that_is_deleted_by_force_is_gone_at_once(
+    client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
+) -> None:
+    start(PodSimulator(client, clock=clock))
+    forced = await client.create(pod(pod_namespace))
+    await client.wait_for(forced, ready)
+
+    await client.delete(forced, grace_period=0)
+
+    assert await client.find(Pod, forced.key) is None
 
 
 async def test_no_pod_outlives_its_grace_period(

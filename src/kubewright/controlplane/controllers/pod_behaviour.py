@@ -6,7 +6,7 @@
         simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready
         simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not
         simulate.kubewright.dev/exit-code: "1"      with what they end; 0 otherwise
-        simulate.kubewright.dev/stop: "3"           seconds from being asked to go to being gone
+        simulate.kubewright.dev/stop: "3"           seconds from being asked to go to being gone; 1 otherwise
         simulate.kubewright.dev/waiting: ImagePullBackOff    it never starts, for this reason
 
 They are read each time anew: annotating a running pod with `run: "0"` ends it now. A crash loop is a pod with `run`,
@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from kubewright.api.core.v1 import Pod
+
+Default = TypeVar("Default")
 
 PREFIX = "simulate.kubewright.dev/"
 
@@ -32,18 +34,23 @@ class Behaviour:
 
     From bound to running `start`, from running to ready `ready`, from running to ended `run`, and from being asked to
     go to being gone `stop`, but no longer than its grace period.
+
+    A pod takes about a second to end, as real ones do at the least: `kubectl delete` reads it once more after deleting
+    it, to know what to wait for, and would wait for the next one of that name if that were back by then.
     """
 
     start: float = 0.0
     ready: float = 0.0
     run: float | None = None
     exit_code: int = 0
-    stop: float = 0.0
+    stop: float = 1.0
     waiting: str = ""
     """Why it never starts: the reason that its containers show, such as ImagePullBackOff."""
     message: str = ""
     """The words to that reason."""
 
+
+_DEFAULT = Behaviour()
 
 Rule: TypeAlias = Callable[[Pod], Behaviour]
 """Says of each pod how it behaves. It is asked often and must answer quickly."""
@@ -55,14 +62,14 @@ def annotated(pod: Pod) -> Behaviour:
         name.removeprefix(PREFIX): value for name, value in pod.metadata.annotations.items() if name.startswith(PREFIX)
     }
     if not texts:
-        return Behaviour()
+        return _DEFAULT
     try:
         return Behaviour(
-            start=_seconds(texts, "start") or 0.0,
-            ready=_seconds(texts, "ready") or 0.0,
-            run=_seconds(texts, "run"),
+            start=_seconds(texts, "start", _DEFAULT.start),
+            ready=_seconds(texts, "ready", _DEFAULT.ready),
+            run=_seconds(texts, "run", _DEFAULT.run),
             exit_code=_exit_code(texts),
-            stop=_seconds(texts, "stop") or 0.0,
+            stop=_seconds(texts, "stop", _DEFAULT.stop),
             waiting=_known(texts).get("waiting", ""),
         )
     except ValueError as problem:
@@ -76,9 +83,9 @@ def _known(texts: dict[str, str]) -> dict[str, str]:
     return texts
 
 
-def _seconds(texts: dict[str, str], name: str) -> float | None:
+def _seconds(texts: dict[str, str], name: str, default: Default) -> float | Default:
     if name not in texts:
-        return None
+        return default
     try:
         seconds = float(texts[name])
     except ValueError:
