@@ -2,13 +2,12 @@
 
     python examples/podmanager.py --kubeconfig FILE
 
-It shows a custom resource, a finalizer, owned objects, events, and status with a condition.
+It shows a custom resource, a finalizer, owned objects, a roll-out, events, and status with a condition.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from datetime import UTC, datetime
 from typing import Annotated
 
 from kubewright import (
@@ -25,7 +24,9 @@ from kubewright import (
     Resource,
     Result,
     Scale,
+    TerminalError,
     field,
+    now,
     patch_from,
     resource,
     run,
@@ -36,6 +37,7 @@ from kubewright.controller import controller
 
 FINALIZER = "apps.mycompany.com/podmanager-finalizer"
 RESYNC = 30.0
+LONGEST_NAME = 63  # it is the value of a label of each pod
 
 
 class PodManagerSpec(Model):
@@ -76,29 +78,51 @@ class PodManagerReconciler:
             return Result()
         if manager.metadata.deletion_timestamp is not None:
             return await self.clean_up(manager)
+        if len(manager.metadata.name) > LONGEST_NAME:
+            return await self.refuse(manager, f"its name is longer than {LONGEST_NAME} characters: create it anew")
         if FINALIZER not in manager.metadata.finalizers:
             manager.metadata.finalizers.append(FINALIZER)
             await self.client.update(manager)
             return Result(requeue=True)
-        await self.update_status(manager, await self.scale(manager))
+        try:
+            await self.scale(manager)
+            await self.roll_out(manager)
+        except KubernetesError as error:
+            await self.update_status(manager, problem=str(error))
+            raise
+        await self.update_status(manager)
         return Result(requeue_after=RESYNC)
 
-    async def scale(self, manager: PodManager) -> list[Pod]:
-        """Create what is missing, delete what is too much. Returns the pods that are left."""
-        pods = await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
+    async def scale(self, manager: PodManager) -> None:
+        """Create what is missing, delete what is too much or has ended."""
+        pods = await self.pods_of(manager)
         for finished in [pod for pod in pods if is_finished(pod)]:
             await self.remove(manager, finished)
-        live = sorted((pod for pod in pods if is_live(pod)), key=lambda pod: (not is_ready(pod), index_of(pod)))
-        kept, surplus = live[: manager.spec.replicas], live[manager.spec.replicas :]
-        for pod in surplus:
-            await self.remove(manager, pod)
+        live = [pod for pod in pods if is_live(pod)]
+        live.sort(key=lambda pod: (not is_ready(pod), is_outdated(pod, manager), index_of(pod)))
+        for surplus in live[manager.spec.replicas :]:
+            await self.remove(manager, surplus)
         # Terminating and finished pods still hold their names.
         taken = {pod.metadata.name for pod in pods}
         wanted = (f"{manager.metadata.name}-{index}" for index in range(manager.spec.replicas))
         free = [name for name in wanted if name not in taken]
-        for name in free[: manager.spec.replicas - len(kept)]:
-            kept.append(await self.create(manager, name))
-        return kept
+        for name in free[: max(0, manager.spec.replicas - len(live))]:
+            await self.create(manager, name)
+
+    async def roll_out(self, manager: PodManager) -> None:
+        """Delete pods of another image, to be created anew: a ready one only while all others are ready, too."""
+        pods = [pod for pod in await self.pods_of(manager) if is_live(pod)]
+        outdated = sorted((pod for pod in pods if is_outdated(pod, manager)), key=index_of)
+        ready = [pod for pod in outdated if is_ready(pod)]
+        dispensable = [pod for pod in outdated if not is_ready(pod)]
+        if sum(is_ready(pod) for pod in pods) >= manager.spec.replicas:
+            dispensable += ready[-1:]
+        for pod in dispensable:
+            await self.remove(manager, pod)
+
+    async def pods_of(self, manager: PodManager) -> list[Pod]:
+        """All that are there, with what this pass has done already."""
+        return await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
 
     async def create(self, manager: PodManager, name: str) -> Pod:
         pod = Pod(
@@ -128,31 +152,37 @@ class PodManagerReconciler:
         await self.client.delete(pod, uid=pod.metadata.uid, missing_ok=True)
         self.events.normal(manager, "Deleted", f"Deleted pod {pod.metadata.name}")
 
-    async def update_status(self, manager: PodManager, pods: list[Pod]) -> None:
+    async def update_status(self, manager: PodManager, problem: str = "") -> None:
+        """Say what is there after this pass, and what was in its way."""
+        pods = [pod for pod in await self.pods_of(manager) if is_live(pod)]
+        ready = [pod for pod in pods if is_ready(pod)]
+        outdated = sum(is_outdated(pod, manager) for pod in pods)
         status = manager.status
         status.current_replicas = len(pods)
-        status.ready_replicas = sum(is_ready(pod) for pod in pods)
-        status.observed_generation = manager.metadata.generation
+        status.ready_replicas = len(ready)
         status.selector = ",".join(f"{name}={value}" for name, value in labels_of(manager).items())
-        is_done = status.ready_replicas == manager.spec.replicas
-        set_condition(
-            status.conditions,
-            Condition(
-                type="Ready",
-                status="True" if is_done else "False",
-                reason="AllPodsReady" if is_done else "PodsNotReady",
-                message=f"{status.ready_replicas} of {manager.spec.replicas} pods are ready",
-                observed_generation=manager.metadata.generation,
-                last_transition_time=datetime.now(UTC).replace(microsecond=0),
-            ),
-        )
+        message = f"{len(ready)} of {manager.spec.replicas} pods are ready"
+        message += f", {outdated} of another image" if outdated else ""
+        if problem:
+            set_condition(manager, is_true=False, reason="Failed", message=f"{message}: {problem}")
+        elif len(ready) == manager.spec.replicas and not outdated:
+            set_condition(manager, is_true=True, reason="AllPodsReady", message=message)
+        else:
+            set_condition(manager, is_true=False, reason="PodsNotReady", message=message)
         await self.client.status.patch(manager)  # sends what changed, and nothing when nothing did
+
+    async def refuse(self, manager: PodManager, why: str) -> Result:
+        """Say why nothing is done, and wait for a change."""
+        if set_condition(manager, is_true=False, reason="Invalid", message=why):
+            await self.client.status.patch(manager)
+            self.events.warning(manager, "Invalid", why)
+        raise TerminalError(why)
 
     async def clean_up(self, manager: PodManager) -> Result:
         """Let the object go when its pods are gone."""
         if FINALIZER not in manager.metadata.finalizers:
             return Result()
-        pods = await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
+        pods = await self.pods_of(manager)
         for pod in pods:
             if pod.metadata.deletion_timestamp is None:
                 await self.remove(manager, pod)
@@ -170,15 +200,23 @@ def labels_of(manager: PodManager) -> dict[str, str]:
     return {"app": "my-app", "podmanager": manager.metadata.name, "podmanager-uid": manager.metadata.uid}
 
 
-def set_condition(conditions: list[Condition], condition: Condition) -> None:
-    """One entry per type; its time is that of the last change of status."""
-    for index, present in enumerate(conditions):
-        if present.type == condition.type:
-            if present.status == condition.status:
-                condition.last_transition_time = present.last_transition_time
-            conditions[index] = condition
-            return
-    conditions.append(condition)
+def set_condition(manager: PodManager, *, is_true: bool, reason: str, message: str) -> bool:
+    """Set the condition Ready, whose time is that of its last change of status. True when something changed."""
+    status = manager.status
+    condition = Condition(
+        type="Ready",
+        status="True" if is_true else "False",
+        reason=reason,
+        message=message,
+        observed_generation=manager.metadata.generation,
+        last_transition_time=now(),
+    )
+    before = [present for present in status.conditions if present.type == "Ready"]
+    if before and before[0].status == condition.status:
+        condition.last_transition_time = before[0].last_transition_time
+    status.observed_generation = manager.metadata.generation
+    status.conditions = [*(present for present in status.conditions if present.type != "Ready"), condition]
+    return before != [condition]
 
 
 def is_finished(pod: Pod) -> bool:
@@ -193,6 +231,10 @@ def is_ready(pod: Pod) -> bool:
     if pod.status.phase != "Running" or pod.metadata.deletion_timestamp is not None:
         return False
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
+def is_outdated(pod: Pod, manager: PodManager) -> bool:
+    return any(each.name == "app" and each.image != manager.spec.image for each in pod.spec.containers)
 
 
 def index_of(pod: Pod) -> int:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
-from examples.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, setup
+from examples.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, is_ready, setup
 
 from kubewright import Client, ControlPlane, Manager, ObjectMeta, Request, Result
 from kubewright.api.core.v1 import Pod
@@ -174,6 +174,32 @@ async def test_item_35_a_refused_creation_is_told_and_tried_again(
     assert note is not None
     assert note.startswith("Failed to create pod it-0: ")
     assert f'User "{name}" cannot create resource "pods"' in note
+
+
+async def test_a_new_image_reaches_every_pod_while_all_but_one_stay_ready(
+    client: Client, manager: Manager, running: Running
+) -> None:
+    least = 3
+    async with running(manager):
+        created = await create(client, replicas=3)
+        found = {pod.metadata.name: pod for pod in await client.list(Pod)}
+        created.spec.image = "app:2"
+        await client.update(created)
+        async with asyncio.timeout(SOON), client.watch(Pod, initial_events=True) as watched:
+            async for each in watched:
+                if each.type == "BOOKMARK":
+                    continue
+                found[each.object.metadata.name] = each.object
+                if each.type == "DELETED":
+                    del found[each.object.metadata.name]
+                least = min(least, sum(is_ready(pod) for pod in found.values()))
+                if len(found) == 3 and all(
+                    is_ready(pod) and pod.spec.containers[0].image == "app:2" for pod in found.values()
+                ):
+                    break
+        await client.wait_for(created, condition("Ready") & Field("status.observedGeneration").equals(2), timeout=SOON)
+
+    assert least == 2
 
 
 async def test_a_settled_object_costs_no_requests(

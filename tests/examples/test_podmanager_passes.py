@@ -23,6 +23,7 @@ from kubewright import (
     ObjectMeta,
     Request,
     Result,
+    TerminalError,
 )
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Container, Pod, PodCondition, PodSpec
@@ -60,8 +61,8 @@ class World:
         self.told = Told()
         self.reconciler = PodManagerReconciler(manager.client, self.told)
 
-    async def reconcile(self) -> Result:
-        return await self.reconciler.reconcile(Request(self.namespace, "it"))
+    async def reconcile(self, name: str = "it") -> Result:
+        return await self.reconciler.reconcile(Request(self.namespace, name))
 
     async def create(self, replicas: int = 3) -> PodManager:
         """A manager that has its finalizer and its pods, none of which is ready."""
@@ -82,6 +83,16 @@ class World:
         pod.status.phase = phase
         pod.status.conditions = [PodCondition(type="Ready", status=ready)]
         await self.client.status.update(pod)
+
+    async def all_become_ready(self) -> None:
+        for name in await self.pods():
+            await self.become(name, "Running", "True")
+
+    async def set_image(self, image: str) -> None:
+        await self.client.patch(PodManager, MergePatch({"spec": {"image": image}}), name="it")
+
+    async def images(self) -> dict[str, str | None]:
+        return {pod.metadata.name: pod.spec.containers[0].image for pod in await self.client.list(Pod)}
 
     async def pods(self) -> set[str]:
         return {pod.metadata.name for pod in await self.client.list(Pod) if pod.metadata.deletion_timestamp is None}
@@ -282,6 +293,95 @@ async def test_item_35_a_name_that_is_taken_is_told_and_tried_again(world: World
     await world.client.delete(Pod, "it-0", grace_period=0)
     await world.reconcile()
     assert (await world.read()).status.current_replicas == 1
+
+
+async def test_status_tells_of_a_refused_creation(world: World) -> None:
+    await world.create(replicas=2)
+    await world.all_become_ready()
+    await world.reconcile()
+    assert [each.status for each in (await world.read()).status.conditions] == ["True"]
+    await world.client.delete(Pod, "it-0", grace_period=0)
+    spec = PodSpec(containers=[Container(name="app", image="app:1")])
+    await world.client.create(Pod(metadata=ObjectMeta(name="it-0"), spec=spec))
+
+    with pytest.raises(AlreadyExists):
+        await world.reconcile()
+
+    status = (await world.read()).status
+    assert (status.current_replicas, status.ready_replicas) == (1, 1)
+    ((verdict, reason, message),) = [(each.status, each.reason, each.message) for each in status.conditions]
+    assert (verdict, reason) == ("False", "Failed")
+    assert message.startswith("1 of 2 pods are ready: ")
+    assert "already exists" in message
+
+
+async def test_a_new_image_is_rolled_out_with_at_most_one_pod_less(world: World) -> None:
+    await world.create(replicas=3)
+    await world.all_become_ready()
+    await world.reconcile()
+    await world.set_image("app:2")
+
+    steps = []
+    for _ in range(3):
+        await world.reconcile()
+        steps.append(await world.images())
+        await world.reconcile()
+        await world.reconcile()
+        steps.append(await world.images())
+        assert (await world.read()).status.ready_replicas == 2
+        assert [each.status for each in (await world.read()).status.conditions] == ["False"]
+        await world.all_become_ready()
+
+    assert steps == [
+        {"it-0": "app:1", "it-1": "app:1"},
+        {"it-0": "app:1", "it-1": "app:1", "it-2": "app:2"},
+        {"it-0": "app:1", "it-2": "app:2"},
+        {"it-0": "app:1", "it-1": "app:2", "it-2": "app:2"},
+        {"it-1": "app:2", "it-2": "app:2"},
+        {"it-0": "app:2", "it-1": "app:2", "it-2": "app:2"},
+    ]
+    await world.reconcile()
+    assert await world.images() == steps[-1]
+    assert [each.status for each in (await world.read()).status.conditions] == ["True"]
+
+
+async def test_pods_of_an_old_image_that_are_not_ready_are_replaced_at_once(world: World) -> None:
+    await world.create(replicas=3)
+    await world.become("it-1", "Running", "True")
+    await world.set_image("app:2")
+
+    await world.reconcile()
+    await world.reconcile()
+
+    assert await world.images() == {"it-0": "app:2", "it-1": "app:1", "it-2": "app:2"}
+
+
+async def test_a_name_that_is_too_long_is_refused_once_and_for_all(world: World) -> None:
+    name = "n" * 64
+    created = await world.client.create(
+        PodManager(metadata=ObjectMeta(name=name), spec=PodManagerSpec(image="app:1", replicas=1))
+    )
+
+    for _ in range(2):
+        with pytest.raises(TerminalError, match="its name is longer than 63 characters"):
+            await world.reconcile(name)
+
+    refused = await world.client.get(PodManager, name)
+    assert [(each.status, each.reason) for each in refused.status.conditions] == [("False", "Invalid")]
+    assert world.told.events == [("Warning", "Invalid", "its name is longer than 63 characters: create it anew")]
+    assert refused.metadata.generation == created.metadata.generation
+    await world.client.delete(refused)
+    assert await world.client.find(PodManager, name) is None
+
+
+async def test_a_name_of_the_greatest_length_has_pods(world: World) -> None:
+    name = "n" * 63
+    metadata = ObjectMeta(name=name, finalizers=[FINALIZER])
+    await world.client.create(PodManager(metadata=metadata, spec=PodManagerSpec(image="app:1", replicas=1)))
+
+    await world.reconcile(name)
+
+    assert await world.pods() == {f"{name}-0"}
 
 
 async def test_item_36_counts_are_of_what_is_left_after_the_pass(world: World) -> None:
