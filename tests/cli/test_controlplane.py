@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import re
 import signal
 import socket
@@ -24,6 +25,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.client.wait import condition, exists
+from kubewright.manifest.yaml import to_yaml
 
 COMMAND = [sys.executable, "-m", "kubewright.cli"]
 POD: JSONValue = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
@@ -96,11 +98,83 @@ async def test_it_serves_until_it_is_told_to_end(serve: Serve, ending: signal.Si
 
 async def test_a_kubeconfig_that_was_readable_by_others_is_so_no_more(serve: Serve, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
-    mine.write_text("old")
+    mine.touch()
     mine.chmod(0o644)
     async with serve("--port", "0", "--kubeconfig", "mine", kubeconfig="mine") as served:
         assert stat.S_IMODE(mine.stat().st_mode) == 0o600
         assert Config.from_kubeconfig(mine).server == served.url
+
+
+OF_SOMEBODY = """
+apiVersion: v1
+kind: Config
+clusters: [{name: production, cluster: {server: "https://production.example.com"}}]
+users: [{name: admin, user: {token: secret}}]
+contexts: [{name: admin@production, context: {cluster: production, user: admin}}]
+current-context: admin@production
+"""
+
+
+@pytest.mark.parametrize("content", [OF_SOMEBODY, "no kubeconfig at all", "notes: []", "\x00\xff"])
+def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+
+    answer = run("controlplane", "--port", "0", "--kubeconfig", str(file))
+
+    assert (answer.returncode, answer.stdout, file.read_text()) == (1, "", content)
+    assert answer.stderr == (
+        f"kubewright: the file '{file}' is not a kubeconfig that this command has written: name another one with "
+        "--kubeconfig FILE, or overwrite it with --force\n"
+    )
+
+
+async def test_a_kubeconfig_of_ours_with_somebodys_cluster_in_it_is_not_overwritten(
+    serve: Serve, tmp_path: Path
+) -> None:
+    file = tmp_path / "kubeconfig"
+    async with serve("--port", "0"):
+        found = json.loads(file.read_text())
+        found["clusters"].append({"name": "production", "cluster": {"server": "https://production.example.com"}})
+        file.write_text(json.dumps(found))
+    assert json.loads(file.read_text()) == found
+
+    answer = run("controlplane", "--port", "0", "--kubeconfig", str(file))
+
+    assert (answer.returncode, json.loads(file.read_text())) == (1, found)
+
+
+async def test_force_overwrites_it(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "kubeconfig").write_text(OF_SOMEBODY)
+    async with serve("--port", "0", "--force") as served:
+        assert Config.from_kubeconfig(served.kubeconfig).server == served.url
+
+
+async def test_what_a_run_that_was_killed_has_left_is_overwritten(serve: Serve) -> None:
+    async with serve("--port", "0") as killed:
+        killed.process.kill()
+        await killed.process.wait()
+    assert killed.kubeconfig.exists()
+
+    async with serve("--port", "0") as served:
+        assert Config.from_kubeconfig(served.kubeconfig).server == served.url
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+async def test_the_kubeconfig_is_removed_at_the_end(serve: Serve, ending: signal.Signals) -> None:
+    async with serve("--port", "0") as served:
+        # As kubectl leaves it after `config set-context --current --namespace x`: still of this run.
+        found = json.loads(served.kubeconfig.read_text())
+        found["contexts"][0]["context"]["namespace"] = "x"
+        served.kubeconfig.write_text(to_yaml(found))
+        await served.end(ending)
+    assert not served.kubeconfig.exists()
+
+
+async def test_the_kubeconfig_of_another_run_is_not_removed(serve: Serve) -> None:
+    async with serve("--port", "0") as first, serve("--port", "0") as second:
+        assert (await first.end())[0] == 0
+        assert Config.from_kubeconfig(second.kubeconfig).server == second.url
 
 
 async def test_the_port_is_the_one_that_was_asked_for(serve: Serve) -> None:
@@ -185,7 +259,8 @@ async def test_the_real_one_is_served_alike(serve: Serve, ending: signal.Signals
         (["--real", "--host", "127.0.0.1"], "--real chooses host, port and controllers itself"),
         (["--real", "--controllers", "nodes"], "--real chooses host, port and controllers itself"),
         (["--kubeconfig", "/nowhere/at/all"], "there is no folder '/nowhere/at' to write the kubeconfig to"),
-        (["--port", "0", "--kubeconfig", "/"], "kubewright: cannot write the kubeconfig '/': Is a directory\n"),
+        (["--port", "0", "--kubeconfig", "/"], "kubewright: cannot write the kubeconfig '/': it is not a file\n"),
+        (["--port", "0", "--force", "--kubeconfig", "/"], "cannot write the kubeconfig '/': Is a directory\n"),
         (["--port", "0", "--host", "no.invalid"], "kubewright: cannot listen on no.invalid, port 0: "),
         (
             ["--port", "0", "--host", "203.0.113.7"],

@@ -12,8 +12,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubewright.cli.kubeconfig_file import kubeconfig_file, must_be_ours
 from kubewright.client import Client
-from kubewright.controlplane import ControlPlane, ControlPlaneError
+from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
@@ -43,7 +44,10 @@ def add_command(commands: Commands) -> None:
         type=Path,
         default=Path("kubeconfig"),
         metavar="FILE",
-        help="where to write the admin's kubeconfig, readable by nobody else (default ./%(default)s)",
+        help="where to write the admin's kubeconfig, readable by nobody else, until the end (default ./%(default)s)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite FILE although this command has not written what is in it"
     )
     parser.add_argument(
         "--controllers",
@@ -92,6 +96,8 @@ def _run(options: argparse.Namespace) -> None:
         raise SystemExit(
             f"kubewright: there is no folder {str(options.kubeconfig.parent)!r} to write the kubeconfig to"
         )
+    if not options.force:
+        must_be_ours(options.kubeconfig)
     if options.real:
         asyncio.run(_serve(ControlPlane.real(controller_manager=True), options.kubeconfig, simulated=options.nodes))
         return
@@ -118,16 +124,18 @@ async def _serve(plane: ControlPlane, kubeconfig: Path, *, host: str = _HOST, si
     for ending in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(ending, stop.set)
     async with plane, plane.client() as client:
-        try:
-            plane.write_kubeconfig(kubeconfig)
-        except OSError as error:
-            raise ControlPlaneError(f"cannot write the kubeconfig {str(kubeconfig)!r}: {error.strerror}") from None
-        async with _simulation(client, simulated):
-            if not _is_loopback(host):
-                print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr, flush=True)
-            print(f"ready: {plane.url}", flush=True)
-            print(f"try:   KUBECONFIG={kubeconfig} kubectl get namespaces", file=sys.stderr, flush=True)
-            await stop.wait()
+        with kubeconfig_file(plane, kubeconfig):
+            async with _simulation(client, simulated):
+                await _announced(plane, kubeconfig, host, stop)
+
+
+async def _announced(plane: ControlPlane, kubeconfig: Path, host: str, stop: asyncio.Event) -> None:
+    """Say that the server is there, and wait for the end."""
+    if not _is_loopback(host):
+        print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr, flush=True)
+    print(f"ready: {plane.url}", flush=True)
+    print(f"try:   KUBECONFIG={kubeconfig} kubectl get namespaces", file=sys.stderr, flush=True)
+    await stop.wait()
 
 
 @asynccontextmanager
