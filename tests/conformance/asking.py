@@ -31,3 +31,5 @@ class Answer(NamedTuple):
 
 
 Ask = Callable[..., Awaitable[Answer]]
+AskAs = Callable[..., Ask]
+Grant = Callable[..., Awaitable[None]]

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 import pytest
-from tests.conformance.asking import Answer, Ask, Fetch, decoded
+from tests.conformance.asking import Answer, Ask, AskAs, Fetch, Grant, decoded
 from tests.conformance.custom_kinds import DEFINITIONS, Kind
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.authorization.v1 import SubjectAccessReview
 from kubewright.api.codec import from_json
 from kubewright.api.markers import JSONValue
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding
+from kubewright.api.resource import Object
 from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.testing.namespaces import unique_name
 
 
@@ -51,25 +56,62 @@ async def fetch(control_plane: ControlPlane) -> AsyncIterator[Fetch]:
 
 
 @pytest.fixture
-def ask(fetch: Fetch, namespace: str) -> Ask:
+def ask(ask_as: AskAs) -> Ask:
     """Send a request as admin, byte for byte; `NAMESPACE` in its path and body is the test's own."""
+    return ask_as("")
 
-    async def ask(
-        method: str, path: str, body: JSONValue | bytes = None, content_type: str = "application/json"
-    ) -> Answer:
-        sent = body if isinstance(body, bytes) or body is None else msgspec.json.encode(body)
-        headers = [("Content-Type", content_type), ("Accept", "application/json"), ("User-Agent", "tester/1")]
-        if sent is not None:
-            sent = sent.replace(b"NAMESPACE", namespace.encode())
-        answer = await fetch(path.replace("NAMESPACE", namespace), method, headers, sent)
-        try:
-            found = decoded(answer)
-        except msgspec.DecodeError:
-            # Of what no API group is behind, the server says so in plain text.
-            found = {"message": answer.body.decode()}
-        return Answer(answer.status, found, answer.headers.getall("Warning"))
 
-    return ask
+@pytest.fixture
+def ask_as(fetch: Fetch, namespace: str) -> AskAs:
+    """`ask_as(user, *groups)` is an `ask` whose requests are made as somebody else."""
+
+    def asking_as(user: str, *groups: str) -> Ask:
+        identity = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)] if user else []
+
+        async def ask(
+            method: str, path: str, body: JSONValue | bytes = None, content_type: str = "application/json"
+        ) -> Answer:
+            sent = body if isinstance(body, bytes) or body is None else msgspec.json.encode(body)
+            headers = [("Content-Type", content_type), ("Accept", "application/json"), ("User-Agent", "tester/1")]
+            if sent is not None:
+                sent = sent.replace(b"NAMESPACE", namespace.encode())
+            answer = await fetch(path.replace("NAMESPACE", namespace), method, [*headers, *identity], sent)
+            try:
+                found = decoded(answer)
+            except msgspec.DecodeError:
+                # Of what no API group is behind, the server says so in plain text.
+                found = {"message": answer.body.decode()}
+            return Answer(answer.status, found, answer.headers.getall("Warning"))
+
+        return ask
+
+    return asking_as
+
+
+@pytest.fixture
+async def grant(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[Grant]:
+    """`await grant(user, *rules)` allows somebody something in the whole cluster, until the test ends."""
+    made: list[Object] = []
+
+    async def granted(user: str, *rules: JSONObject) -> None:
+        name = unique_name(request.node.name)
+        # Allowed to nobody else, so that it tells when the server has seen role and binding.
+        witness: JSONObject = {"verbs": ["witness"], "apiGroups": ["example.com"], "resources": [name]}
+        role = from_json(ClusterRole, {"metadata": {"name": name}, "rules": [*rules, witness]})
+        reference: JSONObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        subject: JSONObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+        binding: JSONObject = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        made.append(await admin.create(role))
+        made.append(await admin.create(from_json(ClusterRoleBinding, binding)))
+        asked: JSONObject = {"verb": "witness", "group": "example.com", "resource": name}
+        review = from_json(SubjectAccessReview, {"spec": {"user": user, "resourceAttributes": asked}})
+        async with asyncio.timeout(20):
+            while not (await admin.create(review)).status.allowed:
+                await asyncio.sleep(0.01)
+
+    yield granted
+    for each in made:
+        await admin.delete(each)
 
 
 @pytest.fixture

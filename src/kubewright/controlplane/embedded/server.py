@@ -110,7 +110,7 @@ class APIServer:
 
     def _identify(self, request: Request, target: Target) -> UserInfo:
         user = self.services.authenticator.authenticate(request.certificate, request.header("authorization") or None)
-        impersonation = self._impersonator.impersonate(request.repeated, _attributes(target, user))
+        impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
         return user if impersonation is None else impersonation.user
 
     def _handle(self, request: Request, asked: _Asked, warnings: list[str]) -> Response:
@@ -119,7 +119,7 @@ class APIServer:
         if not asked.target.resource:
             return self._non_resource(request, asked)
         target = asked.target
-        self.services.authorizer.require(_attributes(target, asked.user)._replace(name=_name_asked_for(asked)))
+        self.services.authorizer.require(Attributes.of(target, asked.user)._replace(name=_name_asked_for(asked)))
         if not self.catalog.serves(target.group, target.version):
             if self.catalog.is_built_in(target.group):
                 raise no_such_resource()
@@ -147,7 +147,7 @@ class APIServer:
 
     def _non_resource(self, request: Request, asked: _Asked) -> Response:
         path = asked.target.path
-        self.services.authorizer.require(_attributes(asked.target, asked.user))
+        self.services.authorizer.require(Attributes.of(asked.target, asked.user))
         found = self.endpoints.respond(request, path, asked.query)
         if found is not None:
             return found
@@ -172,21 +172,6 @@ class APIServer:
         if request.method != "GET" and not is_list_of_groups:
             raise no_such_method()
         return presented(found, request, asked.query)
-
-
-def _attributes(target: Target, user: UserInfo) -> Attributes:
-    return Attributes(
-        user,
-        target.verb,
-        target.group,
-        target.version,
-        target.resource,
-        target.subresource,
-        target.namespace,
-        target.name,
-        target.path,
-        bool(target.resource),
-    )
 
 
 def _name_asked_for(asked: _Asked) -> str:

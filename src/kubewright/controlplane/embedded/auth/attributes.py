@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.request import Target
 from kubewright.controlplane.embedded.status import StatusError, forbidden
 
 
@@ -22,6 +23,22 @@ class Attributes(NamedTuple):
     name: str = ""
     path: str = ""
     resource_request: bool = True
+
+    @classmethod
+    def of(cls, target: Target, user: UserInfo) -> Attributes:
+        """What a request asks for."""
+        return cls(
+            user,
+            target.verb,
+            target.group,
+            target.version,
+            target.resource,
+            target.subresource,
+            target.namespace,
+            target.name,
+            target.path,
+            bool(target.resource),
+        )
 
 
 def forbidden_request(attributes: Attributes, reason: str = "") -> StatusError:

@@ -1,13 +1,14 @@
 """Create and update: from the body of a request to what is stored.
 
 The order is the real server's: defaults, tracking of managed fields, the kind's preparation, admission, validation,
-the store. A write that changes nothing is not stored: no revision, no event.
+whether a PUT or an apply may create, the store. A write that changes nothing is not stored: no revision, no event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
 from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.gotext import quoted
@@ -73,8 +74,9 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
             *strategy.validate(obj),
         ],
     )
-    call.services.admission.check(call, obj, None, "CREATE")
     _warn(call, obj, None)
+    _require_create(call)
+    call.services.admission.check(call, obj, None, "CREATE")
     for attempt in range(_NAME_ATTEMPTS):
         key = resource.key(text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
         if call.query.dry_run:
@@ -90,6 +92,12 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
         mapping(obj, "metadata").pop("name")
         generate_name(call, obj)
     raise _taken(call, key)
+
+
+def _require_create(call: Call) -> None:
+    """Who creates by a PUT or an apply needs the permission to create, too. Raises the 403."""
+    if call.target.verb != "create":
+        call.services.authorizer.require(Attributes.of(call.target, call.user)._replace(verb="create"))
 
 
 def _taken(call: Call, key: str) -> StatusError:
@@ -152,8 +160,8 @@ def replace(
     errors = [*validate_metadata_update(obj, old), *rules({**emptied, **obj}, old), *found]
     call.warnings += [str(error) for error in errors if error.tolerated]
     refuse(resource, call.target.name, [error for error in errors if not error.tolerated])
-    call.services.admission.check(call, obj, old, "UPDATE")
     _warn(call, obj, old)
+    call.services.admission.check(call, obj, old, "UPDATE")
     return _store(call, obj, entry)
 
 
