@@ -203,3 +203,54 @@ async def test_templates_of_pods_are_warned_about_when_they_change(ask: Ask) -> 
     assert created.warnings == shown([name, label])
     assert labelled.warnings == []
     assert changed.warnings == shown([label])
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_finalizers_without_a_domain_are_warned_about_when_they_are_added(ask: Ask) -> None:
+    place = "/apis/example.com/v1/namespaces/NAMESPACE/widgets"
+    widget: JSONObject = {"apiVersion": "example.com/v1", "kind": "Widget"}
+
+    def finalized(*finalizers: str) -> JSONObject:
+        return {"metadata": {"finalizers": [*finalizers]}}
+
+    created = await ask(
+        "POST", place, {**widget, "metadata": {"name": "a", "finalizers": ["b", "a.b", "a", "a.b/c", "orphan"]}}
+    )
+    kept = await ask("PATCH", f"{place}/a", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    patched = await ask("PATCH", f"{place}/a", finalized("b", "c", "c"), MERGE)
+    status = await ask("PATCH", f"{place}/a/status", {**finalized("d"), "status": {"a": "b"}}, MERGE)
+    malformed = await ask("PATCH", f"{place}/a", finalized("not a name"), MERGE)
+    applied = await ask(
+        "PATCH",
+        f"{place}/b?fieldManager=t",
+        {**widget, "metadata": {"name": "b", "finalizers": ["e"]}},
+        "application/apply-patch+yaml",
+    )
+    for name in ("a", "b"):
+        await ask("PATCH", f"{place}/{name}", {"metadata": {"finalizers": None}}, MERGE)
+
+    def told(*finalizers: str) -> list[str]:
+        return shown(
+            [
+                f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name'
+                f"{' including a path (/)' if '.' in finalizer else ''} "
+                "to avoid accidental conflicts with other finalizer writers"
+                for finalizer in finalizers
+            ]
+        )
+
+    assert created.warnings == told("a", "a.b", "b")
+    assert (kept.code, kept.warnings) == (200, [])
+    assert patched.warnings == told("c")
+    assert (status.code, status.warnings) == (200, [])
+    assert (malformed.code, malformed.warnings) == (422, [])
+    assert (applied.code, applied.warnings) == (201, told("e"))
+
+
+async def test_a_kind_of_kubernetes_that_takes_any_finalizer_is_not_warned_about(ask: Ask) -> None:
+    body: JSONObject = {"metadata": {"name": "a", "finalizers": ["a"]}}
+    lease = await ask("POST", "/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases?dryRun=All", body)
+    config_map = await ask("POST", f"{CORE}/configmaps?dryRun=All", body)
+
+    assert (lease.code, lease.warnings) == (201, [])
+    assert (config_map.code, config_map.warnings) == (422, [])

@@ -14,6 +14,7 @@ from kubewright.controlplane.embedded.builtins.names import (
 )
 from kubewright.controlplane.embedded.builtins.values import StructError
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, required
 
 IMMUTABLE = "field is immutable"
@@ -107,6 +108,19 @@ def validate_finalizer_domains(obj: JSONObject) -> list[FieldError]:
         invalid_value(f"metadata.finalizers[{index}]", finalizer, NOT_QUALIFIED)
         for index, finalizer in enumerate(items(obj, "metadata", "finalizers"))
         if "/" not in str(finalizer) and finalizer not in STANDARD_FINALIZERS
+    ]
+
+
+def finalizer_warnings(new: JSONObject, old: JSONObject | None) -> list[str]:
+    """What is told of custom resources, whose finalizers may do without a domain: of each that is new."""
+    known = items(old, "metadata", "finalizers")
+    added = {str(finalizer) for finalizer in items(new, "metadata", "finalizers") if finalizer not in known}
+    return [
+        f"metadata.finalizers: {quoted(finalizer)}: prefer a domain-qualified finalizer name"
+        f"{' including a path (/)' if '.' in finalizer else ''} to avoid accidental conflicts with other finalizer "
+        "writers"
+        for finalizer in sorted(added)
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.builtins.metadata import validate_metadata_change
+from kubewright.controlplane.embedded.builtins.metadata import finalizer_warnings, validate_metadata_change
 from kubewright.controlplane.embedded.converted import ConvertedStore, SeenStore, VersionView
 from kubewright.controlplane.embedded.discovery import version_priority
 from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, items, mapping, text
@@ -106,6 +106,7 @@ def _resource(
             selectable_fields=selectable_fields,
             selectable=frozenset(selectable),
             unconditional_update=False,
+            warnings=finalizer_warnings,
         ),
         custom=True,
         storage=GroupVersionKind(group, text(stored, "name"), kind) if version is not stored else None,
