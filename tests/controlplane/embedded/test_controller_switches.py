@@ -10,10 +10,20 @@ import pytest
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet
 from kubewright.api.codec import from_json
-from kubewright.api.core.v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
+from kubewright.api.core.v1 import (
+    ConfigMap,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ServiceAccount,
+)
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
+from kubewright.api.resource import Object
+from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane import ControlPlane
@@ -28,6 +38,11 @@ from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+from kubewright.controlplane.controllers.storage_protection import (
+    AttributesClassProtection,
+    ClaimProtection,
+    VolumeProtection,
+)
 
 Question = Callable[[Client], Awaitable[bool]]
 
@@ -48,6 +63,17 @@ PART: JSONValue = {
     "metadata": {"name": "part", "labels": {"part": "yes"}},
     "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
 }
+STORAGE: dict[type[Object], JSONValue] = {
+    PersistentVolumeClaim: {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    },
+    PersistentVolume: {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}},
+    },
+    VolumeAttributesClass: {"metadata": {"name": "data"}, "driverName": "a.example.com", "parameters": {"a": "b"}},
+}
 NOBODY = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="5d6a2f5c-0000-0000-0000-000000000000")
 
 
@@ -65,6 +91,8 @@ async def prepare(client: Client) -> None:
     await client.create(from_json(ReplicaSet, {**DEPLOYMENT, "metadata": {"name": "b"}}))
     await client.create(from_json(Pod, {"metadata": {"name": "p"}, "spec": POD_SPEC}))
     await client.create(from_json(Pod, {"metadata": {"name": "placed"}, "spec": {**POD_SPEC, "nodeName": "node-1"}}))
+    for kind, stored in STORAGE.items():
+        await client.delete(await client.create(from_json(kind, stored)))
 
 
 async def rules_are_gathered(client: Client) -> bool:
@@ -107,6 +135,13 @@ async def pod_runs(client: Client) -> bool:
     return (await client.get(Pod, "placed")).status.phase == "Running"
 
 
+def is_gone(kind: type[Object]) -> Question:
+    async def gone(client: Client) -> bool:
+        return await client.find(kind, "data") is None
+
+    return gone
+
+
 EFFECTS: dict[str, Question] = {
     ClusterRoleAggregation.name: rules_are_gathered,
     GarbageCollector.name: garbage_is_gone,
@@ -118,6 +153,9 @@ EFFECTS: dict[str, Question] = {
     SimulatedNodes.name: node_is_there,
     Scheduler.name: pod_is_placed,
     PodSimulator.name: pod_runs,
+    ClaimProtection.name: is_gone(PersistentVolumeClaim),
+    VolumeProtection.name: is_gone(PersistentVolume),
+    AttributesClassProtection.name: is_gone(VolumeAttributesClass),
 }
 
 

@@ -15,6 +15,11 @@ from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+from kubewright.controlplane.controllers.storage_protection import (
+    AttributesClassProtection,
+    ClaimProtection,
+    VolumeProtection,
+)
 
 CONTROLLERS: dict[str, Callable[..., BuiltIn]] = {
     ClusterRoleAggregation.name: ClusterRoleAggregation,
@@ -27,5 +32,8 @@ CONTROLLERS: dict[str, Callable[..., BuiltIn]] = {
     PodSimulator.name: PodSimulator,
     ReplicaSets.name: ReplicaSets,
     Scheduler.name: Scheduler,
+    ClaimProtection.name: ClaimProtection,
+    VolumeProtection.name: VolumeProtection,
+    AttributesClassProtection.name: AttributesClassProtection,
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""

@@ -1,0 +1,183 @@
+"""Storage that is in use stays: a finalizer holds claims, volumes and attributes classes until nobody needs them.
+
+The API server puts the finalizers on when the objects are created; here they are put on where they are missing, and
+taken off once an object is being deleted and is not in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.resource import Object
+from kubewright.api.storage.v1 import VolumeAttributesClass
+from kubewright.cache import Cache
+from kubewright.client import Client
+from kubewright.controller import Request, Watched, for_object, mapped, predicate
+from kubewright.controlplane.controllers.clock import Clock
+from kubewright.controlplane.controllers.runtime import Runtime
+
+
+class ClaimProtection:
+    """A claim goes when no pod that was placed on a node mentions it any more, even if that pod has ended."""
+
+    name = "pvc-protection"
+
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
+
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        cache = self._runtime.cache
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            Watched(cache, PersistentVolumeClaim, for_object),
+            Watched(cache, Pod, mapped(_claims_of), where=_may_release),
+        )
+
+    async def reconcile(self, request: Request) -> None:
+        """Hold or release one claim."""
+        claim = await self._client.find(PersistentVolumeClaim, request)
+        if claim is not None:
+            await _protect(self._client, claim, "kubernetes.io/pvc-protection", lambda: self._is_used(claim))
+
+    async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
+        # A cache may not have seen the pod yet that runs with the claim.
+        pods = await self._client.list(Pod, namespace=claim.metadata.namespace, consistency="live")
+        return any(_uses(pod, claim) for pod in pods)
+
+
+class VolumeProtection:
+    """A volume goes when it is not bound."""
+
+    name = "pv-protection"
+
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
+
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        await self._runtime.run(self.name, self.reconcile, Watched(self._runtime.cache, PersistentVolume, for_object))
+
+    async def reconcile(self, request: Request) -> None:
+        """Hold or release one volume."""
+        volume = await self._client.find(PersistentVolume, request)
+        if volume is None:
+            return
+
+        async def is_bound() -> bool:
+            return volume.status.phase == "Bound"
+
+        await _protect(self._client, volume, "kubernetes.io/pv-protection", is_bound)
+
+
+class AttributesClassProtection:
+    """A VolumeAttributesClass goes when no volume and no claim has it, wants it or is on its way to it."""
+
+    name = "vac-protection"
+
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
+
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        cache = self._runtime.cache
+        await self._runtime.run(
+            self.name,
+            self.reconcile,
+            Watched(cache, VolumeAttributesClass, for_object),
+            Watched(cache, PersistentVolume, mapped(_class_of_volume)),
+            Watched(cache, PersistentVolumeClaim, mapped(_classes_of_claim)),
+        )
+
+    async def reconcile(self, request: Request) -> None:
+        """Hold or release one class."""
+        found = await self._client.find(VolumeAttributesClass, request)
+        if found is None:
+            return
+
+        async def is_used() -> bool:
+            volumes = await self._client.list(PersistentVolume)
+            claims = await self._client.list(PersistentVolumeClaim)
+            return any(found.key in _class_of_volume(volume) for volume in volumes) or any(
+                found.key in _classes_of_claim(claim) for claim in claims
+            )
+
+        await _protect(self._client, found, "kubernetes.io/vac-protection", is_used)
+
+
+async def _protect(client: Client, obj: Object, finalizer: str, is_used: Callable[[], Awaitable[bool]]) -> None:
+    is_held = finalizer in obj.metadata.finalizers
+    if obj.metadata.deletion_timestamp is None:
+        if not is_held:
+            obj.metadata.finalizers.append(finalizer)
+            await client.update(obj)
+    elif is_held and not await is_used():
+        obj.metadata.finalizers.remove(finalizer)
+        await client.update(obj)
+
+
+# Claims and the pods that use them
+
+
+def _claim_name(pod: Pod, volume: Volume) -> str:
+    """The claim behind a volume, also the one that is made for a pod with an ephemeral volume; empty for others."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
+
+
+def _claims_of(pod: Pod) -> Iterable[ObjectKey]:
+    return [
+        ObjectKey(pod.metadata.namespace, name) for volume in pod.spec.volumes if (name := _claim_name(pod, volume))
+    ]
+
+
+def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """A pod without a node uses nothing: no kubelet starts it once the claim is being deleted."""
+    if not pod.spec.node_name:
+        return False
+    for volume in pod.spec.volumes:
+        if _claim_name(pod, volume) == claim.metadata.name and (
+            volume.ephemeral is None or (_is_for(claim, pod) and not _is_shut_down(pod))
+        ):
+            return True
+    return False
+
+
+def _is_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Whether the claim was made for the pod, and does not just have the name of the one that would be."""
+    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+
+
+def _is_shut_down(pod: Pod) -> bool:
+    """Whether the kubelet is done with the pod, or it was deleted by force."""
+    return pod.metadata.deletion_timestamp is not None and pod.metadata.deletion_grace_period_seconds == 0
+
+
+@predicate
+def _may_release(old: Pod | None, new: Pod | None) -> bool:
+    """Whether less may be in use than before: a pod was deleted or replaced by one of its name, or is being deleted."""
+    if new is None or new.metadata.deletion_timestamp is not None:
+        return True
+    return old is not None and old.metadata.uid != new.metadata.uid
+
+
+# Attributes classes and who has them
+
+
+def _class_of_volume(volume: PersistentVolume) -> Iterable[ObjectKey]:
+    name = volume.spec.volume_attributes_class_name
+    return [ObjectKey("", name)] if name else []
+
+
+def _classes_of_claim(claim: PersistentVolumeClaim) -> Iterable[ObjectKey]:
+    status = claim.status
+    target = status.modify_volume_status.target_volume_attributes_class_name if status.modify_volume_status else None
+    names = (claim.spec.volume_attributes_class_name, status.current_volume_attributes_class_name, target)
+    return [ObjectKey("", name) for name in names if name]
