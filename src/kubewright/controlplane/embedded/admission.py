@@ -1,12 +1,14 @@
 """What may change or refuse a write after the rules of its kind: the plugins of the real server that users meet.
 
-Namespaces must exist, pods get what every pod has, and nobody grants rights they do not have.
+Namespaces must exist, pods get what every pod has, claims grow where their class allows it, and nobody grants rights
+they do not have.
 """
 
 from __future__ import annotations
 
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
-from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.builtins.values import quantity
+from kubewright.controlplane.embedded.document import JSONObject, at, mapping, text
 from kubewright.controlplane.embedded.pod_admission import admit_pod, check_priority_class, told_name
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.schema.termination import is_terminating
@@ -14,6 +16,7 @@ from kubewright.controlplane.embedded.status import StatusError, forbidden, not_
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
 
 
@@ -41,6 +44,8 @@ class Admission:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
         elif place == ("scheduling.k8s.io", "priorityclasses"):
             check_priority_class(call, new, old)
+        elif place == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
+            _check_growth(call, new, old)
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:
@@ -57,6 +62,30 @@ def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> No
     )
     if refused is not None:
         raise refused
+
+
+def _check_growth(call: Call, new: JSONObject, old: JSONObject) -> None:
+    """A claim grows only if its class says that it can. That it is bound is among the rules of the kind."""
+    size, earlier = (quantity(at(claim, "spec", "resources", "requests", "storage")) for claim in (new, old))
+    if size <= earlier:
+        return
+    name, before = _storage_class(new), _storage_class(old)
+    entry = call.services.store.get(f"/storage.k8s.io/storageclasses/{name}") if name and name == before else None
+    if entry is None or entry.value.get("allowVolumeExpansion") is not True:
+        why = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+            "support resize"
+        )
+        raise forbidden("persistentvolumeclaims", "", text(new, "metadata", "name"), why)
+
+
+def _storage_class(claim: JSONObject) -> str:
+    annotations = mapping(claim, "metadata", "annotations")
+    return (
+        text(annotations, _CLASS_ANNOTATION)
+        if _CLASS_ANNOTATION in annotations
+        else text(claim, "spec", "storageClassName")
+    )
 
 
 def _check_definition(call: Call, new: JSONObject) -> None:
