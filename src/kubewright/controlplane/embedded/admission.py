@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.builtins.values import quantity
+from kubewright.controlplane.embedded.certificate_admission import CERTIFICATE_REQUESTS, check_certificate_request
 from kubewright.controlplane.embedded.document import JSONObject, at, mapping, text
 from kubewright.controlplane.embedded.pod_admission import admit_pod, check_priority_class, told_name
 from kubewright.controlplane.embedded.rest.call import Call
@@ -44,6 +45,8 @@ class Admission:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
         elif place == ("scheduling.k8s.io", "priorityclasses"):
             check_priority_class(call, new, old)
+        elif place == CERTIFICATE_REQUESTS:
+            check_certificate_request(call, new, old)
         elif place == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
             _check_growth(call, new, old)
 

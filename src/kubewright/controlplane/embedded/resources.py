@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.status import FieldError
 from kubewright.controlplane.embedded.structure import UNTYPED, Structure
@@ -44,7 +45,7 @@ def _no_fields(obj: JSONObject) -> Mapping[str, str]:
 class Strategy:
     """The rules of one kind. Functions change `new` in place; `old` is what is stored and must not be changed.
 
-    Order on create: `default`, admission, `begin_create`, `prepare_create`, `validate`.
+    Order on create: `default`, admission, `begin_create`, `prepare_create`, `note_requester`, `validate`.
     Order on update: `default`, `begin_update`, `prepare_update` (or `prepare_status`), admission, `validate_update`.
     Metadata (names, uid, generation of custom resources, timestamps, finalizers) is the handlers' work, except
     that `changes_generation` tells whether an update of a built-in kind is a new generation.
@@ -57,6 +58,8 @@ class Strategy:
     """Hands out what an object needs of the server; not when it comes to be by a PUT of its status."""
     begin_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_create: Callable[[JSONObject], None] = _nothing
+    note_requester: Callable[[JSONObject, UserInfo], None] | None = None
+    """Notes in a new object who created it, for kinds that tell."""
     prepare_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_status: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     validate: Callable[[JSONObject], Sequence[FieldError]] = _valid
@@ -72,6 +75,8 @@ class Strategy:
     selectable: frozenset[str] = frozenset()
     locked_maps: tuple[str, ...] = ()
     """Fields of which none and an empty one are not the same to `validate_update`, though both are stored as none."""
+    reset: Mapping[str, Sequence[Sequence[str]]] | None = None
+    """By subresource, the fields that nobody owns through it. Default: the status, or all but the status."""
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted_object: bool = False

@@ -1,7 +1,7 @@
 """All built-in kinds that a server of Kubernetes v1.36 serves by default, each with its rules.
 
-`RULES` is the place to look a kind up (services and persistent volumes, which need something of the server, are added
-by `built_in_resources`). What all kinds have in common is added by `_completed`: decoding and defaults,
+`RULES` is the place to look a kind up (kinds that need something of the server, such as its time, are added by
+`built_in_resources`). What all kinds have in common is added by `_completed`: decoding and defaults,
 and that the specification and the status are each changed through their own endpoint only.
 """
 
@@ -96,7 +96,6 @@ RULES: Mapping[str, Strategy] = {
     "autoscaling/v2 HorizontalPodAutoscaler": autoscaling.AUTOSCALER,
     "batch/v1 CronJob": jobs.CRON_JOB,
     "batch/v1 Job": jobs.JOB,
-    "certificates.k8s.io/v1 CertificateSigningRequest": certificates.CERTIFICATE_SIGNING_REQUEST,
     "coordination.k8s.io/v1 Lease": cluster.LEASE,
     "discovery.k8s.io/v1 EndpointSlice": networking.ENDPOINT_SLICE,
     "events.k8s.io/v1 Event": events.NEWER_EVENT,
@@ -194,6 +193,7 @@ def built_in_resources(
     """
     chosen = {
         **RULES,
+        "certificates.k8s.io/v1 CertificateSigningRequest": certificates.certificate_signing_request_strategy(now),
         "v1 PersistentVolume": storage.persistent_volume_strategy(now),
         "v1 Service": services.service_strategy(allocator or Allocator()),
         **(rules or {}),

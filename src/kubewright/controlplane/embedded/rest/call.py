@@ -88,7 +88,11 @@ class Services:
 
     def now(self) -> str:
         """The present, as metadata has it."""
-        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.moment().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def moment(self) -> datetime:
+        """The present, in UTC."""
+        return datetime.fromtimestamp(self.clock(), UTC)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeAlias
 
+from kubewright.controlplane.embedded.builtins.certificates import approving
 from kubewright.controlplane.embedded.builtins.cluster import finalizing
 from kubewright.controlplane.embedded.builtins.pod_parts import debugging, resizing
 from kubewright.controlplane.embedded.exchange import Request, Response, json_response
@@ -24,21 +25,9 @@ from kubewright.controlplane.embedded.rest.writing import update
 Handler: TypeAlias = Callable[[Call, Request], Response]
 
 
-# Pods
-
-
-def ephemeral_containers(call: Call, request: Request) -> Response:
-    """Debug containers can be added to a running pod, and by this endpoint only."""
-    return _part_of_pod(call, request, debugging)
-
-
-def resize(call: Call, request: Request) -> Response:
-    """Resources of containers can be changed in place, and by this endpoint only."""
-    return _part_of_pod(call, request, resizing)
-
-
-def _part_of_pod(call: Call, request: Request, rules: Callable[[Strategy], Strategy]) -> Response:
-    partial = replace(call, resource=replace(call.resource, strategy=rules(call.resource.strategy)))
+def _part(call: Call, request: Request, rules: Strategy) -> Response:
+    """Read or change an object by the rules of one of its parts."""
+    partial = replace(call, resource=replace(call.resource, strategy=rules))
     match call.target.verb:
         case "get":
             entry = get(call)
@@ -46,7 +35,21 @@ def _part_of_pod(call: Call, request: Request, rules: Callable[[Strategy], Strat
             entry, _ = patch(partial, request.header("content-type").partition(";")[0].strip(), request.body)
         case _:
             entry, _ = update(partial, read_object(partial, request))
-    return json_response({"kind": "Pod", "apiVersion": "v1", **entry.value})
+    gvk = call.resource.gvk
+    return json_response({"kind": gvk.kind, "apiVersion": gvk.api_version, **entry.value})
+
+
+# Pods
+
+
+def ephemeral_containers(call: Call, request: Request) -> Response:
+    """Debug containers can be added to a running pod, and by this endpoint only."""
+    return _part(call, request, debugging(call.resource.strategy))
+
+
+def resize(call: Call, request: Request) -> Response:
+    """Resources of containers can be changed in place, and by this endpoint only."""
+    return _part(call, request, resizing(call.resource.strategy))
 
 
 # Namespaces
@@ -58,6 +61,14 @@ def finalize(call: Call, request: Request) -> Response:
     finalized = replace(call, resource=resource)
     entry, _ = update(finalized, read_object(finalized, request))
     return json_response({"kind": "Namespace", "apiVersion": "v1", **entry.value})
+
+
+# Certificate signing requests
+
+
+def approval(call: Call, request: Request) -> Response:
+    """A request is approved or denied by this endpoint only."""
+    return _part(call, request, approving(call.resource.strategy, call.services.moment))
 
 
 HANDLERS: dict[tuple[str, str, str], Handler] = {
@@ -76,5 +87,6 @@ HANDLERS: dict[tuple[str, str, str], Handler] = {
     ("", "pods", "resize"): resize,
     ("", "namespaces", "finalize"): finalize,
     ("", "serviceaccounts", "token"): token,
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): approval,
 }
 """By group, plural and subresource. Status, and what is not here, is an ordinary read or update of the object."""

@@ -44,6 +44,8 @@ def tracking(call: Call) -> Tracking:
 
 def _reset(call: Call) -> Sequence[Sequence[str]]:
     """The fields that the endpoint ignores, and nobody owns through it therefore."""
+    if call.resource.strategy.reset is not None:
+        return call.resource.strategy.reset.get(call.target.subresource, ())
     if call.is_status:
         return [("metadata",), ("spec",)] if call.resource.custom else [("spec",)]
     return [("status",)] if "status" in call.resource.subresources else []

@@ -61,6 +61,8 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
     if not call.is_status:
         strategy.begin_create(obj)
     strategy.prepare_create(obj)
+    if strategy.note_requester is not None:
+        strategy.note_requester(obj, call.user)
     name = text(obj, "metadata", "name")
     if not name:
         raise invalid(
