@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import NameOID
@@ -76,3 +78,41 @@ def test_keys_are_elliptic_curve_keys_of_256_bits() -> None:
         key = load_pem_private_key(text.encode(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         assert key.key_size == 256
+
+
+def asked(*extensions: x509.ExtensionType) -> x509.CertificateSigningRequest:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jane")])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+
+
+def certified(
+    authority: CertificateAuthority, request: x509.CertificateSigningRequest, end: datetime
+) -> x509.Certificate:
+    begin = datetime.now(UTC) - timedelta(minutes=5)
+    return x509.load_pem_x509_certificate(authority.certify(request, ["client auth"], begin=begin, end=end).encode())
+
+
+def test_a_certificate_that_was_asked_for_takes_over_names_and_nothing_else() -> None:
+    authority, names = CertificateAuthority(), [x509.DNSName("a"), x509.IPAddress(ip_address("::1"))]
+    request = asked(
+        x509.SubjectAlternativeName([*names, x509.DirectoryName(x509.Name([]))]),
+        x509.BasicConstraints(ca=True, path_length=None),
+        x509.OCSPNoCheck(),
+    )
+    certificate = certified(authority, request, datetime.now(UTC) + timedelta(days=1))
+
+    trusted(authority).build_client_verifier().verify(certificate, [])
+    assert certificate.subject == request.subject
+    assert list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value) == names
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert len(certificate.extensions) == 4
+
+
+def test_a_certificate_does_not_outlive_its_authority() -> None:
+    authority = CertificateAuthority()
+    certificate = certified(authority, asked(), datetime.now(UTC) + timedelta(days=10_000))
+
+    assert certificate.not_valid_after_utc == parse(authority.pair).not_valid_after_utc

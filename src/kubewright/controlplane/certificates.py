@@ -5,7 +5,7 @@ A fresh authority per control plane, P-256 keys, no renewal: nothing here is mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -20,6 +20,8 @@ _LIFETIME = timedelta(days=365)
 _CLOCK_SKEW = timedelta(hours=1)
 # X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones.
 _LONGEST_NAME = 64
+_EXTENDED_USAGES = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
+_ALTERNATIVES = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """Signs server and client certificates that are valid for one year."""
+    """Signs server and client certificates that are valid for one year, and what others ask for."""
 
     def __init__(self, name: str = "kubewright") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -40,9 +42,10 @@ class CertificateAuthority:
             _builder(self._subject, self._key)
             .issuer_name(self._subject)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .add_extension(_key_usage(signs=True, signs_certificates=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
+        self._end = certificate.not_valid_after_utc
         self.pair = KeyPair(_certificate_pem(certificate), _key_pem(self._key))
 
     @property
@@ -65,6 +68,36 @@ class CertificateAuthority:
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, _checked("user", user)))
         return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
 
+    def certify(
+        self, request: x509.CertificateSigningRequest, usages: Collection[str], *, begin: datetime, end: datetime
+    ) -> str:
+        """A certificate (PEM) of the subject, the key and the alternative names in a request, for those usages.
+
+        Usages are in Kubernetes' words: "digital signature", "key encipherment", "client auth", "server auth". Of other
+        extensions in the request nothing is taken over. The certificate ends with the authority's own at the latest;
+        raises ValueError when that has ended already.
+        """
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(request.subject)
+            .issuer_name(self._subject)
+            .public_key(request.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begin)
+            .not_valid_after(min(end, self._end))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )
+        signs, enciphers = "digital signature" in usages, "key encipherment" in usages
+        if signs or enciphers:
+            builder = builder.add_extension(_key_usage(signs=signs, enciphers=enciphers), critical=True)
+        if extended := [usage for name, usage in _EXTENDED_USAGES.items() if name in usages]:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(extended), critical=False)
+        if alternatives := _alternatives(request):
+            is_only_name = not list(request.subject)
+            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=is_only_name)
+        return _certificate_pem(builder.sign(self._key, hashes.SHA256()))
+
     def _issue(
         self,
         subject: x509.Name,
@@ -76,7 +109,7 @@ class CertificateAuthority:
             _builder(subject, key)
             .issuer_name(self._subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(_key_usage(signs=True), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
@@ -104,18 +137,27 @@ def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.Certif
     )
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _key_usage(*, signs: bool, enciphers: bool = False, signs_certificates: bool = False) -> x509.KeyUsage:
     return x509.KeyUsage(
-        digital_signature=True,
+        digital_signature=signs,
+        key_encipherment=enciphers,
         key_cert_sign=signs_certificates,
         crl_sign=signs_certificates,
         content_commitment=False,
-        key_encipherment=False,
         data_encipherment=False,
         key_agreement=False,
         encipher_only=False,
         decipher_only=False,
     )
+
+
+def _alternatives(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
+    """The alternative names of a subject, as far as clients look at them."""
+    try:
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return [name for name in names if isinstance(name, _ALTERNATIVES)]
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet
+from kubewright.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import (
     ConfigMap,
@@ -27,8 +34,10 @@ from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
+from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
@@ -74,6 +83,17 @@ STORAGE: dict[type[Object], JSONValue] = {
     },
     VolumeAttributesClass: {"metadata": {"name": "data"}, "driverName": "a.example.com", "parameters": {"a": "b"}},
 }
+USERS = "kubernetes.io/kube-apiserver-client"
+_SUBJECT = x509.Name(
+    [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
+        x509.NameAttribute(NameOID.COMMON_NAME, "system:node:a"),
+    ]
+)
+_REQUEST = x509.CertificateSigningRequestBuilder().subject_name(_SUBJECT)
+ASKED = base64.b64encode(
+    _REQUEST.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256()).public_bytes(Encoding.PEM)
+).decode()
 NOBODY = OwnerReference(api_version="v1", kind="ConfigMap", name="x", uid="5d6a2f5c-0000-0000-0000-000000000000")
 
 
@@ -91,6 +111,15 @@ async def prepare(client: Client) -> None:
     await client.create(from_json(ReplicaSet, {**DEPLOYMENT, "metadata": {"name": "b"}}))
     await client.create(from_json(Pod, {"metadata": {"name": "p"}, "spec": POD_SPEC}))
     await client.create(from_json(Pod, {"metadata": {"name": "placed"}, "spec": {**POD_SPEC, "nodeName": "node-1"}}))
+    for name, signer in (("kubelet", "kubernetes.io/kube-apiserver-client-kubelet"), ("user", USERS)):
+        given: JSONValue = {
+            "metadata": {"name": name},
+            "spec": {"request": ASKED, "signerName": signer, "usages": ["client auth", "digital signature"]},
+        }
+        await client.create(from_json(CertificateSigningRequest, given))
+    user = await client.get(CertificateSigningRequest, "user")
+    user.status.conditions = [CertificateSigningRequestCondition(type="Approved", status="True")]
+    await client.subresource("approval").update(user)
     for kind, stored in STORAGE.items():
         await client.delete(await client.create(from_json(kind, stored)))
 
@@ -135,6 +164,14 @@ async def pod_runs(client: Client) -> bool:
     return (await client.get(Pod, "placed")).status.phase == "Running"
 
 
+async def kubelet_is_approved(client: Client) -> bool:
+    return bool((await client.get(CertificateSigningRequest, "kubelet")).status.conditions)
+
+
+async def user_has_a_certificate(client: Client) -> bool:
+    return bool((await client.get(CertificateSigningRequest, "user")).status.certificate)
+
+
 def is_gone(kind: type[Object]) -> Question:
     async def gone(client: Client) -> bool:
         return await client.find(kind, "data") is None
@@ -153,6 +190,8 @@ EFFECTS: dict[str, Question] = {
     SimulatedNodes.name: node_is_there,
     Scheduler.name: pod_is_placed,
     PodSimulator.name: pod_runs,
+    CertificateApprover.name: kubelet_is_approved,
+    CertificateSigner.name: user_has_a_certificate,
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
@@ -179,8 +218,11 @@ async def test_a_controller_that_is_left_out_does_nothing_until_it_is_run(left_o
             await until(EFFECTS[name], client)
         assert not await EFFECTS[left_out](client)
 
-        options = {"ca_certificate": plane.ca_certificate} if left_out == RootCAPublisher.name else {}
-        running = asyncio.create_task(CONTROLLERS[left_out](client, **options).run())
+        options: dict[str, dict[str, object]] = {
+            RootCAPublisher.name: {"ca_certificate": plane.ca_certificate},
+            CertificateSigner.name: {"authority": CertificateAuthority()},
+        }
+        running = asyncio.create_task(CONTROLLERS[left_out](client, **options.get(left_out, {})).run())
         await until(EFFECTS[left_out], client)
         running.cancel()
         await asyncio.wait((running,))

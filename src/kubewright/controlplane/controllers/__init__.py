@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
+from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
@@ -32,6 +33,8 @@ CONTROLLERS: dict[str, Callable[..., BuiltIn]] = {
     PodSimulator.name: PodSimulator,
     ReplicaSets.name: ReplicaSets,
     Scheduler.name: Scheduler,
+    CertificateApprover.name: CertificateApprover,
+    CertificateSigner.name: CertificateSigner,
     ClaimProtection.name: ClaimProtection,
     VolumeProtection.name: VolumeProtection,
     AttributesClassProtection.name: AttributesClassProtection,

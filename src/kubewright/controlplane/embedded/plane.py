@@ -20,6 +20,7 @@ from kubewright.client import Client, Config
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.controlplane.controllers import CONTROLLERS
+from kubewright.controlplane.controllers.certificate_requests import CertificateSigner
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
@@ -111,7 +112,7 @@ class EmbeddedControlPlane(ControlPlane):
             # the end of a streamed list is a bookmark, and they want none.
             cache = Cache(client, stream=False, quiet=True)
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
-            for controller in self._chosen(client, cache, authority.certificate):
+            for controller in self._chosen(client, cache, authority):
                 stack.push_async_callback(_end, asyncio.create_task(controller.run()))
             self._stack = stack.pop_all()
 
@@ -127,10 +128,11 @@ class EmbeddedControlPlane(ControlPlane):
             on_warning=lambda warning: None,
         )
 
-    def _chosen(self, client: Client, cache: Cache, ca_certificate: str) -> Iterator[BuiltIn]:
+    def _chosen(self, client: Client, cache: Cache, authority: CertificateAuthority) -> Iterator[BuiltIn]:
         """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
         options: dict[str, dict[str, object]] = {
-            RootCAPublisher.name: {"ca_certificate": ca_certificate},
+            RootCAPublisher.name: {"ca_certificate": authority.certificate},
+            CertificateSigner.name: {"authority": authority},
             SimulatedNodes.name: {"count": self._nodes},
         }
         for name, make in CONTROLLERS.items():
