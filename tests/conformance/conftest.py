@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.conformance.asking import Answer, Ask, AskAs, Fetch, Grant, decoded
 from tests.conformance.custom_kinds import DEFINITIONS, Kind
+from tests.conformance.declared_differences import comparable_warnings
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.authorization.v1 import SubjectAccessReview
@@ -81,7 +82,7 @@ def ask_as(fetch: Fetch, namespace: str) -> AskAs:
             except msgspec.DecodeError:
                 # Of what no API group is behind, the server says so in plain text.
                 found = {"message": answer.body.decode()}
-            return Answer(answer.status, found, answer.headers.getall("Warning"))
+            return Answer(answer.status, found, comparable_warnings(answer.headers.getall("Warning")))
 
         return ask
 

@@ -44,6 +44,7 @@ from kubewright.controlplane.embedded.builtins.metadata import (
 from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer
 from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
 from kubewright.controlplane.embedded.builtins.warnings import WARNINGS
+from kubewright.controlplane.embedded.builtins.without_effect import effect_warnings
 from kubewright.controlplane.embedded.document import JSONObject, text
 from kubewright.controlplane.embedded.resources import ResourceType, Strategy
 from kubewright.controlplane.embedded.structure import structure_of
@@ -266,6 +267,11 @@ def _completed(name: str, info: ResourceInfo, rules: Strategy) -> Strategy:
             _take(new, old, field)
         rules.prepare_status(new, old)
 
+    of_kubernetes = rules.warnings or WARNINGS.get(name)
+
+    def warnings(new: JSONObject, old: JSONObject | None) -> Sequence[str]:
+        return [*(of_kubernetes(new, old) if of_kubernetes is not None else ()), *effect_warnings(name, new)]
+
     by_domain = info.gvk.group not in _ANY_FINALIZER
     changes = validate_change if by_domain else validate_metadata_change
 
@@ -277,7 +283,7 @@ def _completed(name: str, info: ResourceInfo, rules: Strategy) -> Strategy:
 
     return replace(
         rules,
-        warnings=rules.warnings or WARNINGS.get(name),
+        warnings=warnings,
         default=default,
         prepare_create=prepare_create,
         prepare_update=prepare_update,

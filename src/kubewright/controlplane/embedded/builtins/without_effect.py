@@ -1,0 +1,80 @@
+"""What the embedded control plane stores although nothing acts on it yet, and the warning that says so.
+
+A row goes when the behaviour comes. Kinds on which no part of a Kubernetes control plane acts, such as NetworkPolicy,
+are not here: what they bring about is up to others on every cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+
+
+class Inert(NamedTuple):
+    """What does not happen, and for which objects of a kind: for all, unless `where` says otherwise."""
+
+    consequence: str
+    where: Callable[[JSONObject], bool] = lambda obj: True
+
+
+_NO_PODS = Inert("no pods are created for it")
+_NO_CALLS = Inert("its webhooks are not called")
+_NO_CHECKS = Inert("no request is checked by it")
+_NO_CHANGES = Inert("no request is changed by it")
+_NO_LIMITS = Inert("no request is queued or limited by it")
+_NO_DEVICES = Inert("no device is allocated")
+_NO_SCALING = Inert("nothing is scaled by it")
+
+WITHOUT_EFFECT: Mapping[str, Inert] = {
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy": _NO_CHANGES,
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": _NO_CHANGES,
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _NO_CALLS,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _NO_CHECKS,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _NO_CHECKS,
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _NO_CALLS,
+    "apiextensions.k8s.io/v1 CustomResourceDefinition": Inert(
+        "its conversion webhook is not called, and all versions show the same fields",
+        lambda definition: text(definition, "spec", "conversion", "strategy") == "Webhook",
+    ),
+    "apiregistration.k8s.io/v1 APIService": Inert(
+        "no request is handed on to its service", lambda service: bool(mapping(service, "spec", "service"))
+    ),
+    "apps/v1 DaemonSet": _NO_PODS,
+    "apps/v1 StatefulSet": _NO_PODS,
+    "autoscaling/v1 HorizontalPodAutoscaler": _NO_SCALING,
+    "autoscaling/v2 HorizontalPodAutoscaler": _NO_SCALING,
+    "batch/v1 CronJob": Inert("no jobs are created for it"),
+    "batch/v1 Job": _NO_PODS,
+    "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _NO_LIMITS,
+    "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _NO_LIMITS,
+    "networking.k8s.io/v1 ServiceCIDR": Inert("no service gets an address of it"),
+    "node.k8s.io/v1 RuntimeClass": Inert("pods that name it are admitted as if they did not"),
+    "policy/v1 PodDisruptionBudget": Inert("its pods are not counted, and none of them can be evicted"),
+    "resource.k8s.io/v1 DeviceClass": _NO_DEVICES,
+    "resource.k8s.io/v1 ResourceClaim": _NO_DEVICES,
+    "resource.k8s.io/v1 ResourceClaimTemplate": Inert("no claims are created from it"),
+    "resource.k8s.io/v1 ResourceSlice": _NO_DEVICES,
+    "v1 LimitRange": Inert("no pod and no claim is limited or filled in by it"),
+    "v1 PersistentVolume": Inert("no claim is bound to it"),
+    "v1 PersistentVolumeClaim": Inert("no volume is bound to it"),
+    "v1 ReplicationController": _NO_PODS,
+    "v1 ResourceQuota": Inert("nothing is counted or limited by it"),
+    "v1 Secret": Inert(
+        "no token is put into it", lambda secret: text(secret, "type") == "kubernetes.io/service-account-token"
+    ),
+}
+"""By apiVersion and kind."""
+
+
+def warning_of(name: str) -> str:
+    """The warning about objects of a kind, which is named as in the table."""
+    kind, consequence = name.rpartition(" ")[2], WITHOUT_EFFECT[name].consequence
+    return f"kubewright: the embedded control plane stores this {kind} but does not act on it: {consequence}"
+
+
+def effect_warnings(name: str, obj: JSONObject) -> list[str]:
+    """What a client is told about an object that it wrote."""
+    inert = WITHOUT_EFFECT.get(name)
+    return [warning_of(name)] if inert is not None and inert.where(obj) else []
