@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from kubewright.api.core.v1 import Node
+from kubewright.api.core.v1 import Node, NodeCondition
+from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.wait import deleted, ready
 from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
@@ -51,6 +52,17 @@ async def test_nodes_that_are_there_already_are_left_as_they_are(client: Client,
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert ("PUT /api/v1/nodes/node-1/status" in writes) is expected
+
+
+async def test_a_node_that_was_given_up_before_its_first_status_becomes_ready(client: Client, start: Start) -> None:
+    """kube-controller-manager says Ready=Unknown of a node that is slow to report, and that is a status, too."""
+    node = await client.create(Node(metadata=ObjectMeta(name="node-1")))
+    node.status.conditions = [NodeCondition(type="Ready", status="Unknown", reason="NodeStatusNeverUpdated")]
+    await client.status.update(node)
+
+    start(SimulatedNodes(client, count=1))
+
+    assert await client.wait_for(Node, ready, name="node-1", timeout=10)
 
 
 async def test_a_node_that_is_deleted_stays_away(client: Client, start: Start, writes: list[str]) -> None:

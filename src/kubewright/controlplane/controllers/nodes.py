@@ -69,7 +69,8 @@ class SimulatedNodes:
             node = await self._client.create(node)
         except AlreadyExists:
             node = await self._client.get(Node, request.name)
-        if not any(condition.type == "Ready" for condition in node.status.conditions):
+        # A node without a status is soon Ready=Unknown: kube-controller-manager says so of those it has not heard of.
+        if not any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions):
             node.status = self._status(request.name, self._numbers[request], self._clock.now().replace(microsecond=0))
             node = await self._client.status.update(node)
         # The server taints every new node until its first sign of life.
