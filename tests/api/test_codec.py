@@ -1,8 +1,9 @@
+import copy
 from datetime import datetime
 
 import pytest
 
-from kubewright.api.codec import decode, decode_list, encode, from_json, origin, to_json
+from kubewright.api.codec import decode, decode_list, encode, from_json, origin, remembered, to_json
 from kubewright.api.errors import DecodeError, MalformedJSON
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
@@ -73,8 +74,14 @@ def test_what_is_no_json_is_told_apart(raw: bytes) -> None:
 
 def test_an_object_remembers_its_json_and_one_made_in_python_does_not() -> None:
     raw = b'{"metadata":{"name":"a"},"spec":{}}'
-    assert origin(decode(Box, raw)) == raw
-    assert origin(Box(spec=BoxSpec())) is None
+    assert origin(decode(Box, raw)) == remembered(decode(Box, raw)) == raw
+    assert origin(Box(spec=BoxSpec())) is remembered(Box(spec=BoxSpec())) is None
+
+
+def test_a_manifest_is_remembered_and_was_sent_by_no_server() -> None:
+    box = copy.deepcopy(from_json(Box, {"metadata": {"name": "a"}, "spec": {"novel": 1}}))
+    assert origin(box) is None
+    assert remembered(box) == b'{"metadata":{"name":"a"},"spec":{"novel":1}}'
 
 
 def test_a_list_is_decoded_item_by_item() -> None:

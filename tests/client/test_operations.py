@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from kubewright.api.codec import decode
+from kubewright.api.codec import decode, from_json
 from kubewright.api.core.v1 import ConfigMap, Node, Pod
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
@@ -302,6 +302,19 @@ async def test_an_object_made_in_python_has_no_difference_to_send(client: Client
         ValueError, match=r"^App shop/a was not read from a server, .* use patch_from\(base\), or apply"
     ):
         await client.patch(App(metadata=ObjectMeta(name="a", namespace="shop"), spec=Spec()))
+
+
+async def test_a_manifest_has_no_difference_to_send(client: Client, server: ScriptedServer) -> None:
+    manifest = from_json(App, stored())
+    manifest.spec.size = 5
+    with pytest.raises(
+        ValueError, match=r"^App shop/a was not read from a server, .* use patch_from\(base\), or apply"
+    ):
+        await client.patch(manifest)
+    with pytest.raises(ValueError, match=r"^App shop/a was not read from a server"):
+        await client.status.patch(manifest)
+
+    assert server.sent == []
 
 
 async def test_a_difference_needs_an_object(client: Client) -> None:

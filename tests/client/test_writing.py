@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Callable
 
-from kubewright.api.codec import decode
+import msgspec
+import pytest
+
+from kubewright.api.codec import decode, encode, from_json
 from kubewright.api.core.v1 import Container, EmptyDirVolumeSource, Pod, PodSpec, Volume
+from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Resource, resource, resource_info
-from kubewright.client.writing import for_apply, for_create, for_patch, for_update
+from kubewright.client.writing import for_apply, for_create, for_patch, for_update, whole
 
 
 class Spec(Model):
@@ -31,7 +35,7 @@ class Plain(Resource[Spec, None]):
     pass
 
 
-APP, PLAIN = resource_info(App), resource_info(Plain)
+APP, PLAIN, POD = resource_info(App), resource_info(Plain), resource_info(Pod)
 METADATA = {
     "name": "a",
     "namespace": "shop",
@@ -62,8 +66,12 @@ def read() -> App:
 def test_create_sends_no_status_where_the_server_would_ignore_it() -> None:
     body = msgspec.json.decode(for_create(read(), APP))
 
-    assert "status" not in body
-    assert body["spec"] == {"size": 1}
+    assert body == {
+        "apiVersion": "example.com/v1",
+        "kind": "App",
+        "metadata": METADATA,
+        "spec": {"size": 1, "novelty": True},
+    }
 
 
 def test_create_sends_the_status_of_kinds_without_the_endpoint_for_it() -> None:
@@ -108,7 +116,7 @@ def test_apply_sends_what_was_set_and_nothing_the_server_decides() -> None:
         "apiVersion": "example.com/v1",
         "kind": "App",
         "metadata": {"name": "a", "namespace": "shop", "labels": {"app": "a"}, "finalizers": ["example.com/f"]},
-        "spec": {"size": 1},
+        "spec": {"size": 1, "novelty": True},
     }
 
 
@@ -138,7 +146,43 @@ def test_apply_of_status_sends_status_alone() -> None:
         "apiVersion": "example.com/v1",
         "kind": "App",
         "metadata": {"name": "a", "namespace": "shop"},
-        "status": {"ready": 1},
+        "status": {"ready": 1, "future": "x"},
+    }
+
+
+MANIFEST: JSONValue = {
+    "metadata": {"name": "web", "novel": True},
+    "spec": {
+        "hostNetwork": False,
+        "containers": [{"name": "app", "image": "web:1", "novel": 1}],
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda pod: for_create(pod, POD),
+        lambda pod: for_update(pod, POD, ""),
+        lambda pod: encode(for_apply(pod, POD, "")),
+        whole,
+    ],
+    ids=["create", "update", "apply", "post"],
+)
+def test_a_manifest_is_written_as_it_stands_with_the_changes_and_its_kind(write: Callable[[Pod], bytes]) -> None:
+    pod = from_json(Pod, MANIFEST)
+    pod.spec.containers[0].image = "web:2"
+
+    assert msgspec.json.decode(write(pod)) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "novel": True},
+        "spec": {
+            "hostNetwork": False,
+            "containers": [{"name": "app", "image": "web:2", "novel": 1}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+        },
     }
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec
 from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
-from kubewright.api.codec import decode, origin
+from kubewright.api.codec import decode, from_json, origin
 from kubewright.api.core.v1 import (
     ConfigMap,
     Container,
@@ -25,7 +25,7 @@ from kubewright.api.core.v1 import (
     ServiceAccount,
 )
 from kubewright.api.dynamic import Dynamic, metadata_only
-from kubewright.api.markers import ListMap
+from kubewright.api.markers import JSONValue, ListMap
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Resource, resource
@@ -141,6 +141,23 @@ async def test_an_update_keeps_what_the_type_does_not_know(client: Client) -> No
         "novel": True,
         "parts": [{"name": "c"}, {"name": "b", "novel": 2, "weight": 7}],
     }
+
+
+@pytest.mark.usefixtures("widgets")
+async def test_a_manifest_keeps_what_the_type_does_not_know(client: Client) -> None:
+    spec: dict[str, JSONValue] = {"novel": True, "parts": [{"name": "a", "novel": 1}]}
+    created = await client.create(from_json(Widget, {"metadata": {"name": "created"}, "spec": spec}))
+    applied = await client.apply(from_json(Widget, {"metadata": {"name": "applied"}, "spec": spec}))
+    assert [(await client.get(AnyWidget, each))["spec"] for each in (created.key, applied.key)] == [spec, spec]
+    applied.spec.size = 2
+    await client.apply(applied)
+    assert (await client.get(AnyWidget, "applied"))["spec"] == {**spec, "size": 2}
+    manifest = from_json(Widget, {"metadata": {"name": "created"}, "spec": {"novel": False}})
+    manifest.metadata.resource_version = created.metadata.resource_version
+    await client.update(manifest)
+    assert (await client.get(AnyWidget, "created"))["spec"] == {"novel": False}
+    with pytest.raises(ValueError, match="was not read from a server"):
+        await client.patch(manifest)
 
 
 @pytest.mark.usefixtures("widgets")

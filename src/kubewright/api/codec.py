@@ -25,6 +25,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 ObjectT = TypeVar("ObjectT", bound=Object)
 
 _ORIGIN = "_origin"
+_MANIFEST = "_manifest"
 
 # Strings are checked for UTF-8 only where they are looked at, and then by Python itself.
 NOT_JSON: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError)
@@ -100,9 +101,10 @@ def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
 
 
 def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
-    """An object from JSON, remembering that JSON.
+    """An object from the JSON that a server sent, remembering it: what is changed from then on can be patched.
 
-    Raises `DecodeError` naming the object and the field, `MalformedJSON` when it is no JSON.
+    Raises `DecodeError` naming the object and the field, `MalformedJSON` when it is no JSON. Manifests are read by
+    `from_json`.
     """
     raw = bytes(raw)
     try:
@@ -128,13 +130,23 @@ def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
 
 
 def from_json(cls: type[ObjectT], value: JSONValue) -> ObjectT:
-    """An object from plain values, such as a YAML document."""
-    return decode(cls, _encoder.encode(value))
+    """An object from plain values, such as a YAML document: a manifest, which no server has sent.
+
+    Fields that the type does not know are kept, and written by `create`, `apply` and `update`.
+    """
+    decoded = decode(cls, _encoder.encode(value))
+    decoded.__dict__[_MANIFEST] = decoded.__dict__.pop(_ORIGIN)
+    return decoded
 
 
 def origin(obj: Object) -> bytes | None:
-    """The JSON an object was decoded from; None for objects made in Python."""
+    """The JSON that a server sent an object as; None for manifests and for objects made in Python."""
     return obj.__dict__.get(_ORIGIN)
+
+
+def remembered(obj: Object) -> bytes | None:
+    """The JSON an object was decoded from, whoever wrote it; None for objects made in Python."""
+    return obj.__dict__.get(_ORIGIN) or obj.__dict__.get(_MANIFEST)
 
 
 class _Page(Model):

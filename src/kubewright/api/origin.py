@@ -12,7 +12,7 @@ from typing import TypeAlias, get_type_hints
 
 import msgspec
 
-from kubewright.api.codec import decode_json, decode_model, encode, origin
+from kubewright.api.codec import decode_json, decode_model, encode, origin, remembered
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.resource import Object
@@ -32,7 +32,7 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
 
     With the `names` of fields, only changes in those count: the rest is not even looked at.
     """
-    raw = origin(obj)
+    raw = remembered(obj)
     if raw is None:
         return _parts.decode(encode(obj))
     original, fields = _parts.decode(raw), Shape("model", model=type(obj)).fields
@@ -95,7 +95,7 @@ def _view_of(kind: type[Object], names: tuple[str, ...]) -> type[msgspec.Struct]
 
 
 def as_read(obj: Object) -> Parts | None:
-    """The JSON an object was decoded from; None for one that was made in Python."""
+    """The JSON that a server sent an object as; None for manifests and for objects made in Python."""
     raw = origin(obj)
     return None if raw is None else _parts.decode(raw)
 

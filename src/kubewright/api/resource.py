@@ -123,8 +123,8 @@ def _spec_and_status(name: str, spec: object, status: object, namespace: dict[st
 class Object(Model, metaclass=ObjectType):
     """Anything with an apiVersion, a kind and metadata. Kinds without spec and status derive from it directly.
 
-    An object that came from a server remembers the JSON it was decoded from, so that writing it back loses nothing
-    the Python type does not know. Copies made with `copy` remember it too.
+    An object that was decoded remembers its JSON and whether a server sent it, so that writing it loses nothing the
+    Python type does not know. Copies made with `copy` remember it too.
     """
 
     api_version: str = ""  # each class has its own default for these two

@@ -32,7 +32,7 @@ from kubewright.client.paths import (
     query,
 )
 from kubewright.client.session import Session
-from kubewright.client.writing import for_apply, for_create, for_patch, for_update, looked_at
+from kubewright.client.writing import for_apply, for_create, for_patch, for_update, looked_at, whole
 
 T = TypeVar("T", bound=Object)
 
@@ -161,7 +161,7 @@ class Operations(msgspec.Struct, frozen=True):
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
         request = place.request("create")
-        response = await self._send("POST", place, False, encode(obj), request, options)
+        response = await self._send("POST", place, False, whole(obj), request, options)
         with readable(response, request):
             # Evictions and bindings are answered by a Status.
             if decode_model(_Answer, response.body).kind == "Status":

@@ -6,9 +6,9 @@ from typing import cast
 
 import msgspec
 
-from kubewright.api.codec import encode, to_json
+from kubewright.api.codec import decode_json, encode, remembered
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, joined, merged
+from kubewright.api.origin import JSONObject, Parts, joined, merged
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 
@@ -33,26 +33,37 @@ def looked_at(subresource: str) -> tuple[str, ...]:
 
 
 def for_create(obj: Object, info: ResourceInfo) -> bytes:
-    """The object as it is in Python; without status where the server would ignore it."""
-    whole = encode(obj)
+    """The whole object; without status where the server would ignore it."""
+    body = whole(obj)
     if not info.has_status:
-        return whole
-    parts = _parts.decode(whole)
-    return joined(parts) if parts.pop("status", None) is not None else whole
+        return body
+    parts = _parts.decode(body)
+    return joined(parts) if parts.pop("status", None) is not None else body
 
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
-    """What the object was read as, with the changes: fields that the type does not know are kept."""
-    parts = merged(obj, looked_at(subresource))
+    """The whole object; for a subresource with the changes there, and the rest as it was read."""
+    parts = _kept(obj, looked_at(subresource))
     if info.has_status and not subresource:
         parts.pop("status", None)
     return joined(parts)
 
 
+def whole(obj: Object) -> bytes:
+    """The JSON of an object, with the fields that its type does not know."""
+    return encode(obj) if remembered(obj) is None else joined(_kept(obj))
+
+
+def _kept(obj: Object, names: tuple[str, ...] = ()) -> Parts:
+    """What the object was decoded from, with the changes; and with its kind, which items of lists come without."""
+    named = {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))}
+    return named | merged(obj, names)
+
+
 def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
     """The fields that were set, and only those: for a subresource just its part."""
-    whole = _set_fields(to_json(obj), Shape("model", model=type(obj)))
-    content = _part(cast(JSONObject, whole), info, subresource)
+    set_ = _set_fields(decode_json(whole(obj)), Shape("model", model=type(obj)))
+    content = _part(cast(JSONObject, set_), info, subresource)
     metadata = content.get("metadata")
     if isinstance(metadata, dict):
         content["metadata"] = {
