@@ -191,7 +191,7 @@ class PodManagerReconciler:
         released = deepcopy(manager)
         released.metadata.finalizers.remove(FINALIZER)
         # The lock keeps finalizers from coming back that others remove at this moment.
-        await self.client.patch(released, patch_from(manager, optimistic_lock=True))
+        await self.client.patch(released, patch_from(manager), lock=True)
         return Result()
 
 

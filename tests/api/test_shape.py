@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from msgspec import UNSET, Struct, UnsetType, field
 
-from kubewright.api.markers import Atomic, JSONValue, ListMap, StrategicMerge
+from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet, StrategicMerge
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
 from kubewright.api.shape import SCALAR, Shape, fields_of, shape_of
@@ -61,6 +61,12 @@ def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
 )
 def test_list_items_are_told_apart_by_the_keys_of_the_marker(annotation: object, keys: tuple[str, ...]) -> None:
     assert shape_of(annotation) == Shape("list", item=PORT, keys=keys)
+
+
+def test_a_set_is_marked() -> None:
+    assert shape_of(Annotated[list[str], ListSet(), StrategicMerge()]) == Shape("list", item=SCALAR, is_set=True)
+    assert shape_of(Annotated[list[str], ListSet()] | None).is_set
+    assert not shape_of(Annotated[list[str], Atomic()]).is_set
 
 
 def test_fields_go_by_their_json_names() -> None:

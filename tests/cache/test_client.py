@@ -14,7 +14,7 @@ from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object
 from kubewright.cache import Cache, CachedClient
-from kubewright.client import Client, Config, Watch
+from kubewright.client import Client, Config, MergePatch, Watch
 from kubewright.client.errors import NotFound
 from kubewright.client.http.response import StreamedResponse
 from kubewright.client.selectors import Fields, Labels
@@ -166,6 +166,24 @@ async def test_own_creates_updates_patches_and_deletes_are_seen_while_the_watch_
     assert await names(client) == ["b"]
     with pytest.raises(NotFound, match='configmaps "a" not found'):
         await client.get(ConfigMap, "a")
+
+
+async def test_a_patch_of_an_object_that_the_cache_is_behind_with_erases_nothing(
+    client: CachedClient, slow: SlowWatches
+) -> None:
+    created = await client.create(settings("a"))
+    await _caught_up(client, "a")
+    slow.gate.clear()
+    theirs = MergePatch({"metadata": {"finalizers": ["example.com/theirs"]}})
+    await slow.patch(ConfigMap, theirs, name=created.key)
+    found = await client.get(ConfigMap, "a")
+    assert found.metadata.finalizers == []
+    found.metadata.finalizers = ["example.com/ours"]
+    patched = await client.patch(found)
+    assert patched.metadata.finalizers == ["example.com/ours", "example.com/theirs"]
+    assert await client.get(ConfigMap, "a") == patched
+    patched.metadata.finalizers = []
+    await client.patch(patched)
 
 
 async def test_a_removed_object_of_the_copy_is_gone_at_once_and_its_successor_is_shown(

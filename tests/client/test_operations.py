@@ -39,6 +39,15 @@ class App(Resource[Spec, AppStatus]):
     pass
 
 
+class ListedSpec(Spec):
+    args: list[str] = []
+
+
+@resource("example.com/v1", namespaced=True)
+class Listed(Resource[ListedSpec, AppStatus]):
+    pass
+
+
 Widget = Dynamic.of("example.com/v1", "Widget")
 PATH = "/apis/example.com/v1/namespaces/shop/apps/a"
 
@@ -226,7 +235,7 @@ async def test_nothing_is_sent_when_nothing_changed(client: Client, server: Scri
 
     assert await client.patch(app) is app
     assert await client.status.patch(app) is app
-    assert await client.patch(app, patch_from(copy.deepcopy(app), optimistic_lock=True)) is app
+    assert await client.patch(app, patch_from(copy.deepcopy(app)), lock=True) is app
     assert server.sent == []
 
 
@@ -239,7 +248,6 @@ async def test_nothing_is_sent_to_an_endpoint_that_the_change_is_not_for(
     changed_spec.spec.size = 5
 
     assert await client.patch(changed_status) is changed_status
-    assert await client.patch(changed_status, patch_from(read(), optimistic_lock=True)) is changed_status
     assert await client.status.patch(changed_spec) is changed_spec
     assert server.sent == []
 
@@ -253,14 +261,188 @@ async def test_patch_from_sends_the_difference_to_another_copy(client: Client, s
     app.spec.size = 5
     app.status.ready = 9
     await client.patch(app, patch_from(before))
-    await client.patch(app, patch_from(before, optimistic_lock=True))
-    await client.status.patch(app, patch_from(before, optimistic_lock=True))
+    await client.patch(app, patch_from(before), lock=True)
+    await client.status.patch(app, patch_from(before), lock=True)
 
     assert [sent.json for sent in server.sent] == [
         {"spec": {"size": 5}},
-        {"metadata": {"resourceVersion": "7"}, "spec": {"size": 5}},
-        {"metadata": {"resourceVersion": "7"}, "status": {"ready": 9}},
+        {"spec": {"size": 5}, "metadata": {"resourceVersion": "7"}},
+        {"status": {"ready": 9}, "metadata": {"resourceVersion": "7"}},
     ]
+
+
+def changed_list(**metadata: JSONValue) -> App:
+    """Read with a finalizer of somebody else, to which ours was added."""
+    app = decode(App, msgspec.json.encode(stored(finalizers=["a"], uid="u-1", **metadata)))
+    app.metadata.finalizers.append("ours")
+    return app
+
+
+def modified(server: ScriptedServer) -> None:
+    server.refuses(409, "Conflict", "the object has been modified")
+
+
+async def test_a_list_goes_with_the_revision_that_it_was_read_in(client: Client, server: ScriptedServer) -> None:
+    for _ in range(4):
+        server.answers(stored())
+    app = read()
+    app.spec.size = 2
+    await client.patch(app)
+    await client.patch(changed_list())
+    await client.patch(changed_list(), lock=False)
+    emptied = decode(App, msgspec.json.encode(stored(labels={"a": "b"})))
+    emptied.metadata.labels.clear()
+    await client.patch(emptied)
+
+    assert [sent.json for sent in server.sent] == [
+        {"spec": {"size": 2}},
+        {"metadata": {"finalizers": ["a", "ours"], "resourceVersion": "7"}},
+        {"metadata": {"finalizers": ["a", "ours"]}},
+        {"metadata": {"labels": None, "resourceVersion": "7"}},
+    ]
+
+
+async def test_a_change_that_others_got_ahead_of_is_made_again_on_what_is_there(
+    client: Client, server: ScriptedServer
+) -> None:
+    modified(server)
+    server.answers(stored(resourceVersion="8", finalizers=["a", "b"], uid="u-1"))
+    modified(server)
+    server.answers(stored(resourceVersion="9", finalizers=["b"], uid="u-1"))
+    server.answers(stored(resourceVersion="10"))
+    patched = await client.patch(changed_list())
+
+    assert patched.metadata.resource_version == "10"
+    assert [(sent.method, sent.path) for sent in server.sent] == [
+        ("PATCH", PATH),
+        ("GET", PATH),
+        ("PATCH", PATH),
+        ("GET", PATH),
+        ("PATCH", PATH),
+    ]
+    assert [sent.json for sent in server.sent[::2]] == [
+        {"metadata": {"finalizers": ["a", "ours"], "resourceVersion": "7"}},
+        {"metadata": {"finalizers": ["a", "ours", "b"], "resourceVersion": "8"}},
+        {"metadata": {"finalizers": ["ours", "b"], "resourceVersion": "9"}},
+    ]
+
+
+async def test_status_is_made_again_on_the_object_and_sent_to_its_endpoint(
+    client: Client, server: ScriptedServer
+) -> None:
+    def conditions(*types: str) -> dict[str, JSONValue]:
+        return {"conditions": [{"type": each, "status": "True"} for each in types]}
+
+    app = decode(Widget, msgspec.json.encode({**stored(uid="u-1"), "kind": "Widget", "status": conditions("A")}))
+    app["status"] = conditions("A", "Ours")
+    app["spec"] = {"size": 9, "args": [1]}
+    server.answers({"resources": [{"name": "widgets", "kind": "Widget", "namespaced": True}]})
+    modified(server)
+    server.answers(
+        {**stored(uid="u-1", resourceVersion="8"), "spec": {"args": [2]}, "status": conditions("A", "Theirs")}
+    )
+    server.answers(stored())
+    await client.status.patch(app)
+
+    path = "/apis/example.com/v1/namespaces/shop/widgets/a"
+    assert [sent.path for sent in server.sent[1:]] == [f"{path}/status", path, f"{path}/status"]
+    assert server.sent[3].json == {"status": conditions("A", "Ours", "Theirs"), "metadata": {"resourceVersion": "8"}}
+
+
+async def test_nothing_more_is_sent_when_others_did_the_same(client: Client, server: ScriptedServer) -> None:
+    modified(server)
+    server.answers(stored(resourceVersion="8", finalizers=["a", "ours"], uid="u-1"))
+    patched = await client.patch(changed_list())
+
+    assert patched.metadata.resource_version == "8"
+    assert len(server.sent) == 2
+
+
+async def test_what_is_left_of_a_change_without_a_list_needs_no_lock(client: Client, server: ScriptedServer) -> None:
+    app = changed_list()
+    app.spec.size = 5
+    modified(server)
+    server.answers(stored(resourceVersion="8", finalizers=["a", "ours"], uid="u-1"))
+    server.answers(stored())
+    await client.patch(app)
+
+    assert server.sent[2].json == {"spec": {"size": 5}}
+
+
+async def test_a_change_that_others_get_ahead_of_each_time_is_a_conflict(
+    client: Client, server: ScriptedServer
+) -> None:
+    for revision in range(8, 12):
+        modified(server)
+        server.answers(stored(resourceVersion=str(revision), uid="u-1"))
+    modified(server)
+    with pytest.raises(Conflict, match=r"^patch App shop/a: the object has been modified$"):
+        await client.patch(changed_list())
+
+    assert [sent.method for sent in server.sent].count("PATCH") == 5
+
+
+@pytest.mark.parametrize("lock", [True, False])
+async def test_a_conflict_is_left_to_the_caller_who_said_how_to_lock(
+    client: Client, server: ScriptedServer, lock: bool
+) -> None:
+    modified(server)
+    with pytest.raises(Conflict, match=r"^patch App shop/a: the object has been modified$"):
+        await client.patch(changed_list(), lock=lock)
+
+    assert len(server.sent) == 1
+
+
+@pytest.mark.parametrize(
+    "there",
+    [{"resourceVersion": "7", "uid": "u-1"}, {"resourceVersion": "8", "uid": "u-2"}],
+    ids=["another reason", "another object"],
+)
+async def test_a_conflict_that_a_new_revision_does_not_explain_is_raised(
+    client: Client, server: ScriptedServer, there: dict[str, JSONValue]
+) -> None:
+    server.refuses(409, "Conflict", "quota exceeded at the same time")
+    server.answers(stored(**there))
+    with pytest.raises(Conflict, match=r"^patch App shop/a: quota exceeded at the same time$"):
+        await client.patch(changed_list())
+
+
+async def test_a_list_without_keys_that_others_changed_too_is_a_conflict(
+    client: Client, server: ScriptedServer
+) -> None:
+    before: dict[str, JSONValue] = {**stored(), "spec": {"size": 1, "args": ["a"]}}
+    app = decode(Listed, msgspec.json.encode(before))
+    app.spec.args = ["b"]
+    modified(server)
+    server.answers({**stored(resourceVersion="8"), "spec": {"size": 1, "args": ["c"]}})
+    with pytest.raises(
+        Conflict, match=r"^patch Listed shop/a: the object has been modified, .* changed spec\.args, too"
+    ) as caught:
+        await client.patch(app)
+
+    assert caught.value.code == 409
+    assert len(server.sent) == 2
+
+
+async def test_a_change_from_an_unknown_revision_is_made_on_what_is_there(
+    client: Client, server: ScriptedServer
+) -> None:
+    base = App(metadata=ObjectMeta(name="a", namespace="shop", finalizers=["a"]), spec=Spec())
+    app = copy.deepcopy(base)
+    app.metadata.finalizers = ["ours"]
+    server.answers(stored(finalizers=["a", "theirs"]))
+    server.answers(stored())
+    await client.patch(app, patch_from(base))
+
+    assert [sent.method for sent in server.sent] == ["GET", "PATCH"]
+    assert server.sent[1].json == {"metadata": {"finalizers": ["ours", "theirs"], "resourceVersion": "7"}}
+    with pytest.raises(ValueError, match=r"^patch App shop/a: lock=True needs the resourceVersion"):
+        await client.patch(app, patch_from(base), lock=True)
+
+
+async def test_an_explicit_patch_has_its_own_lock(client: Client) -> None:
+    with pytest.raises(TypeError, match="lock= is for differences"):
+        await client.patch(read(), MergePatch({"spec": {}}), lock=True)
 
 
 @pytest.mark.parametrize(

@@ -199,15 +199,3 @@ def test_another_subresource_gets_the_whole_difference() -> None:
     difference = msgspec.json.decode(b'{"status":{"conditions":[]}}')
 
     assert for_patch(difference, APP, "approval") == difference
-
-
-def test_the_lock_goes_along_with_a_change_and_never_alone() -> None:
-    locked = msgspec.json.decode(b'{"metadata":{"labels":{"a":"1"},"resourceVersion":"7"},"status":{"ready":3}}')
-    assert for_patch(locked, APP, "status") == {"status": {"ready": 3}, "metadata": {"resourceVersion": "7"}}
-    assert for_patch(locked, APP, "") == {"metadata": {"labels": {"a": "1"}, "resourceVersion": "7"}}
-
-    only_status = msgspec.json.decode(b'{"metadata":{"resourceVersion":"7"},"status":{"ready":3}}')
-    assert for_patch(only_status, APP, "") == {}
-
-    only_spec = msgspec.json.decode(b'{"metadata":{"resourceVersion":"7"},"spec":{"size":3}}')
-    assert for_patch(only_spec, APP, "status") == {}

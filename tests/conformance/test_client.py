@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+from datetime import UTC, datetime
 from typing import Annotated
 
 import pytest
@@ -26,7 +27,7 @@ from kubewright.api.core.v1 import (
 )
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.markers import JSONValue, ListMap
-from kubewright.api.meta import LabelSelector, ObjectMeta
+from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resource import Resource, resource
 from kubewright.client import Client, Config, JSONPatch, MergePatch, StrategicMergePatch, patch_from
@@ -55,6 +56,7 @@ class WidgetSpec(Model):
 
 class WidgetStatus(Model):
     size: int = 0
+    conditions: list[Condition] = []
 
 
 @resource("example.com/v1")
@@ -173,16 +175,90 @@ async def test_a_patch_sends_the_difference_and_nothing_when_there_is_none(clien
     assert (await client.get(AnyWidget, "w"))["spec"] == {"size": 2, "novel": True}
 
 
-async def test_patch_from_a_copy_with_optimistic_lock_notices_a_change(client: Client) -> None:
+async def test_a_locked_patch_notices_any_change(client: Client) -> None:
     created = await client.create(config_map(a="1", b="1"))
     base = copy.deepcopy(created)
     created.data["a"] = "2"
     del created.data["b"]
     await client.patch(base, MergePatch({"data": {"c": "3"}}))
     with pytest.raises(Conflict):
-        await client.patch(created, patch_from(base, optimistic_lock=True))
+        await client.patch(created, patch_from(base), lock=True)
     patched = await client.patch(created, patch_from(base))
     assert patched.data == {"a": "2", "c": "3"}
+
+
+def condition(type_: str) -> Condition:
+    return Condition(type=type_, status="True", reason="Done", last_transition_time=datetime(2026, 1, 2, tzinfo=UTC))
+
+
+@pytest.mark.usefixtures("widgets")
+@pytest.mark.parametrize("base", [None, "copy"])
+async def test_what_others_put_into_lists_meanwhile_survives_a_patch(client: Client, base: str | None) -> None:
+    owners = [(await client.create(config_map(name))).as_owner(controller=False) for name in ("first", "second")]
+    await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec(parts=[Part(name="a")])))
+    ours = await client.get(Widget, "w")
+    before = None if base is None else patch_from(copy.deepcopy(ours))
+
+    theirs = await client.get(Widget, "w")
+    theirs.metadata.finalizers = ["example.com/theirs"]
+    theirs.metadata.owner_references = [owners[0]]
+    theirs.metadata.labels = {"theirs": "1"}
+    theirs.spec.parts.append(Part(name="theirs"))
+    theirs = await client.update(theirs)
+    theirs.status.conditions = [condition("Theirs")]
+    await client.status.update(theirs)
+
+    ours.metadata.finalizers = ["example.com/ours"]
+    ours.metadata.owner_references = [owners[1]]
+    ours.metadata.labels = {"ours": "2"}
+    ours.spec.parts = [Part(name="a", weight=3)]
+    ours.status.conditions = [condition("Ours")]
+    patched = await client.patch(ours, before)
+    assert patched == await client.get(Widget, "w")
+    patched = await client.status.patch(ours, before)
+    assert patched == await client.get(Widget, "w")
+    assert sorted(patched.metadata.finalizers) == ["example.com/ours", "example.com/theirs"]
+    assert {owner.name for owner in patched.metadata.owner_references} == {"first", "second"}
+    assert patched.metadata.labels == {"ours": "2", "theirs": "1"}
+    assert patched.spec.parts == [Part(name="a", weight=3), Part(name="theirs")]
+    assert sorted(each.type for each in patched.status.conditions) == ["Ours", "Theirs"]
+    # None of it is done twice.
+    assert await client.status.patch(patched) is patched
+
+    patched.metadata.finalizers.remove("example.com/ours")
+    await client.patch(
+        Widget, MergePatch({"metadata": {"finalizers": ["example.com/ours", "example.com/x"]}}), name="w"
+    )
+    assert (await client.patch(patched)).metadata.finalizers == ["example.com/x"]
+    await client.patch(Widget, MergePatch({"metadata": {"finalizers": None}}), name="w")
+
+
+async def test_a_finalizer_of_a_built_in_kind_survives_as_well(client: Client) -> None:
+    ours, theirs = await client.create(config_map()), await client.get(ConfigMap, "settings")
+    theirs.metadata.finalizers.append("example.com/theirs")
+    await client.patch(theirs)
+    partial = await client.get(metadata_only(ConfigMap), "settings")
+    ours.metadata.finalizers.append("example.com/ours")
+    patched = await client.patch(ours)
+    assert sorted(patched.metadata.finalizers) == ["example.com/ours", "example.com/theirs"]
+    partial.metadata.finalizers.remove("example.com/theirs")
+    assert (await client.patch(partial)).metadata.finalizers == ["example.com/ours"]
+    patched.metadata.finalizers.clear()
+    assert (await client.patch(patched)).metadata.finalizers == []
+
+
+@pytest.mark.parametrize("lock", [True, False])
+async def test_a_patch_locks_as_it_is_told(client: Client, lock: bool) -> None:
+    ours, theirs = await client.create(config_map()), await client.get(ConfigMap, "settings")
+    theirs.metadata.finalizers.append("example.com/theirs")
+    await client.patch(theirs)
+    ours.metadata.finalizers.append("example.com/ours")
+    if lock:
+        with pytest.raises(Conflict, match="the object has been modified"):
+            await client.patch(ours, lock=True)
+    else:
+        assert (await client.patch(ours, lock=False)).metadata.finalizers == ["example.com/ours"]
+    await client.patch(ConfigMap, MergePatch({"metadata": {"finalizers": None}}), name="settings")
 
 
 async def test_every_kind_of_patch_is_taken(client: Client) -> None:

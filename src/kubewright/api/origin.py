@@ -34,8 +34,8 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
     """
     raw = remembered(obj)
     if raw is None:
-        return _parts.decode(encode(obj))
-    original, fields = _parts.decode(raw), Shape("model", model=type(obj)).fields
+        return parts_of(encode(obj))
+    original, fields = parts_of(raw), Shape("model", model=type(obj)).fields
     before, after = _compared(obj, raw, original, names)
     result = {name: value for name, value in original.items() if name in after or name not in before}
     for name, value in after.items():
@@ -50,6 +50,11 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
     return result
 
 
+def parts_of(raw: bytes) -> Parts:
+    """The fields of an object in JSON."""
+    return _parts.decode(raw)
+
+
 def joined(parts: Parts) -> bytes:
     """The JSON of an object from its fields."""
     return msgspec.json.encode(parts)
@@ -59,7 +64,7 @@ def _compared(obj: Object, raw: bytes, original: Parts, names: tuple[str, ...]) 
     """The fields in which changes count, as they were read and as they are now."""
     kind = type(obj)
     if not names or issubclass(kind, Dynamic):
-        return _parts.decode(encode(decode_model(kind, raw))), _parts.decode(encode(obj))
+        return parts_of(encode(decode_model(kind, raw))), parts_of(encode(obj))
     view = _view_of(kind, names)
     before = decode_model(view, joined({name: original[name] for name in names if name in original}))
     # Metadata is nearly always the same, and to see that costs a tenth of encoding both.
@@ -68,7 +73,7 @@ def _compared(obj: Object, raw: bytes, original: Parts, names: tuple[str, ...]) 
     )
     view = _view_of(kind, compared)
     one, other = [view(**{name: getattr(each, name) for name in compared}) for each in (before, obj)]
-    return _parts.decode(encode(one)), _parts.decode(encode(other))
+    return parts_of(encode(one)), parts_of(encode(other))
 
 
 @cache
@@ -97,7 +102,7 @@ def _view_of(kind: type[Object], names: tuple[str, ...]) -> type[msgspec.Struct]
 def as_read(obj: Object) -> Parts | None:
     """The JSON that a server sent an object as; None for manifests and for objects made in Python."""
     raw = origin(obj)
-    return None if raw is None else _parts.decode(raw)
+    return None if raw is None else parts_of(raw)
 
 
 def patch_between(before: Parts, after: Parts) -> JSONObject:

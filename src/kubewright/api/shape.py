@@ -13,19 +13,21 @@ from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hin
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from kubewright.api.markers import Atomic, ListMap, StrategicMerge
+from kubewright.api.markers import Atomic, ListMap, ListSet, StrategicMerge
 
 
 class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
-    `by_value` marks a structure that is always there, if only empty: its emptiness says nothing.
+    `is_set` marks a list of scalars that are told apart by their value, `by_value` a structure that is always there, if
+    only empty: its emptiness says nothing.
     """
 
     form: Literal["scalar", "model", "list", "map"]
     model: type[Struct] | None = None
     item: Shape | None = None
     keys: tuple[str, ...] = ()
+    is_set: bool = False
     by_value: bool = False
 
     @property
@@ -61,7 +63,7 @@ def shape_of(annotation: object) -> Shape:
         alternatives = (Annotated[(alternative, *markers)] if markers else alternative for alternative in arguments)
         return next((shape for shape in map(shape_of, alternatives) if shape is not SCALAR), SCALAR)
     if origin is list:
-        return Shape("list", item=shape_of(arguments[0]), keys=_keys(markers))
+        return Shape("list", item=shape_of(arguments[0]), keys=_keys(markers), is_set=ListSet() in markers)
     if origin is dict:
         return Shape("map", item=shape_of(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, Struct):

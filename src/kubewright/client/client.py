@@ -397,6 +397,7 @@ class Client:
         target: T,
         patch: Patch | None = None,
         *,
+        lock: bool | None = None,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
@@ -422,18 +423,25 @@ class Client:
         *,
         name: str | Named | None = None,
         namespace: str | None = None,
+        lock: bool | None = None,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
     ) -> T:
-        """Change part of an object, given itself or by kind and name.
+        """Change part of an object, given itself or by kind and name, and return what the server made of it.
 
         Without a patch, the difference between the object and what it was read as is sent: nothing at all when
         nothing changed. `patch_from(base)` is the difference to another copy.
+
+        What somebody else has written meanwhile survives. Fields are sent as they are. Where a list was changed, the
+        revision goes with it; if the server has a newer one, the object is read and the change made again on that,
+        list items by their keys, a few times. `Conflict` is raised only where both sides changed a list without keys,
+        or others are faster each time. `lock=True` sends the revision always and leaves every `Conflict` to the caller,
+        which makes a claim of the change; `lock=False` never sends it, and replaces lists whatever they hold by now.
         """
         place = await self._operations.place(target, name, namespace)
         options = WriteOptions(dry_run, field_manager, field_validation)
-        return await self._operations.patch(target, patch, place, options)
+        return await self._operations.patch(target, patch, place, options, lock)
 
     async def apply(
         self,

@@ -6,7 +6,7 @@ validation, dry run), finds the endpoint of a kind, words the errors and decodes
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from functools import lru_cache
 from typing import TypeVar
 
@@ -15,15 +15,16 @@ import msgspec
 from kubewright.api.codec import decode, decode_model, encode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.markers import JSONValue
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
+from kubewright.api.origin import JSONObject
+from kubewright.api.rebase import ListClash
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.client.answer import readable, unreadable
-from kubewright.client.errors import DecodeError
+from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
-from kubewright.client.patch import Patch, PatchFrom, difference
+from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
 from kubewright.client.paths import (
     FieldValidation,
     Named,
@@ -39,6 +40,7 @@ T = TypeVar("T", bound=Object)
 ACCEPT_JSON = ("Accept", "application/json")
 ACCEPT_PARTIAL = ("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 BODY_JSON = ("Content-Type", "application/json")
+_TRIES = 5  # of a change that others get ahead of, as many as client-go's RetryOnConflict
 
 
 class WriteOptions(msgspec.Struct, frozen=True, gc=False):
@@ -140,13 +142,17 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def get(self, kind: type[T], place: Place, resource_version: str | None = None) -> T:
         """Read one object."""
-        response = await self.session.request(
+        return decoded(kind, await self._read(kind, place, resource_version), place.request("get"))
+
+    def _read(
+        self, kind: type[Object], place: Place, resource_version: str | None = None
+    ) -> Coroutine[object, None, Response]:
+        return self.session.request(
             "GET",
             place.path + query([("resourceVersion", resource_version)]),
             request=place.request("get"),
             headers=[ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON],
         )
-        return decoded(kind, response, place.request("get"))
 
     async def create(self, obj: T, options: WriteOptions) -> T:
         """POST an object into its collection."""
@@ -175,20 +181,63 @@ class Operations(msgspec.Struct, frozen=True):
         request = place.request("update")
         return await self._write("PUT", place, type(obj), for_update(obj, place.info, subresource), request, options)
 
-    async def patch(self, target: T | type[T], patch: Patch | None, place: Place, options: WriteOptions) -> T:
+    async def patch(
+        self,
+        target: T | type[T],
+        patch: Patch | None,
+        place: Place,
+        options: WriteOptions,
+        lock: bool | None = None,
+    ) -> T:
         """PATCH an object; nothing is sent for an empty difference."""
         kind = type(target) if isinstance(target, Object) else target
         if patch is None or isinstance(patch, PatchFrom):
             if not isinstance(target, Object):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
-            content_type = "application/merge-patch+json"
-            body: object = for_patch(_difference(target, patch, place.subresource), place.info, place.subresource)
-            if not body:
-                return target
-        else:
-            content_type, body = patch.content_type, patch.body
+            base = None if patch is None else patch.base
+            change = Change.of(target, base, looked_at(place.subresource))
+            body = for_patch(change.patch(), place.info, place.subresource)
+            return await self._change(kind, change, body, place, options, lock) if body else target
+        if lock is not None:
+            raise TypeError("lock= is for differences: an explicit patch carries the resourceVersion itself")
         request = place.request("patch")
-        return await self._write("PATCH", place, kind, encode(body), request, options, content_type)
+        return await self._write("PATCH", place, kind, encode(patch.body), request, options, patch.content_type)
+
+    async def _change(
+        self,
+        kind: type[T],
+        change: Change,
+        body: JSONObject,
+        place: Place,
+        options: WriteOptions,
+        lock: bool | None,
+    ) -> T:
+        """Send what `change` is for an endpoint: see `Client.patch` for the meaning of `lock`."""
+        request, made, conflicts = place.request("patch"), change, 0
+        while made.replaces_whole(body, kind) if lock is None else lock:
+            seen, conflict = made.header, None
+            if seen.resource_version:
+                sent = encode(locked(body, seen.resource_version))
+                try:
+                    return await self._write("PATCH", place, kind, sent, request, options, MergePatch.content_type)
+                except Conflict as error:
+                    conflicts += 1
+                    if lock or conflicts == _TRIES:
+                        raise
+                    conflict = error
+            elif lock:
+                raise ValueError(f"{request}: lock=True needs the resourceVersion that the object was read in")
+            response = await self._read(kind, msgspec.structs.replace(place, subresource=""))
+            with readable(response, request):
+                made = _made_again(change, response.body, kind, body, request)
+            there = made.header
+            is_another = seen.uid not in ("", there.uid)
+            if conflict is not None and (is_another or there.resource_version == seen.resource_version):
+                raise conflict  # an object that nobody meant has taken the name, or the revision was not the reason
+            body = for_patch(made.patch(), place.info, place.subresource)
+            if not body:
+                return decoded(kind, response, request)
+        return await self._write("PATCH", place, kind, encode(body), request, options, MergePatch.content_type)
 
     async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
         """Server-side apply of an object."""
@@ -309,11 +358,15 @@ def decoded(kind: type[T], response: Response, request: Asked) -> T:
         raise unreadable(error, response, request) from None
 
 
-def _difference(obj: Object, patch: PatchFrom | None, subresource: str) -> dict[str, JSONValue]:
-    names = looked_at(subresource)
-    if patch is None:
-        return difference(obj, names=names)
-    return difference(obj, patch.base, optimistic_lock=patch.optimistic_lock, names=names)
+def _made_again(change: Change, live: bytes, kind: type[Object], names: Collection[str], request: Asked) -> Change:
+    try:
+        return change.on(live, kind, names)
+    except ListClash as error:
+        message = (
+            f"the object has been modified, and somebody else changed {error}, too, which is replaced whole: "
+            "read the object and change it again"
+        )
+        raise Conflict(Status(code=409, reason="Conflict", message=message), str(request)) from None
 
 
 def _whole(kind: type[T]) -> type[T]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from kubewright.api.codec import decode_json, decode_model, encode
+from kubewright.api.header import Header
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, as_read, merged, patch_between
+from kubewright.api.origin import JSONObject, Parts, as_read, merged, parts_of, patch_between
+from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resource import Object
+from kubewright.api.shape import Shape
 from kubewright.client.writing import SERVER_METADATA
 
 
@@ -38,43 +43,67 @@ class PatchFrom(Struct, frozen=True):
     """The merge patch from `base` to the object that is patched. Made by `patch_from`."""
 
     base: Object
-    optimistic_lock: bool = False
 
 
 Patch: TypeAlias = MergePatch | JSONPatch | StrategicMergePatch | PatchFrom
 
 
-def patch_from(base: Object, *, optimistic_lock: bool = False) -> PatchFrom:
-    """The minimal merge patch from `base`, usually a copy made before the changes.
-
-    With `optimistic_lock` it carries base's resourceVersion: the server answers Conflict when the object has changed.
-    """
-    return PatchFrom(base, optimistic_lock)
+def patch_from(base: Object) -> PatchFrom:
+    """The minimal merge patch from `base`, usually a copy made before the changes."""
+    return PatchFrom(base)
 
 
-def difference(
-    obj: Object, base: Object | None = None, *, optimistic_lock: bool = False, names: tuple[str, ...] = ()
-) -> JSONObject:
-    """The merge patch that turns `base`, or else what `obj` was read as, into `obj`; empty when they are equal.
+class Change(Struct, frozen=True):
+    """What a program did to an object: its JSON before and after."""
 
-    With the `names` of fields, changes in others need not be in it.
-    """
-    before = as_read(obj) if base is None else merged(base, names)
-    if before is None:
-        raise ValueError(
-            f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
-            "use patch_from(base), or apply"
+    before: Parts
+    after: Parts
+
+    @classmethod
+    def of(cls, obj: Object, base: Object | None = None, names: tuple[str, ...] = ()) -> Change:
+        """From `base`, or else from what a server sent `obj` as. With `names`, only changes in those fields count."""
+        before = as_read(obj) if base is None else merged(base, names)
+        if before is None:
+            raise ValueError(
+                f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with: "
+                "use patch_from(base), or apply"
+            )
+        return cls(before, merged(obj, names))
+
+    def patch(self) -> JSONObject:
+        """The smallest merge patch that makes it; empty without a change. What only the server sets is none."""
+        patch = patch_between(self.before, self.after)
+        metadata = patch.get("metadata")
+        if isinstance(metadata, dict):
+            for name in SERVER_METADATA:
+                metadata.pop(name, None)
+            if not metadata:
+                del patch["metadata"]
+        return patch
+
+    @property
+    def header(self) -> Header:
+        """Which object it was made on, and in which revision."""
+        return decode_model(Header, self.before["metadata"])
+
+    def replaces_whole(self, patch: JSONObject, kind: type[Object]) -> bool:
+        """Whether `patch`, a part of this one's, replaces a list or removes a map that others may have added to."""
+        before = {name: decode_json(self.before[name]) for name in patch if name in self.before}
+        return replaces_whole(patch, before, Shape("model", model=kind))
+
+    def on(self, live: bytes, kind: type[Object], names: Collection[str]) -> Change:
+        """The same change of the fields `names`, made on what is there now. Raises `ListClash` as `rebased` does."""
+        there = parts_of(live)
+        before, after, now = (
+            {name: decode_json(parts[name]) for name in names if name in parts}
+            for parts in (self.before, self.after, there)
         )
-    patch = patch_between(before, merged(obj, names))
-    # What only the server sets is never part of a change.
+        result = rebased(before, after, now, Shape("model", model=kind))
+        others = {name: value for name, value in there.items() if name not in names}
+        return Change(there, others | {name: msgspec.Raw(encode(value)) for name, value in result.items()})
+
+
+def locked(patch: JSONObject, revision: str) -> JSONObject:
+    """The same patch, which the server refuses with Conflict unless it finds the object in that revision."""
     metadata = patch.get("metadata")
-    if isinstance(metadata, dict):
-        for name in SERVER_METADATA:
-            metadata.pop(name, None)
-        if not metadata:
-            del patch["metadata"]
-    if patch and optimistic_lock:
-        nested = patch.setdefault("metadata", {})
-        if isinstance(nested, dict):
-            nested["resourceVersion"] = (base or obj).metadata.resource_version
-    return patch
+    return {**patch, "metadata": {**(metadata if isinstance(metadata, dict) else {}), "resourceVersion": revision}}

@@ -73,16 +73,21 @@ class Subresource:
         obj: T,
         patch: Patch | None = None,
         *,
+        lock: bool | None = None,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
     ) -> T:
-        """Send what changed in it since `obj` was read, or an explicit patch; nothing when nothing changed."""
+        """Send what changed in it since `obj` was read, or an explicit patch; nothing when nothing changed.
+
+        `lock` is that of `Client.patch`: conditions and other list items that somebody else wrote meanwhile survive.
+        """
         return await self._operations.patch(
             obj,
             patch,
             await self._operations.place(obj, None, None, self.name),
             WriteOptions(dry_run, field_manager, field_validation),
+            lock,
         )
 
     async def apply(

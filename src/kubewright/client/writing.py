@@ -8,11 +8,9 @@ import msgspec
 
 from kubewright.api.codec import decode_json, encode, remembered
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, Parts, joined, merged
+from kubewright.api.origin import JSONObject, Parts, joined, merged, parts_of
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
-
-_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 SERVER_METADATA = (
     "creationTimestamp",
@@ -37,7 +35,7 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
     body = whole(obj)
     if not info.has_status:
         return body
-    parts = _parts.decode(body)
+    parts = parts_of(body)
     return joined(parts) if parts.pop("status", None) is not None else body
 
 
@@ -77,13 +75,8 @@ def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
 def for_patch(difference: JSONObject, info: ResourceInfo, subresource: str) -> JSONObject:
     """The part of a difference that the endpoint takes; empty when there is none for it."""
     if subresource == "status":
-        part = {"status": difference["status"]} if "status" in difference else {}
-        metadata = cast("dict[str, JSONValue]", difference.get("metadata") or {})
-        if part and "resourceVersion" in metadata:
-            part["metadata"] = {"resourceVersion": metadata["resourceVersion"]}
-        return part
-    part = _part(difference, info, subresource)
-    return {} if _only_lock(part) else part
+        return {"status": difference["status"]} if "status" in difference else {}
+    return _part(difference, info, subresource)
 
 
 def _set_fields(content: JSONValue, shape: Shape) -> JSONValue:
@@ -108,9 +101,3 @@ def _part(content: JSONObject, info: ResourceInfo, subresource: str) -> JSONObje
     if info.has_status and not subresource:
         return {name: value for name, value in content.items() if name != "status"}
     return content
-
-
-def _only_lock(patch: JSONObject) -> bool:
-    return patch.keys() == {"metadata"} and cast("dict[str, JSONValue]", patch["metadata"]).keys() == {
-        "resourceVersion"
-    }
