@@ -239,17 +239,54 @@ async def test_nothing_is_sent_when_nothing_changed(client: Client, server: Scri
     assert server.sent == []
 
 
-async def test_nothing_is_sent_to_an_endpoint_that_the_change_is_not_for(
-    client: Client, server: ScriptedServer
-) -> None:
-    changed_status = read()
-    changed_status.status.ready = 9
+async def test_patching_status_sends_nothing_of_another_change(client: Client, server: ScriptedServer) -> None:
     changed_spec = read()
     changed_spec.spec.size = 5
 
-    assert await client.patch(changed_status) is changed_status
     assert await client.status.patch(changed_spec) is changed_spec
     assert server.sent == []
+
+
+async def test_a_change_of_status_alone_is_refused_where_it_would_not_be_written(
+    client: Client, server: ScriptedServer
+) -> None:
+    app = read()
+    app.status.ready = 9
+
+    words = "only the status of App shop/a was changed, and {0} does not write it: use client.status.{0}\\(obj\\)$"
+    with pytest.raises(ValueError, match=words.format("patch")):
+        await client.patch(app)
+    with pytest.raises(ValueError, match=words.format("patch")):
+        await client.patch(app, patch_from(read()), lock=True)
+    with pytest.raises(ValueError, match=words.format("update")):
+        await client.update(app)
+    of_a_list = decode(App, b'{"metadata":{"name":"a","namespace":"shop"},"spec":{"size":1}}')
+    of_a_list.status.ready = 9
+    with pytest.raises(ValueError, match=words.format("update")):
+        await client.update(of_a_list)
+    assert server.sent == []
+
+
+async def test_a_status_that_was_changed_beside_the_rest_is_left_to_be_sent(
+    client: Client, server: ScriptedServer
+) -> None:
+    for _ in range(3):
+        server.answers(stored(resourceVersion="8"))
+    app = read()
+    app.spec.size = 5
+    app.status.ready = 9
+
+    assert (await client.patch(app)).status.ready == 0
+    assert (await client.update(app)).status.ready == 0
+    await client.status.patch(app)
+    assert server.sent[2].json == {"status": {"ready": 9}}
+
+
+async def test_an_object_that_was_not_read_has_no_changed_status(client: Client, server: ScriptedServer) -> None:
+    server.answers(stored(resourceVersion="8"))
+    app = App(metadata=ObjectMeta(name="a", resource_version="7"), spec=Spec(), status=AppStatus(ready=9))
+
+    assert (await client.update(app)).status.ready == 0
 
 
 async def test_patch_from_sends_the_difference_to_another_copy(client: Client, server: ScriptedServer) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import pytest
 from msgspec.structs import replace
+from tests.conformance.custom_kinds import Kind, version
 
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec
 from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
@@ -469,6 +470,35 @@ async def test_an_update_of_the_object_leaves_its_status_alone(client: Client) -
     widget.spec.size = 2
     updated = await client.update(widget)
     assert (updated.spec.size, updated.status.size) == (2, 0)
+    assert (await client.status.patch(widget)).status.size == 3
+
+
+@pytest.mark.usefixtures("widgets")
+@pytest.mark.parametrize("kind", [Widget, AnyWidget])
+async def test_a_status_that_would_be_lost_is_refused(client: Client, kind: type[Widget | Dynamic]) -> None:
+    await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec()))
+    widget = await client.get(kind, "w")
+    if isinstance(widget, Widget):
+        widget.status.size = 3
+    else:
+        widget["status"] = {"size": 3}
+    with pytest.raises(ValueError, match=r"only the status of Widget .*/w was changed, .* use client\.status\.patch"):
+        await client.patch(widget)
+    with pytest.raises(ValueError, match=r"only the status of Widget .*/w was changed, .* use client\.status\.update"):
+        await client.update(widget)
+    await client.status.update(widget)
+    assert (await client.get(Widget, "w")).status.size == 3
+
+
+async def test_a_status_without_an_endpoint_of_its_own_is_written_with_the_rest(client: Client, kind: Kind) -> None:
+    await kind.define(version())
+    created = await client.create(
+        Dynamic.of(f"{kind.group}/v1", "Thing")(metadata=ObjectMeta(name="t"), content={"spec": {}})
+    )
+    created["status"] = {"size": 1}
+    patched = await client.patch(created)
+    patched["status"] = {"size": 2}
+    assert (await client.update(patched)).get("status", "size") == 2
 
 
 @pytest.mark.usefixtures("widgets")

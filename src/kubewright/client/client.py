@@ -387,7 +387,8 @@ class Client:
     ) -> T:
         """Replace the object. Raises `Conflict` when it changed since it was read.
 
-        What the Python type does not know is sent back as it was read. Status goes out by `client.status.update`.
+        What the Python type does not know is sent back as it was read. Status goes out by `client.status.update`: an
+        object in which nothing else was changed is refused with a ValueError.
         """
         return await self._operations.update(obj, "", WriteOptions(dry_run, field_manager, field_validation))
 
@@ -431,7 +432,8 @@ class Client:
         """Change part of an object, given itself or by kind and name, and return what the server made of it.
 
         Without a patch, the difference between the object and what it was read as is sent: nothing at all when
-        nothing changed. `patch_from(base)` is the difference to another copy.
+        nothing changed. `patch_from(base)` is the difference to another copy. Status goes out by `client.status.patch`:
+        if nothing else was changed, that is a ValueError; otherwise `obj` keeps it, and what is returned is without it.
 
         What somebody else has written meanwhile survives. Fields are sent as they are. Where a list was changed, the
         revision goes with it; if the server has a newer one, the object is read and the change made again on that,

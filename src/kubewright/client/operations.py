@@ -33,7 +33,15 @@ from kubewright.client.paths import (
     query,
 )
 from kubewright.client.session import Session
-from kubewright.client.writing import for_apply, for_create, for_patch, for_update, looked_at, whole
+from kubewright.client.writing import (
+    for_apply,
+    for_create,
+    for_patch,
+    for_update,
+    looked_at,
+    refuse_status_alone,
+    whole,
+)
 
 T = TypeVar("T", bound=Object)
 
@@ -196,8 +204,13 @@ class Operations(msgspec.Struct, frozen=True):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
             base = None if patch is None else patch.base
             change = Change.of(target, base, looked_at(place.subresource))
-            body = for_patch(change.patch(), place.info, place.subresource)
-            return await self._change(kind, change, body, place, options, lock) if body else target
+            difference = change.patch()
+            body = for_patch(difference, place.info, place.subresource)
+            if body:
+                return await self._change(kind, change, body, place, options, lock)
+            if not place.subresource:
+                refuse_status_alone(target, difference, "patch")
+            return target
         if lock is not None:
             raise TypeError("lock= is for differences: an explicit patch carries the resourceVersion itself")
         request = place.request("patch")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import cast
 
 import msgspec
 
 from kubewright.api.codec import decode_json, encode, remembered
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, Parts, joined, merged, parts_of
+from kubewright.api.origin import JSONObject, Parts, as_read, joined, merged, parts_of
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 
@@ -41,21 +42,31 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     """The whole object; for a subresource with the changes there, and the rest as it was read."""
-    parts = _kept(obj, looked_at(subresource))
+    parts = merged(obj, looked_at(subresource))
     if info.has_status and not subresource:
+        read = as_read(obj) or parts
+        refuse_status_alone(obj, [name for name in read | parts if read.get(name) != parts.get(name)], "update")
         parts.pop("status", None)
-    return joined(parts)
+    return joined(_named(obj) | parts)
+
+
+def refuse_status_alone(obj: Object, changed: Collection[str], verb: str) -> None:
+    """Raise a ValueError when only status was changed, which a request for the object itself does not write."""
+    if "status" in changed and len(changed) == 1:
+        raise ValueError(
+            f"only the status of {obj.kind} {obj.key} was changed, and {verb} does not write it: "
+            f"use client.status.{verb}(obj)"
+        )
 
 
 def whole(obj: Object) -> bytes:
     """The JSON of an object, with the fields that its type does not know."""
-    return encode(obj) if remembered(obj) is None else joined(_kept(obj))
+    return encode(obj) if remembered(obj) is None else joined(_named(obj) | merged(obj))
 
 
-def _kept(obj: Object, names: tuple[str, ...] = ()) -> Parts:
-    """What the object was decoded from, with the changes; and with its kind, which items of lists come without."""
-    named = {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))}
-    return named | merged(obj, names)
+def _named(obj: Object) -> Parts:
+    """The two fields that items of lists, and some manifests, come without."""
+    return {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))}
 
 
 def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
