@@ -4,6 +4,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
+from kubewright.api.authentication.v1 import TokenRequest, TokenRequestStatus, TokenReview, TokenReviewSpec
 from kubewright.api.codec import decode, encode, origin
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic
@@ -168,9 +169,11 @@ def test_an_object_that_the_server_does_not_have_yet_owns_nothing() -> None:
     [
         Secret(metadata=ObjectMeta(name="a", namespace="ns"), string_data={"password": "hunter2"}),
         Dynamic.of("v1", "Secret")(metadata=ObjectMeta(name="a", namespace="ns"), content={"data": {"p": "hunter2"}}),
+        TokenRequest(metadata=ObjectMeta(name="a", namespace="ns"), status=TokenRequestStatus(token="hunter2")),
+        TokenReview(metadata=ObjectMeta(name="a", namespace="ns"), spec=TokenReviewSpec(token="hunter2")),
     ],
 )
 def test_the_repr_of_a_secret_does_not_tell_it(secret: Object) -> None:
-    assert repr(secret) == str(secret) == "<Secret ns/a>"
+    assert repr(secret) == str(secret) == f"<{secret.kind} ns/a>"
     assert secret.__rich_repr__() == [("key", ("ns", "a"))]
     assert "hunter2" in repr(ConfigMap(data={"a": "hunter2"}))

@@ -26,6 +26,9 @@ SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 ObjectT = TypeVar("ObjectT", bound="Object")
 
+_SECRET_KINDS = frozenset(("Secret", "TokenRequest", "TokenReview"))
+"""The kinds that hold credentials: those with fields that Kubernetes marks with a data policy."""
+
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -155,11 +158,11 @@ class Object(Model, metaclass=ObjectType):
 
     def __repr__(self) -> str:
         # In a log line, a traceback or a failed assertion, what is in a Secret must not be seen.
-        return f"<Secret {self.key}>" if self.kind == "Secret" else super().__repr__()
+        return f"<{self.kind} {self.key}>" if self.kind in _SECRET_KINDS else super().__repr__()
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         # What the package rich asks a structure for; nor must it be seen there.
-        names = ("key",) if self.kind == "Secret" else self.__struct_fields__
+        names = ("key",) if self.kind in _SECRET_KINDS else self.__struct_fields__
         return [(name, getattr(self, name)) for name in names]
 
     def __copy__(self) -> Self:
