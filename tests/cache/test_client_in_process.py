@@ -425,10 +425,29 @@ def test_an_object_whose_name_the_server_made_is_seen_under_that_name() -> None:
             with here.cache.watch(ConfigMap) as copy:
                 await copy.synced()
                 here.hold_watches()
-                made = await here.client.create(ConfigMap(metadata=ObjectMeta(generate_name="made-")))
+                metadata = ObjectMeta(generate_name="made-", namespace="default")
+                made = await here.client.create(ConfigMap(metadata=metadata))
                 assert made.metadata.name.startswith("made-")
                 assert (await here.client.get(ConfigMap, made.key)).metadata.uid == made.metadata.uid
                 assert made.metadata.name in await here.names()
+
+    run(scenario)
+
+
+def test_an_object_that_names_no_namespace_is_not_put_into_that_of_the_program() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            nowhere = ConfigMap(metadata=ObjectMeta(name="a"))
+            for write in (here.client.create, here.client.submit, here.client.update, here.client.apply):
+                with pytest.raises(ValueError, match=r"^ConfigMap a names no namespace: set metadata\.namespace"):
+                    await write(nowhere)
+            with pytest.raises(ValueError, match=r'client\.in_namespace\("default"\)'):
+                await here.client.delete(nowhere)
+            assert await here.admin.find(ConfigMap, "a") is None
+            created = await here.client.in_namespace("default").create(nowhere)
+            assert created.metadata.namespace == "default"
+            assert await here.client.get(ConfigMap, "a") == created
+            await here.client.create(Namespace(metadata=ObjectMeta(name="a")))
 
     run(scenario)
 

@@ -113,6 +113,22 @@ async def test_create_puts_the_object_into_the_namespace_it_names(client: Client
     ]
 
 
+async def test_an_owned_object_without_a_namespace_is_refused(client: Client, server: ScriptedServer) -> None:
+    """The client's own is not that of the owner, and the garbage collector would delete the child there."""
+    owner = ConfigMap(metadata=ObjectMeta(name="owner", namespace="elsewhere", uid="u-1")).as_owner()
+    child = App(metadata=ObjectMeta(generate_name="a-", owner_references=[owner]), spec=Spec())
+    for write in (client.create, client.submit, client.apply):
+        with pytest.raises(ValueError, match=r"^App a- has an owner and no namespace: set metadata\.namespace"):
+            await write(child)
+    assert server.sent == []
+
+    server.answers(stored(), status=201)
+    await client.in_namespace("elsewhere").create(child)
+    server.answers({"metadata": {"name": "n"}}, status=201)
+    await client.create(Node(metadata=ObjectMeta(name="n", owner_references=[owner])))
+    assert [sent.path for sent in server.sent] == ["/apis/example.com/v1/namespaces/elsewhere/apps", "/api/v1/nodes"]
+
+
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [

@@ -44,6 +44,9 @@ _AT_A_TIME = 256  # objects decoded before others get their turn
 class CachedClient(Client):
     """A client on top of a cache. Everything else is as with `Client`.
 
+    An object that is written must name its namespace, unless the client is a view of one: it is hardly ever that of the
+    program.
+
     Writes that are answered as something else than the object (scale, eviction, binding, `delete_all`) are seen when
     the watch brings them.
     """
@@ -266,6 +269,13 @@ class _Recording(Operations, frozen=True, kw_only=True):
         if informers := self.cache.informers(place.info.gvk):
             _note_write(informers, place, obj, response.body)
         return obj
+
+    def _assumed_namespace(self, obj: Object) -> str:
+        # An operator works in the namespaces of others: what names none would end up in its own by mistake.
+        raise ValueError(
+            f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} names no namespace: set metadata.namespace, "
+            f'or use client.in_namespace("{self.namespace}") where the namespace of this program is meant'
+        )
 
     async def submit(self, obj: Object) -> None:
         """See `Operations.submit`: what is written is seen, here too."""

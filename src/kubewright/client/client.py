@@ -6,7 +6,8 @@
         await client.update(pod)
 
 `get` raises `NotFound`, `find` returns None. Writes return what the server made of them. Single objects are looked for
-in the client's own namespace unless one is given; lists and watches span all namespaces unless one is given.
+in the client's own namespace unless one is given; lists and watches span all namespaces unless one is given. An object
+that names no namespace is written to the client's own, as with kubectl; one that has an owner must name it.
 """
 
 from __future__ import annotations

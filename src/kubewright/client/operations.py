@@ -117,7 +117,7 @@ class Operations(msgspec.Struct, frozen=True):
         """Where one object is: given itself, or by kind and name."""
         if isinstance(target, Object):
             info = self.mapper.known(type(target)) or await self.mapper.info(type(target))
-            name, namespace = target.metadata.name, namespace or target.metadata.namespace
+            name, namespace = target.metadata.name, namespace or self._namespace_of(target, info)
         elif name is None:
             raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
         else:
@@ -281,7 +281,7 @@ class Operations(msgspec.Struct, frozen=True):
         """Where an object will be, and what is asked."""
         kind = _whole(type(obj))
         info = self.mapper.known(kind) or await self.mapper.info(kind)
-        place = Place(info, self._own(info, obj.metadata.namespace))
+        place = Place(info, self._namespace_of(obj, info))
         return place, place.request("create", obj.metadata.name or obj.metadata.generate_name)
 
     def dry_run(self, options: WriteOptions) -> bool:
@@ -334,12 +334,21 @@ class Operations(msgspec.Struct, frozen=True):
             force,
         )
 
-    def _own(self, info: ResourceInfo, namespace: str | None) -> str:
-        """The namespace of one object; none for cluster-scoped kinds."""
+    def _namespace_of(self, obj: Object, info: ResourceInfo) -> str:
+        """The namespace of an object; none for cluster-scoped kinds."""
         if not info.namespaced:
             return ""
-        self._stay(namespace)
-        return namespace or self.namespace
+        self._stay(obj.metadata.namespace)
+        return obj.metadata.namespace or self.scope or self._assumed_namespace(obj)
+
+    def _assumed_namespace(self, obj: Object) -> str:
+        """That of the client, as with kubectl, for an object that names none; but an owner's is not known."""
+        if obj.metadata.owner_references:
+            raise ValueError(
+                f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} has an owner and no namespace: set "
+                "metadata.namespace to that of the owner, as the garbage collector deletes what is in another"
+            )
+        return self.namespace
 
     def _stay(self, namespace: str | None) -> None:
         if self.scope and namespace and namespace != self.scope:
