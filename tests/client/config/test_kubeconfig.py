@@ -215,6 +215,9 @@ def test_json_is_a_kubeconfig_and_so_is_yaml_that_looks_like_it(text: str) -> No
     assert (selected.cluster.name, selected.user.value.token) == ("one", SECRET)
 
 
+BOMB = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}]\n" for i in range(1, 10))
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -229,6 +232,8 @@ def test_json_is_a_kubeconfig_and_so_is_yaml_that_looks_like_it(text: str) -> No
             "line 2, column 14: while parsing a flow mapping, did not find expected ',' or '}'",
         ),
         ('{"users": ' + "[" * 20_000 + "]" * 20_000 + "}", "it is nested too deeply"),
+        ("users: " + "[" * 25_000, "line 1, column 10008: exceeded max depth of 10000"),
+        (BOMB, "document contains excessive aliasing"),
         ('{"users": "\udc80"}', "it holds characters or values that YAML does not allow"),
         ("a: 1\n---\nb: 2", "line 2, column 1: expected a single document in the stream"),
         (f"users: {SECRET}\x01", "it holds characters or values that YAML does not allow"),

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import yaml
 
-
-class _Loader(yaml.CSafeLoader):
-    """The safe loader, which makes plain values only; a date is text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
+from kubewright.manifest.yaml_reader import Loader, compose
 
 
 def parse_yaml(text: str) -> object:
     """The values of a document, None for an empty one. Raises `ValueError` that says where it is not YAML."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506  # a subclass of the safe loader
+        loader = Loader(text)
+        try:
+            node = compose(loader)
+            if isinstance(another := loader.get_event(), yaml.DocumentStartEvent):
+                where = cast("yaml.Mark | None", another.start_mark)
+                raise yaml.MarkedYAMLError(
+                    "expected a single document in the stream", None, "but found another document", where
+                )
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise ValueError(_problem(error)) from None
     except (yaml.YAMLError, ValueError):
