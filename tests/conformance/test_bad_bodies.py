@@ -118,6 +118,22 @@ BODIES = {
     "deep and cut": HEAD + b'"data":' + b'{"a":' * 10_000,
 }
 
+ALIASES = b"a0: &a0 [x]\n" + b"".join(
+    b"a%d: &a%d [%b]\n" % (level, level, b",".join(9 * [b"*a%d" % (level - 1)])) for level in range(1, 9)
+)
+YAML_HEAD = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n"
+
+GREEDY = {
+    "brackets": b"[" * 25_000,
+    "braces": b"{" * 25_000,
+    "dashes": b"- " * 25_000,
+    "brackets in a later line": YAML_HEAD + b"data: " + b"[" * 25_000,
+    "one level too many for JSON": YAML_HEAD + b"data: " + b"[" * 10_000 + b"]" * 10_000,
+    "aliases of aliases": YAML_HEAD + ALIASES,
+    "many aliases": YAML_HEAD + b"a: &a [" + b"x," * 400 + b"]\nb: [" + b"*a," * 400 + b"]\n",
+    "itself": YAML_HEAD + b"a: &a [*a]\n",
+}
+
 STRICT = {
     "a field twice": b'{"metadata":{"name":"a","name":"b"},"data":{"x":"1"}}',
     "a key twice": HEAD + b'"data":{"x":"1","x":"2"}}',
@@ -194,6 +210,8 @@ PATCHES = {
         APPLY,
         b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: there, managedFields: [{manager: x}]}\n",
     ),
+    "apply of brackets": (APPLY, b"[" * 25_000),
+    "apply of aliases": (APPLY, b"apiVersion: v1\nkind: ConfigMap\n" + ALIASES),
     "another type": ("text/plain", b"{}"),
     "JSON": (JSON, b"{}"),
     "YAML": (YAML, b"{}"),
@@ -290,12 +308,13 @@ def compared(name: str, ours: tuple[int, str], theirs: tuple[int, str]) -> str:
     ("bodies", "content_type", "query"),
     [
         (BODIES, JSON, ""),
+        (GREEDY, YAML, ""),
         (STRICT, JSON, "&fieldValidation=Strict"),
         (DOCUMENTS, YAML, ""),
         (STRICT_DOCUMENTS, YAML, "&fieldValidation=Strict"),
         (PROTOBUFS, PROTOBUF, ""),
     ],
-    ids=["JSON", "strict JSON", "YAML", "strict YAML", "protobuf"],
+    ids=["JSON", "YAML that asks for too much", "strict JSON", "YAML", "strict YAML", "protobuf"],
 )
 async def test_a_body_is_refused_in_the_same_words(
     pair: Pair, bodies: dict[str, bytes], content_type: str, query: str

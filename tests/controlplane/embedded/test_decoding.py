@@ -1,5 +1,9 @@
-import pytest
+from collections.abc import Callable
 
+import pytest
+from msgspec.json import encode
+
+from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.decoding import decode_body, decode_json, decode_yaml
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.status import StatusError
@@ -39,7 +43,7 @@ def test_what_is_no_json_is_a_bad_request(body: bytes) -> None:
     assert caught.value.code == 400
 
 
-@pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: &a [*a]", b"[" * 5000])
+@pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: &a [*a]", b"[" * 25_000, b"- " * 25_000])
 def test_what_is_no_yaml_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_yaml(body)
@@ -66,10 +70,34 @@ def test_one_letter_is_enough_for_truth() -> None:
     assert decode_yaml(b"{a: y, b: N, c: 'y', on: d}") == {"a": True, "b": False, "c": "y", "true": "d"}
 
 
-def test_nesting_is_limited() -> None:
-    deep = b'{"a":' * 600 + b"1" + b"}" * 600
-    with pytest.raises(StatusError, match="max depth"):
-        decode_json(deep)
+@pytest.mark.parametrize("levels", [600, 9_999])
+@pytest.mark.parametrize("decode", [decode_json, decode_yaml])
+def test_thousands_of_levels_are_read(decode: Callable[[bytes], JSONValue], levels: int) -> None:
+    deep = b'{"a":' * levels + b"1" + b"}" * levels
+
+    assert encode(decode(deep)) == deep
+
+
+def test_flow_style_yaml_of_thousands_of_levels_is_read() -> None:
+    assert encode(decode_yaml(b"{a: " * 9_999 + b"1" + b"}" * 9_999)) == b'{"a":' * 9_999 + b"1" + b"}" * 9_999
+
+
+@pytest.mark.parametrize("sign", ["{", "["])
+def test_nesting_is_limited_as_in_go(sign: str) -> None:
+    deep = ('{"a":' if sign == "{" else "[") * 10_001 + "1" + ("}" if sign == "{" else "]") * 10_001
+    with pytest.raises(StatusError) as caught:
+        decode_json(deep.encode())
+    assert caught.value.message.endswith(f"json parse error: invalid character '{sign}' exceeded max depth")
+
+
+def test_fields_that_appear_twice_thousands_of_levels_deep_are_reported() -> None:
+    duplicates: list[str] = []
+    deep = b'{"a":' * 5_000 + b'[{"b":1,"b":2}]' + b"}" * 5_000
+
+    value = decode_json(deep, duplicates)
+
+    assert duplicates == [f'duplicate field "{"a." * 4_999}a[0].b"']
+    assert encode(value) == deep.replace(b'"b":1,', b"")
 
 
 def test_fields_that_appear_twice_are_reported_with_their_path() -> None:

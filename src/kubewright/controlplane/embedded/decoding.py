@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable
-from typing import cast
 
 import msgspec
 import yaml
@@ -13,13 +11,13 @@ import yaml
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
 from kubewright.controlplane.embedded.gotext import json_complaint
+from kubewright.controlplane.embedded.nesting import cut, decode, decode_deep
 from kubewright.controlplane.embedded.repetitions import repeated_fields, repeated_keys, repeats_fields
 from kubewright.controlplane.embedded.status import StatusError, bad_request, unsupported_media_type
+from kubewright.manifest.yaml_reader import Loader, compose
 
 LARGEST_BODY = 3 * 1024 * 1024
-_DEEPEST = 500  # far beyond any schema, and safely within Python's own limit
-
-_decoder = msgspec.json.Decoder()
+_PARSING = "couldn't get version/kind; json parse error: "
 
 
 def too_large() -> StatusError:
@@ -44,18 +42,13 @@ def decode_body(
     )
 
 
-def decode_json(
-    body: bytes,
-    duplicates: list[str] | None = None,
-    prefix: str = "couldn't get version/kind; json parse error: ",
-) -> JSONValue:
-    """JSON, checked for depth; with `duplicates`, also for fields that appear twice (the last one counts).
+def decode_json(body: bytes, duplicates: list[str] | None = None, prefix: str = _PARSING) -> JSONValue:
+    """JSON of up to 10,000 levels; with `duplicates`, checked for fields that appear twice (the last one counts).
 
     What is no JSON is refused with a message that begins with `prefix`.
     """
     try:
-        value = cast(JSONValue, _decoder.decode(body))
-        _check_depth(value)
+        value = decode(body)
         if duplicates is not None and repeats_fields(body):
             duplicates += repeated_fields(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -64,29 +57,12 @@ def decode_json(
 
 
 def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str) -> JSONValue:
-    """What is JSON to Go alone: strings that are not Unicode, numbers beyond all bounds."""
+    """What is JSON to Go alone: strings that are not Unicode, numbers beyond all bounds, thousands of levels."""
     if complaint := json_complaint(body):
         raise bad_request(f"{prefix}{complaint}")
     # Byte by byte, as Go does it; Python would take several for one.
     text = re.sub("[\udc80-\udcff]", "\ufffd", body.decode("utf-8", "surrogateescape"))
-    try:
-        value = _without_surrogates(json.loads(text))
-        _check_depth(value)
-    except RecursionError:
-        raise bad_request(f"{prefix}exceeded max depth") from None
-    if duplicates is not None and repeats_fields(text):
-        duplicates += repeated_fields(text)
-    return value
-
-
-def _without_surrogates(value: JSONValue) -> JSONValue:
-    if isinstance(value, str):
-        return re.sub("[\ud800-\udfff]", "\ufffd", value)
-    if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
-    return value
+    return decode_deep(text, duplicates)
 
 
 def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = "") -> JSONValue:
@@ -103,7 +79,7 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         loader = _Loader(body)
         try:
             # Of several documents the first.
-            node = loader.get_node() if loader.check_node() else None
+            node = compose(loader)
             value = None if node is None else loader.construct_document(node)
         finally:
             loader.dispose()
@@ -111,13 +87,12 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
             duplicates += repeated_keys(node)
         # What JSON cannot say (dates, sets) is turned into what it would have been in JSON, or refused; in the order
         # that Go gives it on the way.
-        plain = cast(JSONValue, _decoder.decode(msgspec.json.encode(value, order="sorted")))
-        _check_depth(plain)
+        plain = msgspec.json.encode(cut(value), order="sorted")
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
         raise bad_request(f"{prefix}error converting YAML to JSON: yaml: {_yaml_problem(error, body)}") from None
     except RecursionError:
         raise bad_request(f"{prefix}error converting YAML to JSON: yaml: exceeded max depth") from None
-    return plain
+    return decode_json(plain)
 
 
 def _yaml_problem(error: Exception, body: bytes) -> str:
@@ -129,24 +104,22 @@ def _yaml_problem(error: Exception, body: bytes) -> str:
     if error.problem == "found undefined alias" and error.problem_mark is not None:
         name = re.match(r"\*([\w-]+)", body.decode()[error.problem_mark.index :])
         return f"unknown anchor '{name[1] if name else ''}' referenced"
+    if isinstance(error, yaml.composer.ComposerError):
+        return error.problem
     line = error.problem_mark.line if error.problem_mark is not None else 0
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
     return f"line {line}: {error.problem}" if line else error.problem
 
 
-class _Loader(yaml.CSafeLoader):
-    """Reads dates as the strings they are in JSON."""
+class _Loader(Loader):
+    """Reads keys as the strings they are in JSON, and one letter as a boolean."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         """The mapping; of a key that is there twice, the last value counts."""
         found = super().construct_mapping(node, deep)
         return {str(key).lower() if isinstance(key, bool) else key: value for key, value in found.items()}
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
     bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
 
@@ -159,18 +132,3 @@ def _untagged(loader: _Loader, node: yaml.Node) -> object:
 
 _Loader.add_constructor(None, _untagged)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
-
-
-def _check_depth(value: JSONValue) -> None:
-    level: list[JSONValue] = [value]
-    for _ in range(_DEEPEST):
-        level = [
-            child
-            for item in level
-            if isinstance(item, (dict, list))
-            for child in (item.values() if isinstance(item, dict) else item)
-            if isinstance(child, (dict, list))
-        ]
-        if not level:
-            return
-    raise RecursionError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -51,7 +52,9 @@ def json_response(content: object, status: int = 200) -> Response:
 def as_yaml(response: Response) -> Response:
     """The same answer as YAML; a stream stays what it is."""
     if response.stream is None and response.content_type == "application/json":
-        response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True).encode()
+        # Where indenting would take more than the stack has (and more room than anybody has), JSON is YAML, too.
+        with suppress(RecursionError):
+            response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True).encode()
         response.content_type = "application/yaml"
     return response
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import suppress
 
 import msgspec
 
@@ -36,7 +37,8 @@ def presented(response: Response, request: Request, query: Query) -> Response:
 def indented(response: Response) -> Response:
     """JSON by lines, as the real server indents it: by two, and without a line break at the end."""
     if response.content_type.startswith("application/json"):
-        response.body = msgspec.json.format(response.body.rstrip(b"\n"), indent=2)
+        with suppress(RecursionError):  # nobody reads thousands of levels
+            response.body = msgspec.json.format(response.body.rstrip(b"\n"), indent=2)
     return response
 
 

@@ -88,23 +88,28 @@ def _repeated(path: str) -> str:
 def repeated_keys(node: yaml.Node) -> list[str]:
     """What there is to say about a YAML document; a key is told by the line of its value, after what is in that."""
     found: list[str] = []
-    _walk_yaml(node, found, set())
+    visited: set[int] = set()
+    # What is still to be looked at or told, the next one last: documents nest deeper than functions may.
+    rest: list[yaml.Node | str] = [node]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, str):
+            found.append(item)
+        # By aliases, a node can be in many places.
+        elif isinstance(item, yaml.CollectionNode) and id(item) not in visited:
+            visited.add(id(item))
+            rest += reversed(_told(item) if isinstance(item, yaml.MappingNode) else item.value)
     return found
 
 
-def _walk_yaml(node: yaml.Node, found: list[str], visited: set[int]) -> None:
-    # By an anchor, a node can be inside itself.
-    if id(node) in visited or not isinstance(node, yaml.CollectionNode):
-        return
-    visited.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            _walk_yaml(value, found, visited)
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    found.append(f'line {value.start_mark.line + 1}: key "{key.value}" already set in map')
-                seen.add(key.value)
-    else:
-        for item in node.value:
-            _walk_yaml(item, found, visited)
+def _told(mapping: yaml.MappingNode) -> list[yaml.Node | str]:
+    """The values of a mapping, each followed by the complaint about its key."""
+    told: list[yaml.Node | str] = []
+    seen: set[str] = set()
+    for key, value in mapping.value:
+        told.append(value)
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                told.append(f'line {value.start_mark.line + 1}: key "{key.value}" already set in map')
+            seen.add(key.value)
+    return told

@@ -32,7 +32,13 @@ from kubewright.controlplane.embedded.rest.dispatch import dispatch
 from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
 from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
 from kubewright.controlplane.embedded.selectors import parse_field_selector
-from kubewright.controlplane.embedded.status import StatusError, no_such_method, no_such_resource, too_large_to_store
+from kubewright.controlplane.embedded.status import (
+    StatusError,
+    bad_request,
+    no_such_method,
+    no_such_resource,
+    too_large_to_store,
+)
 from kubewright.controlplane.embedded.storage import TooLarge
 from kubewright.controlplane.embedded.warning_headers import warning_headers
 
@@ -98,6 +104,9 @@ class APIServer:
             response = presented(failure(error), request, query)
         except TooLarge as error:
             response = presented(failure(too_large_to_store(error.size)), request, query)
+        except RecursionError:
+            # Bodies are cut to what can be followed (`nesting.py`); what a field holds as text may nest all the same.
+            response = presented(failure(bad_request("exceeded max depth")), request, query)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             response = failure(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -209,11 +209,17 @@ def canonical(value: JSONValue) -> str:
 
 def parsed(value: JSONValue) -> FieldSet:
     """The set in a FieldsV1 that a client wrote, made canonical. Elements of kinds unknown today are left out."""
-    fields = _parsed(value)
+    try:
+        fields = _parsed(value)
+    except RecursionError:
+        raise MalformedFields("it is nested too deeply") from None
     return {element: node for element, node in fields.items() if element != "."}
 
 
-def _parsed(value: JSONValue) -> FieldSet:
+def _parsed(value: JSONValue | msgspec.Raw) -> FieldSet:
+    if isinstance(value, msgspec.Raw):
+        # A set nests a little deeper than the object it is of, of which it is a part.
+        value = cast(JSONValue, msgspec.json.decode(value))
     if not isinstance(value, dict):
         raise MalformedFields("an object is expected")
     result: FieldSet = {}

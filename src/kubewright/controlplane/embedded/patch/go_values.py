@@ -79,7 +79,11 @@ def json_kind(value: JSONValue) -> str:
 
 def json_text(value: JSONValue) -> bytes:
     """JSON as Go encodes it: compact, and safe to put into HTML."""
-    encoded = msgspec.json.encode(value)
+    return html_safe(msgspec.json.encode(value))
+
+
+def html_safe(encoded: bytes) -> bytes:
+    """Encoded JSON, safe to put into HTML."""
     for character, escaped in _HTML:
         encoded = encoded.replace(character, escaped)
     return encoded

@@ -16,6 +16,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.builtins.scalars import MalformedScalar
 from kubewright.controlplane.embedded.builtins.scalars import quantity as canonical_quantity
 from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.nesting import decode
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
 
 Reader: TypeAlias = Callable[[bytes], JSONValue]
@@ -25,7 +26,6 @@ _DOUBLE = struct.Struct("<d")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZERO_TIME = -62135596800  # 0001-01-01, Go's zero
 _PERIOD = 146097 * 86400  # after 400 years, dates repeat
-_json = msgspec.json.Decoder()
 
 
 def boolean(number: int) -> bool:
@@ -75,7 +75,7 @@ def document(content: bytes) -> JSONValue:
     if not content:
         return None
     try:
-        return cast(JSONValue, _json.decode(content))
+        return decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"json: error in a raw document: {error}") from None
 

@@ -6,6 +6,7 @@ A patch that names no resourceVersion is applied again when somebody else was fa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
@@ -129,7 +130,7 @@ def _patched(call: Call, entry: Entry, content_type: str, body: JSONValue, compl
 
 def _first_mistake(call: Call, result: JSONObject) -> str:
     """Of several mistakes, the one that comes first when fields are in order, as they are in what a patch made."""
-    ordered = msgspec.json.decode(msgspec.json.encode(result, order="sorted"), type=JSONObject)
+    ordered = cast(JSONObject, decode_json(msgspec.json.encode(result, order="sorted")))
     try:
         call.resource.strategy.default(ordered)
     except StatusError as error:

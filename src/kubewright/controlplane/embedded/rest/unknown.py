@@ -8,7 +8,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject, copied_object
-from kubewright.controlplane.embedded.patch.go_values import json_text
+from kubewright.controlplane.embedded.patch.go_values import html_safe
 from kubewright.controlplane.embedded.repetitions import unknown_and_repeated_fields
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value
@@ -87,4 +87,4 @@ def drop_unknown(value: JSONValue, structure: Structure, path: str, found: list[
 
 def in_order(patched: JSONObject) -> str:
     """The JSON of an object as Go writes maps: keys in order."""
-    return json_text(msgspec.json.decode(msgspec.json.encode(patched, order="sorted"))).decode()
+    return html_safe(msgspec.json.encode(patched, order="sorted")).decode()
