@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.conformance.custom_kinds import Kind, typed, version
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.dynamic import Dynamic
@@ -303,3 +304,30 @@ async def test_the_kind_of_an_established_definition_stays(admin: Client) -> Non
         await admin.update(current, dry_run=True)
 
     assert found(caught.value) == [("spec.names.kind", 'Invalid value: "Other": field is immutable')]
+
+
+HOSTILE = "a" * 40 + "!"
+
+
+@pytest.mark.parametrize(
+    ("schema", "refused"),
+    [
+        ({"type": "string", "pattern": "^(a+)+$"}, "should match '^(a+)+$'"),
+        ({"type": "string", "format": "email"}, "must be of type email"),
+        (
+            {"type": "string", "maxLength": 100, "x-kubernetes-validations": [{"rule": "self.matches('^(a+)+$')"}]},
+            "failed rule: self.matches('^(a+)+$')",
+        ),
+    ],
+    ids=["pattern", "format", "rule"],
+)
+async def test_a_text_that_can_be_read_in_very_many_ways_is_refused_at_once(
+    kind: Kind, schema: JSONValue, refused: str
+) -> None:
+    """An engine that tries them one after the other takes hours."""
+    await kind.define(version(schema=typed(text=schema)))
+
+    answer = await kind.create("hostile", spec={"text": HOSTILE})
+
+    assert answer.code == 422
+    assert refused in str(answer.body["message"])

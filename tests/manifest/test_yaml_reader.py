@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubewright.manifest.yaml_reader import MAX_DEPTH, Loader, compose
@@ -20,6 +20,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.text()
 values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 
 
+@settings(deadline=None)
 @given(values, st.booleans())
 def test_it_reads_what_pyyaml_reads(value: object, flow: bool) -> None:
     # Values that are the same object are written as anchor and aliases.

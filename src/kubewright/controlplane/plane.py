@@ -65,7 +65,7 @@ class ControlPlane(ABC):
         try:
             from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.partition(".")[0] not in ("cryptography", "uvicorn"):
+            if error.name is None or error.name.partition(".")[0] not in ("cryptography", "re2", "uvicorn"):
                 raise
             raise ControlPlaneError(
                 f"an embedded control plane needs the package {error.name}: pip install 'kubewright[controlplane]'"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubewright.api.markers import JSONValue
@@ -15,12 +15,14 @@ values: st.SearchStrategy[JSONValue] = st.recursive(
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(values)
 def test_json_is_read_without_recursion_as_with_it(value: JSONValue) -> None:
     assert decode_deep(json.dumps(value)) == value
     assert decode_deep(json.dumps(value, indent=1, ensure_ascii=False)) == value
 
 
+@settings(deadline=None, max_examples=50)
 @given(values)
 def test_json_is_written_without_recursion_as_with_it(value: JSONValue) -> None:
     assert encoded(value) == msgspec.json.encode(value, order="sorted")
@@ -38,6 +40,7 @@ def test_what_can_be_followed_is_left_as_it_is() -> None:
     assert decode(body) == nested(LEVELS, 1)
 
 
+@settings(deadline=None, max_examples=50)
 @given(values)
 def test_what_lies_deeper_is_kept_as_text(value: JSONValue) -> None:
     body = msgspec.json.encode(nested(LEVELS, value))

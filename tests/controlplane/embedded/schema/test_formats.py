@@ -85,3 +85,21 @@ def test_a_text_in_another_format_is_refused(name: str, text: str) -> None:
 )
 def test_a_format_is_recognized_for_its_type_only(name: str, type_: str, expected: bool) -> None:
     assert recognized(name, type_) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("email", "a" * 50_000),
+        ("email", "a." * 25_000 + "@"),
+        ("email", '"x" ' * 10_000),
+        ("duration", "1" * 200_000),
+        ("duration", "1" + " " * 200_000),
+        ("uri", "http://" + "%" * 50_000),
+        ("byte", "a" * 50_001),
+        ("rgbcolor", "rgb(" + " " * 50_000),
+    ],
+)
+def test_a_hostile_text_is_refused_at_once(name: str, text: str) -> None:
+    """In all ways in which its parts could be read, one after the other, this would take for ever."""
+    assert not FORMATS[name](text)

@@ -43,8 +43,8 @@ from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_
 def test_a_pattern_means_what_it_means_in_go(pattern: str, matching: str, other: str) -> None:
     compiled = go_pattern(pattern)
 
-    assert compiled.search(matching)
-    assert not compiled.search(other)
+    assert compiled.matches(matching)
+    assert not compiled.matches(other)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,10 @@ def test_a_pattern_means_what_it_means_in_go(pattern: str, matching: str, other:
         ("(?z)", "invalid or unsupported Perl syntax: `(?z`"),
         ("(?<!a)b", "invalid named capture: `(?<!a)b`"),
         ("[b-a]", "invalid character class range: `b-a`"),
-        ("[a-\\d]", "invalid character class range: `a-\\d`"),
+        ("[a-\\d]", "invalid escape sequence: `\\d`"),
+        ("a\\C", "invalid escape sequence: `\\C`"),
+        ("a{1001}?", "invalid repeat count: `{1001}`"),
+        ("(?<n>a", "missing closing ): `(?<n>a`"),
         ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
         ("\\p{Foo}", "invalid character class range: `\\p{Foo}`"),
         ("[a", "missing closing ]: `[a`"),
@@ -78,5 +81,26 @@ def test_what_go_does_not_compile_is_refused_in_its_words(pattern: str, message:
 
 
 def test_a_pattern_nested_beyond_reason_is_refused_and_not_fatal() -> None:
-    with pytest.raises(InvalidPattern):
+    with pytest.raises(InvalidPattern, match="expression nests too deeply"):
         go_pattern("(" * 20_000 + ")" * 20_000)
+
+
+@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(.*a){20}$", "^([a-z]+)*[A-Z]$"])
+def test_no_pattern_takes_longer_than_its_text_is_long(pattern: str) -> None:
+    """With an engine that tries one way after the other, each of these takes longer than anybody waits."""
+    assert not go_pattern(pattern).matches("a" * 50_000 + "!")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("a*", "baac", ["", "aa", ""]),
+        ("", "éx", ["", "", ""]),
+        ("é|x", "éxé", ["é", "x", "é"]),
+        ("b", "a", []),
+    ],
+)
+def test_all_that_matches_is_found_as_in_go(pattern: str, text: str, found: list[str]) -> None:
+    assert go_pattern(pattern).find_all(text) == found
+    assert go_pattern(pattern).find_all(text, 1) == found[:1]
+    assert go_pattern(pattern).find_all(text, 0) == []

@@ -138,9 +138,9 @@ def _text_tests(demands: Constraints) -> list[_Test]:
         tests.append(lambda value: isinstance(value, str) and least <= len(value) <= most)
     elif least:
         tests.append(lambda value: isinstance(value, str) and len(value) >= least)
-    if demands.expression is not None:
-        search = demands.expression.search
-        tests.append(lambda value: isinstance(value, str) and search(value) is not None)
+    if demands.matches is not None:
+        matches = demands.matches
+        tests.append(lambda value: isinstance(value, str) and matches(value))
     if demands.check_format is not None:
         check = demands.check_format
         tests.append(lambda value: isinstance(value, str) and check(value))

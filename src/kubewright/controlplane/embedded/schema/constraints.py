@@ -7,7 +7,6 @@ error of every value, as it is there.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
@@ -50,13 +49,13 @@ class Constraints:
         self.min_properties = _count(schema, "minProperties")
         self.max_properties = _count(schema, "maxProperties")
         self.pattern = text(schema, "pattern")
-        self.expression: re.Pattern[str] | None = None
+        self.matches: Check | None = None
         if self.pattern:
             try:
-                self.expression = go_pattern(self.pattern)
+                self.matches = go_pattern(self.pattern).matches
             except InvalidPattern as error:
                 # Such a definition is refused; should one be stored, no value matches.
-                self.expression = re.compile(r"(?!)")
+                self.matches = _never
                 self.pattern += f", but pattern is invalid: {error}"
         self.list_type = text(schema, "x-kubernetes-list-type")
         self.list_keys = tuple(name for name in items(schema, "x-kubernetes-list-map-keys") if isinstance(name, str))
@@ -79,6 +78,10 @@ class Constraints:
         if self.number_format == "float":
             return abs(value) < _LARGEST_FLOAT
         return True
+
+
+def _never(text: str) -> bool:
+    return False
 
 
 def native(value: float) -> float:

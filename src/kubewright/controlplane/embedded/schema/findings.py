@@ -196,7 +196,7 @@ def _explain_text(demands: Constraints, value: str, found: Findings, path: str) 
     elif demands.min_length is not None and len(value) < demands.min_length:
         detail = f"{path} in body should be at least {demands.min_length} chars long"
         found.add(invalid_value(field, value, detail))
-    elif demands.expression is not None and demands.expression.search(value) is None:
+    elif demands.matches is not None and not demands.matches(value):
         found.add(invalid_value(field, value, f"{path} in body should match '{demands.pattern}'"))
 
 

@@ -12,11 +12,13 @@ import unicodedata
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 
+from kubewright.controlplane.embedded.schema.patterns import go_pattern
+
 Check = Callable[[str], bool]
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_WORDED_DURATION = re.compile(r"([0-9]+)\s*([A-Za-zµ]+)")
+_WORDED_DURATION = re.compile(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]+)")
 _UNITS = (
     ("ns", "nano"),
     ("us", "µs", "micro"),
@@ -31,10 +33,11 @@ _UNITS = (
 _HOSTNAME = re.compile(
     r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]{0,62})?|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}"
 )
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\x{80}-\x{10ffff}-]+"
 _QUOTED = r'"(?:[^"\\\x00-\x1f]|\\[^\x00-\x1f])*"'
 _ADDRESS = rf"(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})@(?:{_ATOM}(?:\.{_ATOM})*|\[[^\[\]\\\x00-\x1f]*\])"
-_EMAIL = re.compile(rf"\s*(?:{_ADDRESS}|(?:(?:{_ATOM}(?:\.{_ATOM})*\.?|{_QUOTED})\s*)*<\s*{_ADDRESS}\s*>)\s*")
+# Its parts can be read in very many ways, which only an engine that follows all of them at once does in time.
+_EMAIL = go_pattern(rf"(?s)^\s*(?:{_ADDRESS}|(?:(?:{_ATOM}(?:\.{_ATOM})*\.?|{_QUOTED})\s*)*<\s*{_ADDRESS}\s*>)\s*$")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _HOST = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:<>\"\u0080-\U0010ffff]|%[0-9A-Fa-f]{2})*")
@@ -195,7 +198,7 @@ _HEX = "[0-9a-fA-F]"
 FORMATS: Mapping[str, Check] = {
     "bsonobjectid": _matching(_HEX + "{24}"),
     "uri": _is_uri,
-    "email": lambda text: _EMAIL.fullmatch(text) is not None,
+    "email": _EMAIL.matches,
     "hostname": _is_hostname,
     "ipv4": _is_ipv4,
     "ipv6": _is_ipv6,

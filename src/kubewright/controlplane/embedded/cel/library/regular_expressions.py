@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, INT, STRING, list_of
 from kubewright.controlplane.embedded.cel.values import EvaluationError
-from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_pattern
+from kubewright.controlplane.embedded.schema.patterns import GoPattern, InvalidPattern, go_pattern
 
 
 def _matches(text: str, pattern: str) -> bool:
     try:
-        return go_pattern(pattern).search(text) is not None
+        return go_pattern(pattern).matches(text)
     except InvalidPattern as error:
         raise EvaluationError(str(error)) from None
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _searched(pattern).search(text)
-    return found.group() if found else ""
+    return next(iter(_searched(pattern).find_all(text, 1)), "")
 
 
 def _find_all(text: str, pattern: str, most: int = -1) -> list[object]:
-    searched = _searched(pattern)
-    found: list[object] = []
-    position, end = 0, -1
-    while len(found) != most and position <= len(text):
-        match = searched.search(text, position)
-        if match is None:
-            break
-        # An empty match right after another one does not count.
-        if match.end() > match.start() or match.start() != end:
-            found.append(match.group())
-            end = match.end()
-        position = match.end() if match.end() > match.start() else match.end() + 1
-    return found
+    return [*_searched(pattern).find_all(text, most)]
 
 
-def _searched(pattern: str) -> re.Pattern[str]:
+def _searched(pattern: str) -> GoPattern:
     try:
         return go_pattern(pattern)
     except InvalidPattern as error:

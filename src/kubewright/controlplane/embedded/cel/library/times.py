@@ -26,7 +26,7 @@ _UNITS: Final = {
 }
 _GO_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
 # What OpenAPI's "duration" understands besides: "3 days". The last name of a unit may have any ending.
-_WORD_PART: Final = re.compile(r"([0-9]+)\s*([A-Za-zµ]+)")
+_WORD_PART: Final = re.compile(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]+)")
 _WORDS: Final = (
     (("ns", "nano"), 1),
     (("us", "µs", "micro"), 1_000),
