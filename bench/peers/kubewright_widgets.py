@@ -26,6 +26,7 @@ from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.source import Channel
 from kubewright.manager.log import configure
 from kubewright.manager.manager import Manager
+from kubewright.manager.program import tune_collector
 from kubewright.manager.recorder import Recorder
 from kubewright.manager.signals import stop_on_signals
 
@@ -180,6 +181,7 @@ async def main(mode: str) -> None:
             channel = Channel[Request]()
             builder.source(channel).complete(reconciler)
             manager.add(Requeuer(manager, reconciler, channel))
+        tune_collector(manager)
         async with stop_on_signals(manager.stop):
             await manager.run()
     if reconciler is not None:

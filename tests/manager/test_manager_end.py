@@ -62,6 +62,19 @@ def test_passes_that_outlast_the_grace_time_are_cancelled(caplog: pytest.LogCapt
 
 
 @virtually
+async def test_by_default_passes_have_less_time_than_a_kubelet_gives(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    manager = Manager(client)
+    fed(manager, told, "slow", seconds=3600)
+    async with running(manager):
+        await told.until("slow begins")
+        stopped_at = now()
+    assert now() == stopped_at + 25
+
+
+@virtually
 async def test_without_a_grace_time_passes_end_when_they_end(plane: EmbeddedControlPlane, client: Client) -> None:
     told = Told()
     manager = Manager(client, grace=None)

@@ -170,6 +170,53 @@ async def test_a_second_signal_ends_a_program_that_does_not(kubeconfig: Path, tm
     assert not any("Traceback" in line for line in lines)
 
 
+TUNED = """
+    import asyncio, gc, weakref
+    from kubewright import Manager, run
+    from kubewright.api.core.v1 import ConfigMap
+    from kubewright.controller import controller
+
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+    class Passing:
+        async def reconcile(self, request): ...
+
+    gc.set_threshold({threshold})
+    gc.disable()  # so that nothing is collected by accident
+    cycle = weakref.ref(Cycle())
+
+    class Looking:
+        needs_leader = False
+
+        def __init__(self, manager):
+            self.manager = manager
+
+        async def run(self):
+            while not gc.get_freeze_count():
+                await asyncio.sleep(0.01)
+            print(gc.get_threshold()[0], cycle() is None, flush=True)
+            self.manager.stop()
+
+    def setup(manager: Manager) -> None:
+        controller(manager, ConfigMap).complete(Passing())
+        manager.add(Looking(manager))
+
+    run(setup, name="tuned")
+"""
+
+
+@pytest.mark.parametrize(("threshold", "then"), [(700, 10_000), (50_000, 50_000), (0, 0)])
+def test_its_garbage_collector_collects_before_it_is_frozen_and_looks_less_often_unless_the_program_chose(
+    kubeconfig: Path, tmp_path: Path, threshold: int, then: int
+) -> None:
+    program = tmp_path / "tuned.py"
+    program.write_text(textwrap.dedent(TUNED).format(threshold=threshold))
+    done = run("--kubeconfig", kubeconfig, *QUIET, program=program)
+    assert (done.returncode, done.stdout) == (0, f"{then} True\n")
+
+
 async def test_it_exits_with_one_line_when_another_takes_its_lease(
     client: Client, kubeconfig: Path, namespace: str
 ) -> None:

@@ -13,7 +13,6 @@ back; then caches and servers end. Nothing that was started outlives `run`.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import socket
 import time
@@ -40,17 +39,13 @@ from kubewright.manager.recorder import EventBroadcaster, Recorder
 from kubewright.manager.runtime_metrics import runtime_families
 from kubewright.manager.serving import Server
 
-GRACE = 30.0
-"""Seconds that passes under way have to finish after a stop."""
+GRACE = 25.0
+"""Seconds that passes under way have to finish after a stop: less than the 30 after which a kubelet kills."""
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 _FLUSH = 2.0  # seconds for the last events to be written
-
-# Objects after which Python looks for garbage: what events and passes leave behind is freed without that, and to look
-# after every 700, as it does by default, took a tenth of all CPU.
-_GARBAGE = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -215,8 +210,6 @@ class Manager:
         if self._has_begun:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
         self._has_begun = True
-        if 0 < gc.get_threshold()[0] < _GARBAGE:
-            gc.set_threshold(_GARBAGE)
         async with AsyncExitStack() as servers:
             for server in (self._health_server, self._metrics_server, self._debug_server):
                 await servers.enter_async_context(server)
@@ -226,6 +219,12 @@ class Manager:
                 await self._live()
         if self._failure is not None:
             raise self._failure
+
+    async def synced(self) -> None:
+        """Return once every source of the controllers that were added so far is complete."""
+        for controller in list(self._controllers):
+            for source in controller.sources:
+                await source.synced()
 
     async def _live(self) -> None:
         self._is_running = True
@@ -241,7 +240,6 @@ class Manager:
             for controller in self._controllers:
                 if not controller.needs_leader:
                     self._others_group.start(controller.run_workers(), _workers_of(controller))
-            self._others_group.start(self._settle(), "settle")
             leading = asyncio.create_task(self._campaign(), name="leader")
             await self._until_stopped(leading)
         finally:
@@ -327,13 +325,6 @@ class Manager:
         await self._events.flush(_FLUSH)
         recording.cancel()
         await asyncio.wait((recording,))
-
-    async def _settle(self) -> None:
-        """Once the copies are complete, what exists lives on: the garbage collector need not look at it ever again."""
-        for controller in self._controllers:
-            for source in controller.sources:
-                await source.synced()
-        gc.freeze()
 
     def _start_sources(self) -> None:
         for controller in self._controllers:
