@@ -197,10 +197,19 @@ async def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog: pytes
 
 @pytest.mark.parametrize("sent", [b"", b"GET /echo HT", b"GET /echo HTTP/1.1\r\nX: y\r\n"])
 async def test_a_client_that_is_too_slow_is_cut_off(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "IDLE_TIMEOUT", 0.05)
+    monkeypatch.setattr(serving, "FIRST_TIMEOUT", 0.05)
     monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.05)
     async with serving_echo() as server:
         assert await exchange(server, sent) == b""
+
+
+async def test_a_client_that_has_asked_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "FIRST_TIMEOUT", 3600)
+    monkeypatch.setattr(serving, "IDLE_TIMEOUT", 0.05)
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+        assert (await answer(reader))[0] == 200
+        assert await reader.read() == b""
 
 
 async def test_a_client_that_dribbles_does_not_get_more_time_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,19 +249,64 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: py
                 assert len(await reader.read()) < 64 * 1024 * 1024
 
 
-async def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("sent", "rest"),
+    [
+        (b"", b"GET /echo HTTP/1.1\r\n\r\n"),
+        (b"GET /echo HT", b"TP/1.1\r\n\r\n"),
+        (b"GET /echo HTTP/1.1\r\n\r\n", b"GET /echo HTTP/1.1\r\n\r\n"),
+        (b"GET /large HTTP/1.1\r\n\r\n", b""),
+    ],
+    ids=["silent", "slow to ask", "idle", "slow to take the answer"],
+)
+async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_answered(
+    sent: bytes, rest: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 4)
+    size = 16 * 1024 * 1024  # more than the buffers on the way hold
+
+    async def large(query: Query) -> Answer:
+        return Answer(body=b"x" * size)
+
+    async with serving_echo() as server, contextlib.AsyncExitStack() as stack:
+        server.route("/large", large)
+        many = [await stack.enter_async_context(connected(server)) for _ in range(serving.MAX_CONNECTIONS)]
+        for reader, writer in many:
+            writer.write(sent)
+            if sent.endswith(b"\r\n\r\n"):
+                await reader.readuntil(b"\r\n\r\n")
+        for _ in range(3):
+            assert (await exchange(server, b"GET /echo HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        # Who has waited longest has made way, and nobody else.
+        received = 0
+        with contextlib.suppress(ConnectionError):
+            while data := await many[0][0].read(1024 * 1024):
+                received += len(data)
+        assert received < size
+        reader, writer = many[-1]
+        writer.write(rest)
+        assert await reader.readexactly(8 if rest else size)
+
+
+async def test_requests_under_way_do_not_make_way_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
+    asked, may_answer = asyncio.Semaphore(0), asyncio.Event()
+
+    async def slow(query: Query) -> Answer:
+        asked.release()
+        await may_answer.wait()
+        return Answer(body=b"done")
+
     async with serving_echo() as server, connected(server) as one, connected(server) as two:
-        for reader, writer in (one, two):
-            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
-            assert (await answer(reader))[0] == 200
+        server.route("/slow", slow)
+        for _, writer in (one, two):
+            writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+            await asked.acquire()
         with contextlib.suppress(ConnectionError):
             assert await exchange(server, b"GET /echo HTTP/1.1\r\n\r\n") == b""
-        one[1].close()
-        await one[1].wait_closed()
-        for reader, writer in (two,):
-            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
-            assert (await answer(reader))[0] == 200
+        may_answer.set()
+        for reader, _ in (one, two):
+            assert (await answer(reader))[2] == b"done"
 
 
 async def test_closing_lets_a_request_under_way_finish_and_drops_the_idle_ones() -> None:

@@ -33,11 +33,14 @@ MAX_HEAD = 16 * 1024
 """Bytes of request line and header fields."""
 HEAD_TIMEOUT = 10.0
 """Seconds in which a request has to arrive, once it has begun."""
+FIRST_TIMEOUT = 5.0
+"""Seconds in which the first request of a connection has to begin."""
 IDLE_TIMEOUT = 90.0
 """Seconds for which a connection may say nothing between requests."""
 WRITE_TIMEOUT = 30.0
 """Seconds in which an answer has to be taken."""
 MAX_CONNECTIONS = 200
+"""One more takes the place of the one whose client has been slow, or silent, for the longest time."""
 CLOSE_GRACE = 5.0
 """Seconds that requests under way have left when the server closes."""
 
@@ -130,6 +133,7 @@ class Server:
         for task, connection in self._connections.items():
             if not connection.is_answering:
                 task.cancel()
+                connection.abort()
         try:
             if self._connections:
                 await asyncio.wait(self._connections, timeout=CLOSE_GRACE)
@@ -173,13 +177,29 @@ class Server:
             ) from None
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.is_closing or len(self._connections) >= MAX_CONNECTIONS:
+        if self.is_closing or not self._has_room():
             writer.transport.abort()
             return
         connection = _Connection(self, reader, writer)
         task = asyncio.get_running_loop().create_task(connection.run())
         self._connections[task] = connection
         task.add_done_callback(self._connections.__delitem__)
+
+    def _has_room(self) -> bool:
+        """Whether there may be one more connection; one that waits for its client makes way for it."""
+        if len(self._connections) < MAX_CONNECTIONS:
+            return True
+        # Those that were told to end are still here until their tasks have.
+        living = {task: each for task, each in self._connections.items() if not task.cancelling()}
+        if len(living) < MAX_CONNECTIONS:
+            return True
+        slow = [task for task, each in living.items() if each.waits_since is not None]
+        if not slow:
+            return False
+        slowest = min(slow, key=lambda task: living[task].waits_since or 0.0)
+        slowest.cancel()
+        living[slowest].abort()
+        return True
 
 
 class _Request(Struct, frozen=True):
@@ -203,7 +223,11 @@ class _Connection:
         self._headers: dict[str, str] = {}
         self._size = 0
         self._unfinished = 0
+        self._time = asyncio.get_running_loop().time
+        self._patience = FIRST_TIMEOUT
         self.is_answering = False
+        self.waits_since: float | None = self._time()
+        """Since when it waits for its client to send or to take something; None while a handler is at work."""
 
     async def run(self) -> None:
         """Serve until the client leaves, misbehaves or was told that this is the last answer."""
@@ -214,13 +238,17 @@ class _Connection:
                 pass
         except OSError:
             # Gone, or too slow: there is nobody to tell.
-            self._writer.transport.abort()
+            self.abort()
         except asyncio.CancelledError:
-            # The server ends, and does not wait for anybody's good-bye.
-            self._writer.transport.abort()
+            # The server ends, or needs the place, and does not wait for anybody's good-bye.
+            self.abort()
             raise
         finally:
             self._writer.close()
+
+    def abort(self) -> None:
+        """Close the socket at once; for whoever cancels `run`, which may not have begun."""
+        self._writer.transport.abort()
 
     async def _exchange(self) -> bool:
         """Answer the next request. False when it was the last one."""
@@ -232,23 +260,27 @@ class _Connection:
             await self._write(next_one, with_body=True, is_last=True)
             await self._linger()
             return False
+        self.waits_since = None
         answer = await self._answer(next_one)
+        self.waits_since = self._time()
         is_last = next_one.is_last or self._server.is_closing
         await self._write(answer, with_body=next_one.method == b"GET", is_last=is_last)
         self.is_answering = False
+        self._patience = IDLE_TIMEOUT
+        self.waits_since = self._time()
         return not is_last
 
     async def _read(self) -> bool:
         """Wait for a request, complete or refused. False when the client left."""
         has_begun = self._unfinished > 0
-        async with asyncio.timeout(HEAD_TIMEOUT if has_begun else IDLE_TIMEOUT) as limit:
+        async with asyncio.timeout(HEAD_TIMEOUT if has_begun else self._patience) as limit:
             while not self._waiting:
                 data = await self._reader.read(MAX_HEAD)
                 if not data:
                     return False
                 if not has_begun:
                     has_begun = True
-                    limit.reschedule(asyncio.get_running_loop().time() + HEAD_TIMEOUT)
+                    limit.reschedule(self._time() + HEAD_TIMEOUT)
                 self._unfinished += len(data)
                 try:
                     self._parser.feed_data(data)
