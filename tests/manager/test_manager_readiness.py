@@ -115,8 +115,17 @@ async def test_all_permissions_that_are_missing_are_listed_before_anything_begin
         "at the cluster scope",
         f'listing and watching pods is not permitted: User "{user}" cannot list, watch resource "pods" in '
         'API group "" at the cluster scope',
-        f'  add to your operator:  permissions=[Permission(Secret, "get", namespace="{own_namespace}"), '
-        'Permission(ConfigMap, "watch"), Permission(Pod, "list", "watch")]   or run: kubewright generate rbac',
+        f'add to its Role in the namespace "{own_namespace}":',
+        '- apiGroups: [""]',
+        '  resources: ["secrets"]',
+        '  verbs: ["get"]',
+        "add to its ClusterRole:",
+        '- apiGroups: [""]',
+        '  resources: ["configmaps"]',
+        '  verbs: ["watch"]',
+        '- apiGroups: [""]',
+        '  resources: ["pods"]',
+        '  verbs: ["list", "watch"]',
     ]
     assert told.words == []
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import re
 
+import msgspec
 import pytest
+import yaml
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.authorization.v1 import SelfSubjectAccessReview
@@ -69,11 +72,48 @@ async def test_only_what_is_missing_is_told(plane: ControlPlane) -> None:
             f'API group "apps" in the namespace "{name}"\n'
             f'reading "settings" of configmaps is not permitted: User "{name}" cannot get resource "configmaps" in '
             f'API group "" in the namespace "{name}"\n'
-            '  add to your operator:  permissions=[Permission(Pod, "watch", "delete"), '
-            f'Permission(Deployment, "get", namespace="{name}"), '
-            f'Permission(ConfigMap, "get", namespace="{name}", name="settings")]   or run: kubewright generate rbac'
+            "add to its ClusterRole:\n"
+            '- apiGroups: [""]\n'
+            '  resources: ["pods"]\n'
+            '  verbs: ["watch", "delete"]\n'
+            f'add to its Role in the namespace "{name}":\n'
+            '- apiGroups: ["apps"]\n'
+            '  resources: ["deployments"]\n'
+            '  verbs: ["get"]\n'
+            '- apiGroups: [""]\n'
+            '  resources: ["configmaps"]\n'
+            '  resourceNames: ["settings"]\n'
+            '  verbs: ["get"]'
         )
         await admin.delete(Namespace, name)
+
+
+async def test_the_rules_that_are_printed_are_those_that_were_missing(plane: ControlPlane) -> None:
+    """Pasted into roles they are all it takes."""
+    name = unique_name("operator")
+    async with plane.client() as admin, plane.client(plane.add_user(name)) as client:
+        await admin.create(Namespace(metadata=ObjectMeta(name=name)))
+        wanted = [
+            Permission(Pod, "list", "*"),
+            Permission("/pods/log", "get", namespace=name),
+            Permission("apps/deployments/scale", "patch"),
+            Permission("example.com/widgets", "list", namespace=name, name="mine"),
+        ]
+        printed = explain(await missing(client, wanted))
+        headings = ["add to its ClusterRole:\n", f'add to its Role in the namespace "{name}":\n']
+        everywhere, here = printed.partition(headings[0])[2].split(headings[1])
+        for text, namespace in (everywhere, ""), (here, name):
+            rules = [msgspec.convert(rule, PolicyRule) for rule in yaml.safe_load(text)]
+            await may(admin, name, *rules, namespace=namespace)
+        await eventually_permitted(client, wanted)
+        await admin.delete(Namespace, name)
+
+
+async def eventually_permitted(client: Client, wanted: list[Permission]) -> None:
+    """The real server needs a moment to notice roles."""
+    async with asyncio.timeout(30):
+        while await missing(client, wanted):
+            await asyncio.sleep(0.05)
 
 
 async def test_nothing_is_missing_for_one_who_may_do_everything(plane: ControlPlane) -> None:

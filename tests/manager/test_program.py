@@ -337,10 +337,15 @@ async def test_a_user_without_permissions_gets_the_whole_list(
     config.write_text(embedded_control_plane.add_user("intern").kubeconfig)
     done = await asyncio.to_thread(run, "--kubeconfig", config, *QUIET)
     assert (done.returncode, done.stdout) == (1, "")
-    managers, pods, hint = done.stderr.splitlines()
+    managers, pods, *rules = done.stderr.splitlines()
     assert managers.startswith("podmanager: listing and watching podmanagers.apps.mycompany.com is not permitted: ")
     assert pods.startswith('listing and watching pods is not permitted: User "intern" cannot list, watch')
-    assert hint.startswith("  add to your operator:  permissions=[Permission(PodManager, ")
+    assert rules[:4] == [
+        "add to its ClusterRole:",
+        '- apiGroups: ["apps.mycompany.com"]',
+        '  resources: ["podmanagers"]',
+        '  verbs: ["list", "watch"]',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ The server is asked about each verb (SelfSubjectAccessReview), which every authe
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -127,7 +128,7 @@ async def missing(client: Client, permissions: Iterable[Permission]) -> list[Mis
 
 
 def explain(missing: Sequence[Missing]) -> str:
-    """What is not permitted, line by line, and what to do about it. Empty when nothing is missing."""
+    """What is not permitted, line by line, and the rules to add to roles, as YAML. Empty when nothing is missing."""
     if not missing:
         return ""
     lines = []
@@ -142,9 +143,21 @@ def explain(missing: Sequence[Missing]) -> str:
             f"{doing} {which}{resource} is not permitted: {who} cannot {', '.join(permission.verbs)} resource "
             f'"{full}" in API group "{resource.group}" {where}{f" ({each.reason})" if each.reason else ""}'
         )
-    wanted = ", ".join(str(each.permission) for each in missing)
-    lines.append(f"  add to your operator:  permissions=[{wanted}]   or run: kubewright generate rbac")
+    for namespace in dict.fromkeys(each.permission.namespace for each in missing):
+        lines.append(f'add to its Role in the namespace "{namespace}":' if namespace else "add to its ClusterRole:")
+        lines += [_rule(each) for each in missing if each.permission.namespace == namespace]
     return "\n".join(lines)
+
+
+def _rule(missing: Missing) -> str:
+    """The rule of a role that would permit it, as YAML. A list of quoted texts is the same in JSON."""
+    permission, resource = missing.permission, missing.resource
+    full = "/".join(part for part in (resource.resource, resource.subresource) if part)
+    fields: dict[str, list[str]] = {"apiGroups": [resource.group], "resources": [full]}
+    if permission.name:
+        fields["resourceNames"] = [permission.name]
+    fields["verbs"] = list(permission.verbs)
+    return "- " + "\n  ".join(f"{name}: {json.dumps(values)}" for name, values in fields.items())
 
 
 _GERUNDS = {
