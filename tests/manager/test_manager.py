@@ -137,6 +137,50 @@ async def test_the_first_failure_is_the_one_that_is_raised(plane: EmbeddedContro
         await manager.run()
 
 
+def test_the_cause_is_raised_and_logged_and_not_the_group_that_it_came_in(caplog: pytest.LogCaptureFixture) -> None:
+    @virtually
+    async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
+        error = ValueError("the printer is on fire")
+
+        async def fail() -> None:
+            raise error
+
+        async def several() -> None:
+            async with asyncio.TaskGroup() as outer:
+
+                async def inner() -> None:
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(fail())
+
+                outer.create_task(inner())
+
+        manager = Manager(client)
+        manager.add(several)
+        with pytest.raises(ValueError, match="the printer is on fire") as raised:
+            await manager.run()
+        assert raised.value is error
+
+    scenario()
+    assert "stopping, because something failed: ValueError: the printer is on fire" in caplog.messages
+
+
+@virtually
+async def test_several_causes_are_all_named(plane: EmbeddedControlPlane, client: Client) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def several() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail(ValueError("fire")))
+            tasks.create_task(fail(LookupError("water")))
+
+    manager = Manager(client)
+    manager.add(several)
+    with pytest.raises(ExceptionGroup, match=r"^ValueError: fire; LookupError: water") as raised:
+        await manager.run()
+    assert [type(each) for each in raised.value.exceptions] == [ValueError, LookupError]
+
+
 @pytest.mark.parametrize("needs_leader", [True, False])
 def test_what_cannot_be_started_ends_what_was_started_before_it(needs_leader: bool) -> None:
     @virtually

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -16,6 +17,7 @@ from kubewright.api.model import Model
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kubewright.api.resource import Resource, resource
 from kubewright.client import Client
+from kubewright.client.errors import Forbidden
 from kubewright.controller import controller
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -171,3 +173,47 @@ async def test_nothing_is_asked_without_preflight(plane: EmbeddedControlPlane, c
     async with running(manager):
         await manager.elected.wait()
     assert [event.resource for event in plane.audit.events if "reviews" in event.resource] == []
+
+
+def test_a_server_that_cannot_be_reached_at_the_start_is_waited_for_and_that_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @virtually
+    async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
+        told = Told()
+        await client.create(config_map("object"))
+        manager = Manager(client)
+        controller(manager, ConfigMap).complete(Passes(told))
+        plane.faults.drop(lambda target: True, times=None)
+        async with running(manager):
+            await asyncio.sleep(600)
+            (problem,) = manager.ready.failing().values()
+            assert problem.startswith("waiting for the API server: ")
+            plane.faults.clear()
+            await told.until("object is done")
+            assert manager.ready.failing() == {}
+
+    with caplog.at_level(logging.INFO, "kubewright.manager.manager"):
+        scenario()
+    *waiting, answers = [line for line in caplog.messages if "API server" in line]
+    assert answers == "the API server answers"
+    assert all(line.startswith("waiting for the API server: ") for line in waiting)
+    assert 3 <= len(waiting) <= 8
+
+
+@virtually
+async def test_it_can_be_stopped_while_it_waits_for_the_server(plane: EmbeddedControlPlane, client: Client) -> None:
+    manager = Manager(client, permissions=[Permission(Pod, "list")])
+    plane.faults.fail(lambda target: True, code=503, times=None)
+    async with running(manager):
+        await asyncio.sleep(60)
+
+
+@virtually
+async def test_a_server_that_refuses_the_question_is_not_waited_for(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    manager = Manager(client, permissions=[Permission(Pod, "list")])
+    plane.faults.fail(lambda target: True, code=403, times=None)
+    with pytest.raises(Forbidden):
+        await manager.run()

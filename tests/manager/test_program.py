@@ -31,6 +31,7 @@ from kubewright.testing.namespaces import unique_name
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "podmanager.py"
 QUIET = ("--health-address", "0", "--metrics-address", "0")
+CONSOLE = ("--log-format", "console")
 IS_CONVERGED = Field("status.readyReplicas").equals(2)
 
 
@@ -276,17 +277,26 @@ async def _get(port: int, path: str) -> str:
 
 
 def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
-    done = run("--kubeconfig", tmp_path / "absent.yaml", *QUIET)
+    done = run("--kubeconfig", tmp_path / "absent.yaml", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("podmanager: ")
     assert str(tmp_path / "absent.yaml") in line
 
 
+def test_the_last_line_of_a_log_of_json_is_json(tmp_path: Path) -> None:
+    done = run("--kubeconfig", tmp_path / "absent.yaml", *QUIET, "--log-format", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = map(json.loads, done.stderr.splitlines())
+    assert (line["level"], line["logger"]) == ("critical", "podmanager")
+    assert str(tmp_path / "absent.yaml") in line["msg"]
+    assert "stacktrace" not in line
+
+
 @pytest.mark.parametrize("text", ["{", "- a list", "kind: Config\ncurrent-context: nowhere\n"])
 def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str) -> None:
     (tmp_path / "broken.yaml").write_text(text)
-    done = run("--kubeconfig", tmp_path / "broken.yaml", *QUIET)
+    done = run("--kubeconfig", tmp_path / "broken.yaml", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("podmanager: ")
@@ -294,7 +304,7 @@ def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str) -> None:
 
 
 def test_a_context_that_is_not_in_the_kubeconfig(kubeconfig: Path) -> None:
-    done = run("--kubeconfig", kubeconfig, "--context", "staging", *QUIET)
+    done = run("--kubeconfig", kubeconfig, "--context", "staging", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("podmanager: ")
@@ -304,7 +314,8 @@ def test_a_context_that_is_not_in_the_kubeconfig(kubeconfig: Path) -> None:
 def test_a_port_that_is_taken(kubeconfig: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = run("--kubeconfig", kubeconfig, "--health-address", "0", "--metrics-address", f"127.0.0.1:{port}")
+        addresses = ("--health-address", "0", "--metrics-address", f"127.0.0.1:{port}")
+        done = run("--kubeconfig", kubeconfig, *addresses, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f'podmanager: cannot listen on "127.0.0.1:{port}" (')
@@ -312,22 +323,62 @@ def test_a_port_that_is_taken(kubeconfig: Path) -> None:
 
 
 def test_an_address_that_is_none(kubeconfig: Path) -> None:
-    done = run("--kubeconfig", kubeconfig, "--health-address", "here")
+    done = run("--kubeconfig", kubeconfig, "--health-address", "here", *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith('podmanager: "here" (')
 
 
-def test_a_server_that_cannot_be_reached(kubeconfig: Path, tmp_path: Path) -> None:
+async def test_a_server_that_cannot_be_reached_is_waited_for(
+    client: Client, kubeconfig: Path, namespace: str, tmp_path: Path
+) -> None:
+    mine = await create(client, "mine", namespace)
     url = Config.from_kubeconfig(kubeconfig).server
-    nowhere = f"https://127.0.0.1:{_free_port()}"
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port: int = reserved.getsockname()[1]
     moved = tmp_path / "moved"
-    moved.write_text(kubeconfig.read_text().replace(url, nowhere))
-    done = run("--kubeconfig", moved, *QUIET)
-    assert (done.returncode, done.stdout) == (1, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("podmanager: ")
-    assert nowhere.removeprefix("https://") in line
+    moved.write_text(kubeconfig.read_text().replace(url, f"https://127.0.0.1:{port}"))
+    async with started("--kubeconfig", moved, "--namespace", namespace, *QUIET, *CONSOLE) as process:
+        assert process.stderr is not None
+        line = (await asyncio.wait_for(process.stderr.readline(), 50)).decode()
+        assert "WARN" in line
+        assert "waiting for the API server: " in line
+        assert f"127.0.0.1:{port}" in line
+        async with forwarded(port, int(url.rpartition(":")[2])):
+            await client.wait_for(mine, IS_CONVERGED, timeout=50)
+            process.send_signal(signal.SIGTERM)
+            assert (await ended(process))[0] == 0
+
+
+@asynccontextmanager
+async def forwarded(port: int, to: int) -> AsyncIterator[None]:
+    """What connects to `port` while the block runs is connected with another one."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    pumps: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", to)
+        for source, target in (reader, there_writer), (there_reader, writer):
+            pumps.add(asyncio.create_task(pump(source, target)))
+
+    server = await asyncio.start_server(connected, "127.0.0.1", port)
+    try:
+        yield
+    finally:
+        server.close()
+        for task in pumps:
+            task.cancel()
+        if pumps:
+            await asyncio.wait(pumps)
 
 
 async def test_a_user_without_permissions_gets_the_whole_list(
@@ -335,7 +386,7 @@ async def test_a_user_without_permissions_gets_the_whole_list(
 ) -> None:
     config = tmp_path / "restricted"
     config.write_text(embedded_control_plane.add_user("intern").kubeconfig)
-    done = await asyncio.to_thread(run, "--kubeconfig", config, *QUIET)
+    done = await asyncio.to_thread(run, "--kubeconfig", config, *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     managers, pods, *rules = done.stderr.splitlines()
     assert managers.startswith("podmanager: listing and watching podmanagers.apps.mycompany.com is not permitted: ")
@@ -374,22 +425,32 @@ def test_help_names_every_flag_and_has_an_example() -> None:
         assert flag in done.stdout
 
 
+BROKEN = """
+    import asyncio
+    from kubewright import run
+
+    async def broken():
+        raise LookupError("no such thing")
+
+    async def several():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(broken())
+
+    run(lambda manager: manager.add(several), name="wrong")
+"""
+
+
 def test_what_is_wrong_with_the_program_itself_is_shown_whole(kubeconfig: Path, tmp_path: Path) -> None:
-    """One line is for those who use a program. Whoever wrote this one needs the place."""
+    """One line is for those who use a program. Whoever wrote this one needs the place, not that of the task group."""
     program = tmp_path / "wrong.py"
-    program.write_text(
-        textwrap.dedent(
-            """
-            from kubewright import run
-
-            async def broken():
-                raise LookupError("no such thing")
-
-            run(lambda manager: manager.add(broken), name="wrong")
-            """
-        )
-    )
-    done = run("--kubeconfig", kubeconfig, *QUIET, program=program)
+    program.write_text(textwrap.dedent(BROKEN))
+    done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)
     assert done.returncode == 1
-    assert "LookupError: no such thing" in done.stderr
-    assert 'wrong.py", line 5, in broken' in done.stderr
+    assert "\nwrong: LookupError: no such thing\n" in done.stderr
+    assert 'wrong.py", line 6, in broken' in done.stderr
+    assert "TaskGroup" not in done.stderr
+    done = run("--kubeconfig", kubeconfig, *QUIET, "--log-format", "json", program=program)
+    assert done.returncode == 1
+    last = [json.loads(line) for line in done.stderr.splitlines()][-1]
+    assert (last["level"], last["msg"]) == ("critical", "LookupError: no such thing")
+    assert 'wrong.py", line 6, in broken' in last["stacktrace"]

@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kubewright.manager.log import last_words
+
 _INTERVAL = 0.25
 
 
 def exit_at_once(message: str) -> None:
     """End the process, whatever it is doing."""
-    sys.stderr.write(f"kubewright: {message}\n")
+    sys.stderr.write(f"{last_words('kubewright', message)}\n")
     sys.stderr.flush()
     os._exit(1)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+
+from kubewright.manager.log import summary
 
 _log = logging.getLogger(__name__)
 
@@ -59,3 +61,19 @@ class Group:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed(error)
+
+
+def cause(error: BaseException) -> BaseException:
+    """What is behind a group of errors, which says nothing itself: the one error, or a group that names them all."""
+    causes = list(_causes(error))
+    if len(causes) == 1:
+        return causes[0]
+    return BaseExceptionGroup("; ".join(dict.fromkeys(map(summary, causes))), causes)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _causes(each)
+    else:
+        yield error

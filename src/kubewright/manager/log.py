@@ -61,6 +61,19 @@ def configure(
     logging.getLogger("kubewright").setLevel(logging.DEBUG if verbosity >= 1 else logging.NOTSET)
 
 
+def last_words(name: str, message: str, error: BaseException | None = None) -> str:
+    """The line that says why the program `name` ends, in the format of the log: JSON is JSON to the end.
+
+    With an `error`, its traceback is in it. Takes no lock: others may be stuck in writing the log.
+    """
+    formatters = [each.formatter for each in logging.getLogger().handlers if isinstance(each, _Handler)]
+    if formatters and isinstance(formatters[0], JSONFormatter):
+        cause = (type(error), error, error.__traceback__) if error is not None else None
+        return formatters[0].format(logging.LogRecord(name, logging.CRITICAL, "", 0, message, None, cause))
+    trace = f"\n{_printable(stack_trace(error))}" if error is not None else ""
+    return f"{name}: {message}{trace}"
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours, so that it can be told from others'."""
 
@@ -81,7 +94,7 @@ class JSONFormatter(logging.Formatter):
         for name, value in _fields(record).items():
             fields.setdefault(name, value if type(value) is str else _plain(value))
         if record.exc_info and record.exc_info[1] is not None:
-            fields["error"] = _summary(record.exc_info[1])
+            fields["error"] = summary(record.exc_info[1])
             fields["stacktrace"] = stack_trace(record.exc_info[1])
         if record.stack_info:
             fields["stack"] = record.stack_info
@@ -229,7 +242,7 @@ def _plain(value: object, depth: int = _DEEPEST) -> object:
         case ObjectKey():
             return str(value)
         case BaseException():
-            return _summary(value)
+            return summary(value)
         case _ if depth == 0:
             return "…"
         case Mapping():
@@ -250,7 +263,8 @@ def _text(value: object) -> str:
 _json = msgspec.json.Encoder(enc_hook=_text)
 
 
-def _summary(error: BaseException) -> str:
+def summary(error: BaseException) -> str:
+    """`ValueError: what it says`."""
     text = _text(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import socket
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
@@ -30,9 +31,10 @@ from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.exposition import Family
 from kubewright.manager.fence import fenced
-from kubewright.manager.group import Group
+from kubewright.manager.group import Group, cause
 from kubewright.manager.health import Checks
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
+from kubewright.manager.log import summary
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.permissions import Missing, Permission, explain, missing
 from kubewright.manager.recorder import EventBroadcaster, Recorder
@@ -46,6 +48,7 @@ Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 _FLUSH = 2.0  # seconds for the last events to be written
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds between attempts to reach a server at the start
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +109,7 @@ class Manager:
         self._leaders: list[tuple[Function, str]] = []
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
         self._failure: BaseException | None = None
+        self._unreachable: str | None = None  # why the server does not answer at the start
         self._stop = asyncio.Event()
         self._elected = asyncio.Event()
         self._has_begun = False
@@ -205,7 +209,8 @@ class Manager:
     async def run(self) -> None:
         """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that.
 
-        A manager runs once: its controllers have ended for good.
+        A server that cannot be reached at the start is waited for. A manager runs once: its controllers have ended for
+        good.
         """
         if self._has_begun:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
@@ -332,15 +337,15 @@ class Manager:
 
     def _fail(self, error: BaseException) -> None:
         if self._failure is None:
-            self._failure = error
-            if not isinstance(error, LeadershipLost):
-                _log.error("stopping, because something failed: %s", error)
+            self._failure = cause(error)
+            if not isinstance(self._failure, LeadershipLost):
+                _log.error("stopping, because something failed: %s", summary(self._failure))
         self._stop.set()
 
     # What others ask
 
     async def _check_permissions(self) -> None:
-        asking = asyncio.create_task(self._absent(), name="preflight")
+        asking = asyncio.create_task(self._absent_once_reachable(), name="preflight")
         try:
             await self._until_stopped(asking)
         finally:
@@ -348,6 +353,28 @@ class Manager:
             await asyncio.wait((asking,))
         if not asking.cancelled() and (absent := asking.result()):
             raise PermissionsMissing(explain(absent))
+
+    async def _absent_once_reachable(self) -> list[Missing]:
+        """What is missing, as soon as the server answers."""
+        attempt, pause = 0, _FIRST_PAUSE
+        while True:
+            attempt += 1
+            try:
+                absent = await self._absent()
+            except KubernetesError as error:
+                if not error.is_temporary:
+                    raise
+                self._unreachable = str(error)
+                # Said at once, and then after twice as many attempts each time.
+                level = logging.WARNING if attempt.bit_count() == 1 else logging.DEBUG
+                _log.log(level, "waiting for the API server: %s", error)
+            else:
+                if self._unreachable is not None:
+                    _log.info("the API server answers")
+                    self._unreachable = None
+                return absent
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # not a secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _absent(self) -> list[Missing]:
         absent = await missing(self.live, [*self._permissions, *self._watch_permissions(self.cluster)])
@@ -363,6 +390,8 @@ class Manager:
                         yield Permission(source.kind, "list", "watch", namespace=namespace)
 
     def _missing(self) -> str | None:
+        if self._unreachable is not None:
+            return f"waiting for the API server: {self._unreachable}"
         if not self._warm_standby and self.election is not None and not self._elected.is_set():
             # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits for it to say so.
             return None

@@ -6,7 +6,8 @@
         run(setup, name="podmanager")
 
 It reads the flags every operator has, connects, runs the manager until SIGINT or SIGTERM, and exits: 0 after a clean
-stop, 1 with one line on standard error otherwise. By hand it is `Client`, `Manager` and `manager.run()`.
+stop, 1 with one line on standard error otherwise, JSON where the log is. What the program itself did wrong is told with
+its traceback. By hand it is `Client`, `Manager` and `manager.run()`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
+from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.manager.log import configure
+from kubewright.manager.log import configure, last_words, summary
 from kubewright.manager.manager import Manager
 from kubewright.manager.signals import stop_on_signals
 
@@ -40,16 +42,20 @@ def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | No
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             runner.run(_run(setup, name, options))
-    except LeadershipLost as error:
-        sys.stderr.write(f"{name}: {error}\n")
-        if not error.is_work_over:
-            sys.stderr.flush()
-            os._exit(1)
-        sys.exit(1)
-    except KubernetesError as error:
-        sys.stderr.write(f"{name}: {error}\n")
+    except Exception as error:
+        _tell(name, cause(error))
         sys.exit(1)
     sys.exit(0)
+
+
+def _tell(name: str, error: BaseException) -> None:
+    """Say why the program ends; end it here and now if another one may be leading already."""
+    is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
+    line = last_words(name, summary(error), error) if is_own_fault else last_words(name, str(error))
+    sys.stderr.write(f"{line}\n")
+    if isinstance(error, LeadershipLost) and not error.is_work_over:
+        sys.stderr.flush()
+        os._exit(1)
 
 
 async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Namespace) -> None:
