@@ -27,4 +27,4 @@ def server() -> EventServer:
 @pytest.fixture
 async def broadcaster(time: ManualTime, server: EventServer) -> AsyncIterator[EventBroadcaster]:
     async with Client(Config(server="http://events.test"), transport=server) as client:
-        yield EventBroadcaster(client, instance="operator-0", now=time.now, sleep=time.sleep)
+        yield EventBroadcaster(client, instance="operator-0", now=time.now)

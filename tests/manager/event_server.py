@@ -20,26 +20,21 @@ from kubewright.client.http.response import Headers, Response, StreamedResponse
 OBJECT = ConfigMap(metadata=ObjectMeta(name="settings", namespace="shop", uid="1", resource_version="5"))
 
 
-def config_map(number: int) -> ConfigMap:
-    return ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="shop"))
+def config_map(number: int, namespace: str = "shop") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace=namespace))
 
 
 class ManualTime:
-    """Time that passes only when somebody says so, or sleeps."""
+    """Time that passes only when somebody says so."""
 
     def __init__(self) -> None:
         self.present = datetime(2026, 1, 1, tzinfo=UTC)
-        self.slept: list[float] = []
 
     def now(self) -> datetime:
         return self.present
 
     def advance(self, time: timedelta) -> None:
         self.present += time
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.advance(timedelta(seconds=seconds))
 
 
 class EventServer:
@@ -51,6 +46,10 @@ class EventServer:
         self.troubles: deque[Exception | tuple[int, str, str]] = deque()
         self.loses_answers = False
         self.is_silent = False
+        self.refused: dict[str, float] = {}
+        """Namespaces in which nothing is accepted, and the seconds that each refusal takes."""
+        self.asked: list[tuple[str, str, float]] = []
+        """Namespace and name of each event that was sent, and when."""
         self.meanwhile: Callable[[], None] = lambda: None
 
     async def request(
@@ -71,6 +70,12 @@ class EventServer:
             if isinstance(trouble, Exception):
                 raise trouble
             return _failure(*trouble)
+        namespace = target.split("/")[5]
+        name = json.loads(body or b"{}").get("metadata", {}).get("name", "")
+        self.asked.append((namespace, name, asyncio.get_running_loop().time()))
+        if namespace in self.refused:
+            await asyncio.sleep(self.refused[namespace])
+            return _failure(500, "InternalError", "failed calling webhook")
         response = self._answer(method, target.partition("?")[0], json.loads(body or b"{}"))
         if self.loses_answers:
             self.loses_answers = False

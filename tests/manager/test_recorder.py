@@ -160,7 +160,9 @@ async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_fi
     recorder.warning(OBJECT, "Failed", "a warning")
     recorder.normal(ClusterRole(metadata=ObjectMeta(name="other")), "Synced", "another object")
     await broadcaster.flush(5)
-    assert [note for note, _ in server.told()] == [*map(str, range(BURST)), "a warning", "another object"]
+    notes = [note for note, _ in server.told()]
+    notes.remove("another object")  # whenever that was: objects do not wait for each other
+    assert notes == [*map(str, range(BURST)), "a warning"]
 
     time.advance(REFILL)
     recorder.normal(OBJECT, "Synced", "after a while")

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextvars import ContextVar
 
 import pytest
-from tests.manager.event_server import OBJECT, EventServer, ManualTime, config_map
+from tests.manager.event_server import OBJECT, EventServer, config_map
 
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.events.v1 import Event
@@ -22,38 +23,149 @@ from kubewright.client.wait import deleted
 from kubewright.controlplane import ControlPlane
 from kubewright.manager.recorder import EventBroadcaster
 from kubewright.testing.namespaces import unique_name
+from kubewright.testing.virtual_time import run_virtual
 
 
+def virtually(test: Callable[[EventBroadcaster, EventServer], Coroutine[None, None, None]]) -> Callable[[], None]:
+    """The test in virtual time."""
+
+    async def main() -> None:
+        server = EventServer()
+        async with asyncio.timeout(3600), Client(Config(server="http://events.test"), transport=server) as client:
+            await test(EventBroadcaster(client, instance="operator-0"), server)
+
+    def run() -> None:
+        run_virtual(main)
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@virtually
 async def test_an_event_waits_for_a_server_that_is_away_and_keeps_its_place(
-    broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
+    broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    server.troubles += [ConnectionFailed("refused"), (500, "InternalError", "oops"), ConnectionFailed("refused")]
+    server.troubles += [ConnectionFailed("refused")] * 3
 
     recorder.normal(OBJECT, "Synced", "one")
     recorder.normal(OBJECT, "Synced", "two")
-    await broadcaster.flush(5)
+    await broadcaster.flush(60)
 
     assert server.told() == [("one", 1), ("two", 1)]
-    assert time.slept == [0.25, 0.5, 1.0]
-    assert next(iter(server.stored())).event_time == datetime(2026, 1, 1, tzinfo=UTC)
+    assert now() == 0.25 + 0.5 + 1
 
 
-async def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_has_its_turn(
-    broadcaster: EventBroadcaster, server: EventServer, time: ManualTime, caplog: pytest.LogCaptureFixture
+def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_has_its_turn(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    recorder = broadcaster.recorder("shops")
-    server.troubles += [ConnectionFailed("refused")] * 12
+    @virtually
+    async def scenario(broadcaster: EventBroadcaster, server: EventServer) -> None:
+        recorder = broadcaster.recorder("shops")
+        server.troubles += [ConnectionFailed("refused")] * 12
 
-    recorder.normal(OBJECT, "Synced", "one")
-    recorder.normal(OBJECT, "Synced", "two")
-    await broadcaster.flush(5)
+        recorder.normal(OBJECT, "Synced", "one")
+        recorder.normal(OBJECT, "Synced", "two")
+        await broadcaster.flush(600)
 
-    assert server.told() == [("two", 1)]
-    assert len(time.slept) == 11
-    assert max(time.slept) == 15
+        assert server.told() == [("two", 1)]
+        assert now() == sum([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15, 15, 15])
+
+    scenario()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "an event could not be written: Synced of ConfigMap shop/settings" in caplog.text
+
+
+@virtually
+async def test_an_event_that_is_refused_does_not_hold_up_the_others(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.troubles += [(500, "InternalError", "failed calling webhook")]
+    for number in range(10):
+        recorder.normal(OBJECT, "Synced", f"{number}")
+    await broadcaster.flush(60)
+
+    assert server.told() == [(f"{number}", 1) for number in (*range(1, 10), 0)]
+    assert now() == 0.25
+
+
+@pytest.mark.parametrize("seconds", [0.0, 10.0], ids=["at once", "after ten seconds"])
+def test_a_namespace_in_which_everything_is_refused_does_not_hold_up_the_rest(seconds: float) -> None:
+    @virtually
+    async def scenario(broadcaster: EventBroadcaster, server: EventServer) -> None:
+        recorder = broadcaster.recorder("shops")
+        server.refused = {"refusing": seconds}
+        task = asyncio.create_task(broadcaster.run())
+        for minute in range(10):
+            for number in range(100):
+                recorder.normal(config_map(number, "refusing"), "Synced", f"{minute}")
+                recorder.normal(config_map(number, "taking"), "Synced", f"{minute}")
+            await asyncio.sleep(0.1)
+            assert len(server.events) == 100 * (minute + 1)
+            await asyncio.sleep(60)
+        # And the server is not asked in vain more often than it takes to notice that it has recovered.
+        assert len([each for each in server.asked if each[0] == "refusing"]) < 100
+        server.refused = {}
+        await broadcaster.flush(60)
+        assert len(server.events) > 1900
+        await _end(task)
+
+    scenario()
+
+
+@virtually
+async def test_at_the_end_everything_is_tried_once_more_within_the_time_there_is(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    server.refused = {"shop": 0.0, "refusing": 0.0}
+    task = asyncio.create_task(broadcaster.run())
+    for namespace in ("shop", "refusing"):
+        for number in range(30):
+            recorder.normal(config_map(number, namespace), "Synced", "done")
+    await asyncio.sleep(50)
+    del server.refused["shop"]
+    began = now()
+    await broadcaster.flush(2)
+    assert now() == began + 2
+    assert len(server.events) == 30
+    await _end(task)
+
+
+@virtually
+async def test_what_happens_again_while_it_is_written_raises_the_count_after_it(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    task = asyncio.create_task(broadcaster.run())
+    server.meanwhile = lambda: recorder.normal(OBJECT, "Synced", "done") if len(server.requests) < 5 else None
+    recorder.normal(OBJECT, "Synced", "done")
+    await asyncio.sleep(1)
+    assert server.requests == ["POST", "PATCH", "PATCH", "PATCH", "PATCH"]
+    assert server.told() == [("done", 5)]
+    await _end(task)
+
+
+@virtually
+async def test_writers_do_not_work_in_the_context_of_whoever_records(
+    broadcaster: EventBroadcaster, server: EventServer
+) -> None:
+    """What a reconcile may not do any more when the lease is lost, or how it is called in the log, is its own."""
+    whose: ContextVar[str] = ContextVar("whose", default="nobody's")
+    seen: list[str] = []
+    server.meanwhile = lambda: seen.append(whose.get())
+    task = asyncio.create_task(broadcaster.run())
+    await asyncio.sleep(0)
+    whose.set("a reconcile's")
+    broadcaster.recorder("shops").normal(OBJECT, "Synced", "done")
+    await asyncio.sleep(1)
+    assert seen == ["nobody's"]
+    await _end(task)
 
 
 async def test_a_missing_permission_costs_the_event_and_one_line_in_the_log(
@@ -112,7 +224,7 @@ async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_
 
 @pytest.fixture
 def short_queue(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("kubewright.manager.recorder.LONGEST_QUEUE", 20)
+    monkeypatch.setattr("kubewright.manager.event_queue.LONGEST_QUEUE", 20)
     return 20
 
 
@@ -130,6 +242,20 @@ async def test_a_full_queue_drops_what_comes_on_top_and_says_so_once(
     ]
 
 
+async def test_a_full_queue_has_room_for_those_who_have_less_in_it(
+    broadcaster: EventBroadcaster, server: EventServer, short_queue: int
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    for number in range(short_queue + 5):
+        recorder.normal(config_map(number, "noisy"), "Synced", "done")
+    for number in range(5):
+        recorder.normal(config_map(number, "quiet"), "Synced", "done")
+    await broadcaster.flush(5)
+
+    written = Counter(event.metadata.namespace for event in server.stored())
+    assert written == {"noisy": short_queue - 5, "quiet": 5}
+
+
 async def test_a_log_that_becomes_events_does_not_block_the_recorder(
     broadcaster: EventBroadcaster, server: EventServer, short_queue: int
 ) -> None:
@@ -142,7 +268,7 @@ async def test_a_log_that_becomes_events_does_not_block_the_recorder(
             recorder.warning(OBJECT, "Logged", record.getMessage())
 
     handler = Telling()
-    logger = logging.getLogger("kubewright.manager.recorder")
+    logger = logging.getLogger("kubewright.manager.event_queue")
     logger.addHandler(handler)
     try:
         for number in range(short_queue + 1):

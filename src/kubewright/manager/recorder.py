@@ -4,35 +4,32 @@
     recorder = broadcaster.recorder("podmanager")
     recorder.normal(manager, "Scaled", "2 pods became 3")
 
-Recording is best effort and never in the way: it does not wait, does not raise and may be done from any thread. One
-task, `broadcaster.run()`, writes what was recorded. The role of the operator needs `create` and `patch` on `events` of
+Recording is best effort and never in the way: it does not wait, does not raise and may be done from any thread.
+`broadcaster.run()` writes what was recorded. The role of the operator needs `create` and `patch` on `events` of
 the group `events.k8s.io`, and nothing else for it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 import msgspec
 
 from kubewright.api.core.v1 import ObjectReference
-from kubewright.api.errors import KubernetesError
 from kubewright.api.events.v1 import Event, EventSeries
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object, resource_info
 from kubewright.api.time import MicroTime, micro_now
 from kubewright.client import Client, MergePatch
-from kubewright.client.errors import AlreadyExists, APIError, NotFound
+from kubewright.client.errors import AlreadyExists, NotFound
+from kubewright.manager.event_queue import EventQueue
 
 SERIES_WINDOW = timedelta(minutes=6)
 """How long after its last occurrence an event still counts as the same, as client-go has it."""
@@ -40,15 +37,8 @@ BURST = 25
 """Writes about one object that may follow each other at once."""
 REFILL = timedelta(minutes=5)
 """After that, one write each."""
-LONGEST_QUEUE = 10_000
-"""Events that wait to be written; what comes on top is dropped."""
-
-WRITERS = 16
-"""Writes at a time when many events wait, so that they keep up with a controller of sixteen workers."""
 
 _MOST_REMEMBERED = 4096
-_MOST_ATTEMPTS = 12
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
 
 # The server's limits, in bytes.
 _LONGEST_NOTE, _LONGEST_WORD, _LONGEST_NAME = 1024, 128, 253
@@ -108,6 +98,7 @@ class _Occurrences(msgspec.Struct, eq=False, gc=False):
     Thousands are remembered, so an event is made of it only when it is written.
     """
 
+    likeness: _Likeness
     name: str
     namespace: str
     regarding_revision: str
@@ -116,6 +107,13 @@ class _Occurrences(msgspec.Struct, eq=False, gc=False):
     last: MicroTime
     count: int = 1
     told: int = 0
+
+    def __str__(self) -> str:
+        return str(self.likeness)
+
+    @property
+    def regarding(self) -> _Identity:
+        return self.likeness.regarding
 
 
 class _Bucket(msgspec.Struct, gc=False):
@@ -134,12 +132,12 @@ class _Bucket(msgspec.Struct, gc=False):
 
 
 class EventBroadcaster:
-    """Writes what its recorders are told, in order as long as it keeps up; everything is owned by the task of `run`.
+    """Writes what its recorders are told, about one object in order; everything is owned by the task of `run`.
 
     The same event again within six minutes raises the count of the one that is there. About one object there are at
     most 25 writes in a row, of each type, and one every five minutes after that: what is new is then dropped, what is a
     repetition is counted and told with the next write. When the server is away, up to 10,000 events wait for it for a
-    minute or two.
+    minute or two; which one is written when says `EventQueue`.
     """
 
     def __init__(
@@ -148,7 +146,6 @@ class EventBroadcaster:
         *,
         instance: str,
         now: Callable[[], datetime] = micro_now,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`instance` tells which of several replicas speaks: the name of the pod, or of the host."""
         if not 0 < len(instance.encode()) <= _LONGEST_WORD:
@@ -156,21 +153,11 @@ class EventBroadcaster:
         self._client = client
         self._instance = instance
         self._now = now
-        self._sleep = sleep
-        # Reconcilers may run in threads. Held for moments only, never while anything is awaited; reentrant, because
-        # what is logged meanwhile may in turn become an event.
-        self._lock = threading.RLock()
         self._known: OrderedDict[_Likeness, _Occurrences] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, _Identity, str], _Bucket] = OrderedDict()
-        self._queue: OrderedDict[_Occurrences, _Likeness] = OrderedDict()
+        # Reconcilers may run in threads: its lock is for the two above as well.
+        self._queue = EventQueue(self._write, self._forget)
         self._last_name = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: int | None = None  # that of the loop, which need not be woken for what it records itself
-        self._filled = asyncio.Event()
-        self._writing = asyncio.Lock()
-        self._in_flight: set[_Occurrences] = set()
-        self._complained_of: type[KubernetesError] | None = None
-        self._has_dropped = False
 
     def recorder(self, component: str) -> Recorder:
         """A recorder for one part of the program, such as a controller; `component` becomes `reportingController`."""
@@ -183,26 +170,14 @@ class EventBroadcaster:
 
     async def run(self) -> None:
         """Write events until cancelled. No error ends it."""
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        if self._queue:
-            self._filled.set()
-        try:
-            while True:
-                await self._filled.wait()
-                self._filled.clear()
-                async with self._writing:
-                    await self._write_queued()
-        finally:
-            self._loop = self._thread = None
+        await self._queue.run()
 
     async def flush(self, timeout: float) -> None:
         """Return when all that was recorded has been written or given up, or after `timeout` seconds.
 
         For shutdown: before or after `run` is cancelled.
         """
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout), self._writing:
-                await self._write_queued()
+        await self._queue.flush(timeout)
 
     # Taking in: any thread, at any time
 
@@ -230,7 +205,7 @@ class EventBroadcaster:
                 _cut(note, _LONGEST_NOTE),
             )
             related_revision = related.metadata.resource_version if related is not None else ""
-            with self._lock:
+            with self._queue.lock:
                 self._take(likeness, now, regarding.metadata.resource_version, related_revision)
         except Exception:
             # Whatever is wrong with an event, the reconcile that tells of it must not suffer.
@@ -244,30 +219,26 @@ class EventBroadcaster:
             self._known.move_to_end(likeness)
             # One that waits to be written anyway costs no further write.
             if known not in self._queue and self._may_write(likeness, now):
-                self._enqueue(likeness, known)
+                self._enqueue(known)
         elif self._may_write(likeness, now):
             about = likeness.regarding
             name = self._name(about.name, now)
-            event = _Occurrences(name, about.namespace or "default", regarding_revision, related_revision, now, now)
-            self._enqueue(likeness, event)
+            namespace = about.namespace or "default"
+            self._enqueue(_Occurrences(likeness, name, namespace, regarding_revision, related_revision, now, now))
 
-    def _enqueue(self, likeness: _Likeness, occurrences: _Occurrences) -> None:
-        if len(self._queue) >= LONGEST_QUEUE:
-            is_first, self._has_dropped = not self._has_dropped, True
-            if is_first:
-                _log.warning("events are dropped: %d wait to be written already", LONGEST_QUEUE)
+    def _enqueue(self, occurrences: _Occurrences) -> None:
+        if not self._queue.put(occurrences):
             return
-        self._queue[occurrences] = likeness
-        self._known[likeness] = occurrences
-        self._known.move_to_end(likeness)
+        self._known[occurrences.likeness] = occurrences
+        self._known.move_to_end(occurrences.likeness)
         # In the order of their last occurrence, so that what is over is in front.
         while len(self._known) > _MOST_REMEMBERED or _is_over(next(iter(self._known.values())), occurrences.last):
             self._known.popitem(last=False)
-        if self._thread == threading.get_ident():
-            self._filled.set()
-        elif (loop := self._loop) is not None:
-            with suppress(RuntimeError):  # a loop that has been closed since
-                loop.call_soon_threadsafe(self._filled.set)
+
+    def _forget(self, occurrences: _Occurrences) -> None:
+        """The next time it happens is a new event, which may fare better."""
+        if self._known.get(occurrences.likeness) is occurrences:
+            del self._known[occurrences.likeness]
 
     def _may_write(self, likeness: _Likeness, now: datetime) -> bool:
         # Each type has its own, so that no number of good news keeps a warning from being told.
@@ -289,60 +260,9 @@ class EventBroadcaster:
         # RBAC objects may be called "system:node"; events may not.
         return name if is_valid else str(uuid.uuid4())
 
-    # Writing: the one task
+    # Writing: the tasks of the queue
 
-    async def _write_queued(self) -> None:
-        if len(self._queue) < WRITERS:
-            await self._write_one_by_one()
-            return
-        async with asyncio.TaskGroup() as writers:
-            for _ in range(WRITERS):
-                writers.create_task(self._write_one_by_one())
-
-    async def _write_one_by_one(self) -> None:
-        while True:
-            with self._lock:
-                # One that happened again while it is written waits for the end of that write.
-                occurrences = next((each for each in self._queue if each not in self._in_flight), None)
-                if occurrences is None:
-                    return
-                # Taken out before it is written: what happens meanwhile is a write of its own, with its own permission.
-                likeness = self._queue.pop(occurrences)
-                self._has_dropped = False
-                self._in_flight.add(occurrences)
-            try:
-                is_told = await self._write_patiently(likeness, occurrences)
-            except BaseException:
-                with self._lock:
-                    self._queue[occurrences] = likeness
-                    self._queue.move_to_end(occurrences, last=False)
-                raise
-            finally:
-                self._in_flight.discard(occurrences)
-            with self._lock:
-                if not is_told and self._known.get(likeness) is occurrences:
-                    # The next time it happens is a new event, which may fare better.
-                    del self._known[likeness]
-
-    async def _write_patiently(self, likeness: _Likeness, occurrences: _Occurrences) -> bool:
-        """False when the server does not take the event."""
-        for attempt in range(1, _MOST_ATTEMPTS + 1):
-            try:
-                await self._write(likeness, occurrences)
-            except KubernetesError as error:
-                self._complain(likeness, error)
-                if not error.is_temporary or attempt == _MOST_ATTEMPTS:
-                    return False
-            except Exception:
-                _log.exception("an event was not written: %s", likeness)
-                return False
-            else:
-                self._complained_of = None
-                return True
-            await self._sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
-        raise AssertionError("the last attempt returns")
-
-    async def _write(self, likeness: _Likeness, occurrences: _Occurrences) -> None:
+    async def _write(self, occurrences: _Occurrences) -> None:
         count = occurrences.count
         if count == occurrences.told:
             return
@@ -354,14 +274,15 @@ class EventBroadcaster:
                 is_stored = False
         if not is_stored:
             try:
-                await self._client.submit(self._event(likeness, occurrences, count))
+                await self._client.submit(self._event(occurrences, count))
             except AlreadyExists:
                 # By an earlier attempt, whose answer was lost.
                 if count > 1:
                     await self._raise_count(occurrences, count)
         occurrences.told = count
 
-    def _event(self, likeness: _Likeness, occurrences: _Occurrences, count: int) -> Event:
+    def _event(self, occurrences: _Occurrences, count: int) -> Event:
+        likeness = occurrences.likeness
         related = likeness.related
         return Event(
             metadata=ObjectMeta(name=occurrences.name, namespace=occurrences.namespace),
@@ -381,14 +302,6 @@ class EventBroadcaster:
         series: JSONValue = {"count": count, "lastObservedTime": occurrences.last.to_json()}
         patch = MergePatch({"series": series})
         await self._client.patch(Event, patch, name=occurrences.name, namespace=occurrences.namespace)
-
-    def _complain(self, likeness: _Likeness, error: KubernetesError) -> None:
-        """Once, until it is something else: a missing permission would otherwise fill the log."""
-        is_usual = _says_namespace_is_going(error) or isinstance(error, NotFound)
-        level = logging.DEBUG if is_usual or type(error) is self._complained_of else logging.WARNING
-        _log.log(level, "an event could not be written: %s: %s", likeness, error)
-        if not is_usual:
-            self._complained_of = type(error)
 
 
 class _BroadcastingRecorder:
@@ -440,7 +353,3 @@ def _cut(text: str, longest: int) -> str:
 
 def _is_over(occurrences: _Occurrences, now: datetime) -> bool:
     return now - occurrences.last >= SERIES_WINDOW
-
-
-def _says_namespace_is_going(error: KubernetesError) -> bool:
-    return isinstance(error, APIError) and any(cause.reason == "NamespaceTerminating" for cause in error.status.causes)
