@@ -113,6 +113,12 @@ class Client:
         if self._owned is not None:
             await self._owned.aclose()
 
+    def drop_writes(self) -> None:
+        """Reset the connections of writes under way: they end with `ConnectionLost`, and what of them has not arrived
+        at the server never will.
+        """
+        self._operations.session.drop_writes()
+
     @property
     def answers(self) -> Mapping[tuple[str, str, str], int]:
         """How many answers came so far, by code, method and host; the code of a broken connection is `<error>`."""

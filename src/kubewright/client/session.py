@@ -26,6 +26,7 @@ from kubewright.client.config.tls import Certificate
 from kubewright.client.errors import ConfigError, ConnectionLost, RequestTimeout, TransportError
 from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
 from kubewright.client.rate_limit import RateLimit
+from kubewright.client.write_guard import check_write
 from kubewright.version import __version__
 
 _log = logging.getLogger(__name__)
@@ -116,6 +117,11 @@ class Session:
         if self._closes_transport:
             await self._transport.aclose()
 
+    def drop_writes(self) -> None:
+        """See `Client.drop_writes`."""
+        if isinstance(self._transport, HTTPTransport):
+            self._transport.drop_writes()
+
     def separate(self) -> Session:
         """The same server and user over connections of its own, without a rate limit; answers are counted together.
 
@@ -147,6 +153,8 @@ class Session:
                 self._change_certificate(credential.certificate)
             last = number == MOST_RETRIES
             fields = (*self._headers, *credential.headers.items(), *headers)
+            if method not in ("GET", "HEAD"):
+                check_write()
             try:
                 response = await send(method, target, fields, body, timeout=self._timeout)
             except TransportError as error:

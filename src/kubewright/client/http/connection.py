@@ -105,6 +105,11 @@ class Connection(asyncio.Protocol):
         """False when the connection is closed or about to be."""
         return not self._closing and self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def is_writing(self) -> bool:
+        """True while there is an exchange that may change something."""
+        return self._is_busy and self._method not in SAFE
+
     def request(
         self, method: str, message: Sequence[bytes], due: float | None = None, timeout: float = 0.0
     ) -> asyncio.Future[Response]:
@@ -144,7 +149,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once and forget the exchange, if there is one. Of a write, what has not arrived never will."""
-        if self._is_busy and self._method not in SAFE and self._socket is not None and not self._is_lost:
+        if self.is_writing and self._socket is not None and not self._is_lost:
             # A mere close would leave it to the kernel to deliver what is in its buffer, maybe much later.
             self._socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._forget()

@@ -94,6 +94,11 @@ class Pool:
             connection.abort()
         self._idle.clear()
 
+    def drop_writes(self) -> None:
+        """Have writes under way end with `ConnectionLost`, and nothing of them arrive any more."""
+        for connection in [each for each in self._live if each.is_writing]:
+            connection.fail(ConnectionLost(f"{self._peer}: this program reset the connection"))
+
     async def aclose(self) -> None:
         """Close everything. Exchanges under way end with `ConnectionLost`; returns when no socket is left."""
         if self._closed is None:

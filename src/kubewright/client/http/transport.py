@@ -19,6 +19,7 @@ from kubewright.client.http.dial import Dialer, TLSSource
 from kubewright.client.http.pool import Pool
 from kubewright.client.http.response import MAX_BODY, Headers, Response, StreamedResponse
 from kubewright.client.http.server_url import Endpoint
+from kubewright.client.write_guard import check_write
 
 __all__ = ["HTTPTransport", "Headers", "Response", "StreamedResponse", "Transport"]
 
@@ -123,6 +124,13 @@ class HTTPTransport:
         patience = timeout or 0.0
         connection = pool.take(now) or await pool.wait(f"{method} {self._server.address}", due, patience)
         for is_last in (False, True):
+            if method not in SAFE:
+                # Asked before, and it may have been a long wait for the connection.
+                try:
+                    check_write()
+                except BaseException:
+                    connection.abort()
+                    raise
             answer = connection.request(method, message, due, patience)
             try:
                 return await answer
@@ -166,6 +174,11 @@ class HTTPTransport:
         """Use new credentials: idle connections are closed now, busy ones after their answer."""
         if self._pool is not None:
             self._pool.drop_idle()
+
+    def drop_writes(self) -> None:
+        """Reset the connections of writes under way, so that what has not arrived at the server never will."""
+        if self._pool is not None:
+            self._pool.drop_writes()
 
     async def aclose(self) -> None:
         """See `Transport.aclose`."""

@@ -1,0 +1,26 @@
+"""Whether a task may write: asked at the moment when a write is sent, and not when it was decided on.
+
+In between lie waits for credentials, rate limits and connections, and maybe a process that was stopped for a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+_guard: ContextVar[Callable[[], None] | None] = ContextVar("kubewright.write_guard", default=None)
+
+
+def guard_writes(check: Callable[[], None]) -> None:
+    """Have `check` called before each write of this task, and of the tasks and threads it begins, by whichever client.
+
+    It raises what the write is to fail with instead of being sent. Reads are always sent.
+    """
+    _guard.set(check)
+
+
+def check_write() -> None:
+    """Raise when this task must not write now."""
+    check = _guard.get()
+    if check is not None:
+        check()
