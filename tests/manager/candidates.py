@@ -16,10 +16,22 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.request import Target
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import VirtualTimeLoop, run_virtual
 
 NAME = "podmanager"
 ASKING: ContextVar[str] = ContextVar("asking", default="")
+
+
+class BlockableLoop(VirtualTimeLoop):
+    """Virtual time in which the loop can be blocked: timers come due, and nothing is called meanwhile."""
+
+    blocked = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.blocked
+
+    def block(self, seconds: float) -> None:
+        self.blocked += seconds
 
 
 class Candidate:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import pytest
+import uvloop
 
-from kubewright.manager.fence import fenced
+from kubewright.manager.fence import clock_of, fenced, system_clock
+from kubewright.testing.virtual_time import VirtualTimeLoop
 
 
 def test_a_deadline_that_has_passed_is_told_once_from_another_thread() -> None:
@@ -19,7 +21,7 @@ def test_a_deadline_that_has_passed_is_told_once_from_another_thread() -> None:
         told.append((threading.current_thread().name, message))
         struck.set()
 
-    with fenced(lambda: time.monotonic() - 1, exit_):
+    with fenced(lambda: system_clock() - 1, exit_):
         assert struck.wait(30)
     assert told == [
         ("leader fence", "the lease has run out while the event loop was blocked; exiting, as another may lead now")
@@ -33,7 +35,7 @@ def test_nothing_happens_before_the_deadline(ahead: float | None) -> None:
 
     def deadline() -> float | None:
         asked.release()
-        return time.monotonic() + ahead if ahead is not None else None
+        return system_clock() + ahead if ahead is not None else None
 
     with fenced(deadline, told.append):
         # The second question means that the first answer was acted on.
@@ -45,7 +47,7 @@ def test_nothing_happens_before_the_deadline(ahead: float | None) -> None:
 def test_the_deadline_is_asked_for_anew_each_time() -> None:
     """A renewal moves it."""
     struck = threading.Event()
-    answers = iter([None, time.monotonic() + 3600, time.monotonic() - 1])
+    answers = iter([None, system_clock() + 3600, system_clock() - 1])
     with fenced(lambda: next(answers), lambda message: struck.set()):
         assert struck.wait(30)
 
@@ -91,3 +93,11 @@ def test_a_process_whose_event_loop_is_blocked_exits_when_its_lease_has_run_out(
         "kubewright: the lease has run out while the event loop was blocked; exiting, as another may lead now\n"
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_lease_goes_by_the_clock_of_the_machine_except_in_virtual_time() -> None:
+    """uvloop's own clock stands still within a callback, and any loop's while the machine is suspended."""
+    for loop, is_real in (asyncio.new_event_loop(), True), (uvloop.new_event_loop(), True), (VirtualTimeLoop(), False):
+        assert (clock_of(loop) is system_clock) is is_real
+        assert clock_of(loop) == (system_clock if is_real else loop.time)
+        loop.close()

@@ -10,10 +10,13 @@ import pytest
 from tests.manager.candidates import NAME, Candidate, now, started, stored, virtually
 
 from kubewright.api.coordination.v1 import Lease
-from kubewright.api.core.v1 import Namespace
+from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.meta import ObjectMeta
+from kubewright.client import Client, Config
+from kubewright.client.rate_limit import RateLimit
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.request import Target
 from kubewright.manager import leader_election
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.testing.namespaces import unique_name
@@ -125,7 +128,7 @@ async def test_a_stopped_election_may_run_again(plane: EmbeddedControlPlane) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lease_duration": 10.0}, "lease_duration is 10 s: expected more than the renew_deadline of 10 s"),
+        ({"lease_duration": 12.0}, "lease_duration is 12 s: expected more than the renew_deadline of 12 s"),
         ({"renew_deadline": 2.4}, "renew_deadline is 2.4 s: expected more than 1.2 times the retry_period of 2 s"),
         ({"retry_period": 0.0}, "retry_period is 0 s: expected more than 0"),
         (
@@ -161,6 +164,46 @@ async def test_identities_are_different_and_the_namespace_is_the_pods_or_the_cli
         (tmp_path / "namespace").write_text("ops\n")
         assert LeaderElection(client, NAME).namespace == "ops"
         assert LeaderElection(client, NAME, namespace="other").namespace == "other"
+
+
+async def test_neither_slow_requests_nor_a_rate_limit_keep_a_candidate_from_its_lease(
+    embedded_control_plane: EmbeddedControlPlane,
+) -> None:
+    """More requests than the client has connections for, none of which is answered, and no further one allowed."""
+    plane, may_answer, asked = embedded_control_plane, asyncio.Event(), 0
+
+    def is_slow(target: Target) -> bool:
+        nonlocal asked
+        asked += target.resource == "configmaps"
+        return target.resource == "configmaps"
+
+    plane.faults.delay(is_slow, may_answer, times=None)
+    config = Config.from_kubeconfig_text(plane.kubeconfig())
+    async with asyncio.timeout(50), Client(config, rate_limit=RateLimit(0.0001, burst=120), timeout=600) as client:
+        slow = [asyncio.create_task(client.get(ConfigMap, "slow", namespace="default")) for _ in range(120)]
+        while asked < 100:
+            await asyncio.sleep(0.01)
+        leads = asyncio.Event()
+
+        async def lead() -> None:
+            leads.set()
+            await asyncio.Event().wait()
+
+        election = LeaderElection(
+            client, NAME, namespace="default", lease_duration=60, renew_deadline=50, retry_period=0.05
+        )
+        leading = asyncio.create_task(election.run(lead))
+        await leads.wait()
+        while election.statistics.renewals < 3:
+            await asyncio.sleep(0.01)
+        leading.cancel()
+        await asyncio.wait((leading,))
+        # They are counted with the others.
+        assert sum(number for (_, method, _), number in client.answers.items() if method == "PUT") >= 3
+        may_answer.set()
+        for task in slow:
+            task.cancel()
+        await asyncio.wait(slow)
 
 
 @pytest.fixture(params=["embedded", "real"])

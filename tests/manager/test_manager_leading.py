@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.manager.candidates import BlockableLoop
 from tests.manager.scripted import (
     LEASE,
     Passes,
@@ -206,7 +207,7 @@ async def test_when_the_lease_is_lost_the_leaders_work_ends_in_time_and_run_rais
     task = asyncio.create_task(manager.run())
     await told.until("pass begins", "leader begins", "unelected begins")
     plane.faults.fail(is_of_leases, code=500, times=None)
-    with pytest.raises(LeadershipLost, match="could not be renewed for 10 s") as lost:
+    with pytest.raises(LeadershipLost, match="could not be renewed for 12 s") as lost:
         await task
     assert lost.value.is_work_over
     assert len(timed.left) == 1
@@ -276,3 +277,74 @@ async def test_there_is_no_deadline_once_the_leaders_work_has_ended(
     slow.set()
     await task
     assert [deadline is not None for deadline in deadlines] == [True, False]
+
+
+class Writing:
+    """A reconciler that writes a ConfigMap of its key's name, and tells whether it could."""
+
+    def __init__(self, client: Client, told: Told) -> None:
+        self.client = client
+        self.told = told
+
+    async def reconcile(self, key: str) -> None:
+        try:
+            await self.client.create(config_map(key))
+        except LeadershipLost as error:
+            self.told(f"{key}: {error}")
+        else:
+            self.told(f"{key} is written")
+
+
+def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_everything_else_does() -> None:
+    """A process that was frozen does not know it yet when it goes on. What is added later is no exception."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BlockableLoop)
+        async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+            told = Told()
+            manager = Manager(client, election=candidate(client, "a"))
+            led = driven(manager, Writing(manager.client, told), name="led")
+            free = driven(manager, Writing(manager.live, told), name="free", needs_leader=False)
+            task = asyncio.create_task(manager.run())
+            await manager.elected.wait()
+            late = driven(manager, Writing(manager.live.in_namespace("default"), told), name="late")
+            for name, channel in ("led-1", led), ("late-1", late), ("free-1", free):
+                channel.send(name)
+            await told.until("led-1 is written", "late-1 is written", "free-1 is written")
+            loop.block(20)
+            for name, channel in ("led-2", led), ("late-2", late), ("free-2", free):
+                channel.send(name)
+            with pytest.raises(LeadershipLost, match="could not be renewed"):
+                await task
+            words = "not sent, because the lease default/operator is not ours any more: another may lead"
+            assert set(told.words[3:]) == {f"led-2: {words}", f"late-2: {words}", "free-2 is written"}
+            names = {each.metadata.name for each in await client.list(ConfigMap, namespace="default")}
+            assert names == {"led-1", "late-1", "free-1", "free-2"}
+
+    with asyncio.Runner(loop_factory=BlockableLoop) as runner:
+        runner.run(main())
+
+
+def test_when_the_lease_is_lost_writes_under_way_are_dropped_before_anything_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Told by the call: what it does to a connection is tested where there are connections."""
+
+    @virtually
+    async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
+        told = Told()
+        monkeypatch.setattr(Client, "drop_writes", lambda client: told("writes are dropped"))
+        async with running(manager := Manager(client, election=candidate(client, "a"))):
+            await manager.elected.wait()
+        assert told.words == []
+        manager = Manager(client, election=candidate(client, "b"))
+        manager.add(Recording("leader", told))
+        task = asyncio.create_task(manager.run())
+        await told.until("leader begins")
+        plane.faults.fail(is_of_leases, code=500, times=None)
+        with pytest.raises(LeadershipLost):
+            await task
+        assert told.words == ["leader begins", "writes are dropped", "leader ends"]
+
+    scenario()

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -31,6 +30,7 @@ from kubewright.controller import Request, controller
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
+from kubewright.manager.fence import system_clock
 from kubewright.manager.leader_election import LeaderElection
 
 
@@ -170,8 +170,9 @@ async def test_no_task_no_socket_and_no_thread_is_left_after_run(
     await eventually(lambda: not {file for file in open_files() - files if "socket" in file})
 
 
-def test_the_fence_goes_by_the_right_clock_also_in_virtual_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By that of its thread. If it went by such a loop's, it would end the process that runs the tests."""
+@pytest.fixture
+def fences(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], float | None]]:
+    """The deadlines that were given to a fence, instead of a thread that looks at them."""
     deadlines: list[Callable[[], float | None]] = []
 
     @contextmanager
@@ -180,15 +181,30 @@ def test_the_fence_goes_by_the_right_clock_also_in_virtual_time(monkeypatch: pyt
         yield
 
     monkeypatch.setattr("kubewright.manager.manager.fenced", noted)
+    return deadlines
+
+
+async def test_the_fence_goes_by_the_clock_that_counts_suspended_time(
+    embedded_control_plane: EmbeddedControlPlane, fences: list[Callable[[], float | None]]
+) -> None:
+    async with embedded_control_plane.client() as client:
+        manager = Manager(client, election=candidate(client, "a"))
+        async with running(manager):
+            await manager.elected.wait()
+            deadline = fences[0]()
+            assert deadline is not None
+            assert abs(deadline - system_clock()) <= 15
+        assert fences[0]() is None
+
+
+def test_there_is_no_fence_in_virtual_time(fences: list[Callable[[], float | None]]) -> None:
+    """Its thread goes by the machine's clock, and would end the process that runs the tests."""
 
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
         manager = Manager(client, election=candidate(client, "a"))
         async with running(manager):
             await manager.elected.wait()
-            deadline = deadlines[0]()
-            assert deadline is not None
-            assert 0 < deadline - time.monotonic() <= 15
-        assert deadlines[0]() is None
 
     scenario()
+    assert fences == []

@@ -1,10 +1,12 @@
 """The last resort of leader election: a thread that ends the process when its event loop cannot.
 
 A loop that is blocked can neither renew the lease nor stop its work. Once another may lead, this process must not be.
+Both go by a clock that counts the time for which the machine, and not only the process, was suspended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
@@ -15,6 +17,21 @@ from contextlib import contextmanager
 from kubewright.manager.log import last_words
 
 _INTERVAL = 0.25
+_BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def system_clock() -> float:
+    """Seconds, by a clock that nobody sets and that goes on while the machine is suspended."""
+    return time.clock_gettime(_BOOT_TIME) if _BOOT_TIME is not None else time.monotonic()
+
+
+def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The clock for a lease that is kept by this loop: the system's, unless the loop has one of its own.
+
+    A loop's usual clock stands still while the machine is suspended, and that of uvloop also within a callback.
+    """
+    is_virtual = isinstance(loop, asyncio.BaseEventLoop) and type(loop).time is not asyncio.BaseEventLoop.time
+    return loop.time if is_virtual else system_clock
 
 
 def exit_at_once(message: str) -> None:
@@ -26,13 +43,13 @@ def exit_at_once(message: str) -> None:
 
 @contextmanager
 def fenced(deadline: Callable[[], float | None], exit_: Callable[[str], None] = exit_at_once) -> Iterator[None]:
-    """While the block runs, `exit_` is called when `time.monotonic()` passes the deadline, if there is one."""
+    """While the block runs, `exit_` is called when `system_clock()` passes the deadline, if there is one."""
     ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(_INTERVAL):
             limit = deadline()
-            if limit is not None and time.monotonic() > limit:
+            if limit is not None and system_clock() > limit:
                 exit_("the lease has run out while the event loop was blocked; exiting, as another may lead now")
                 return
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator
+from contextvars import Context
 
 from kubewright.manager.log import summary
 
@@ -16,6 +17,8 @@ class Group:
 
     def __init__(self, name: str, failed: Callable[[BaseException], None]) -> None:
         self.name = name
+        self.context: Context | None = None
+        """The context that tasks begin with; None for that of whoever starts them."""
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -23,7 +26,8 @@ class Group:
         """Run something in this group."""
         if not asyncio.iscoroutine(coroutine):
             raise TypeError(f'cannot run {name}: expected "async def", found a function that returns at once')
-        task = asyncio.create_task(coroutine, name=name)
+        context = self.context.copy() if self.context is not None else None
+        task = asyncio.create_task(coroutine, name=name, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -5,8 +5,12 @@
 
 It writes and reads the Lease as client-go does, so Go and Python candidates may compete for one. Guarantees: work never
 begins without the lease; when the lease cannot be renewed any more, work is cancelled with time to end before anybody
-else can have it; when the program ends by itself, work has ended before the lease is given back. Nobody's clock is
-compared with anybody else's: a lease of another is over when it has not changed for its duration on our own clock.
+else can have it, and from then on nothing that it writes is sent, by whichever client; also a process that was frozen
+and does not know it yet sends nothing. Work has ended before the lease is given back, which is done as soon as the
+server answers. Nobody's clock is compared with anybody else's: a lease of another is over when it has not changed for
+its duration on our own clock.
+
+Renewals have connections of their own and no rate limit: nothing that the program asks keeps them waiting.
 """
 
 from __future__ import annotations
@@ -30,18 +34,21 @@ from kubewright.api.time import MicroTime, micro_now
 from kubewright.client import Client
 from kubewright.client.config.in_cluster import SERVICE_ACCOUNT
 from kubewright.client.errors import AlreadyExists, APIError, Conflict, NotFound, RequestTimeout
+from kubewright.client.write_guard import guard_writes
+from kubewright.manager.fence import clock_of, system_clock
 
 JITTER = 1.2
 """How much longer than the retry period a pause may be, as client-go has it."""
 
 _RELEASE_PAUSE = 0.25
+_MORE_OFTEN = 4
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
 class LeadershipLost(Exception):
-    """The lease is no longer ours. The work was cancelled; `is_work_over` tells whether it has ended.
+    """The lease is no longer ours. The work is cancelled; `is_work_over` tells whether it has ended.
 
     When it has not, the process has to exit at once: another one may be leading already.
     """
@@ -66,8 +73,8 @@ class LeaderElection:
     """One candidate for one Lease. See the module for what it guarantees.
 
     `lease_duration` is what others wait for after the last sign of life, `renew_deadline` how long a leader tries to
-    renew before it stops, `retry_period` the time between tries. What lies between deadline and duration is the time
-    the work has to end in.
+    renew before it stops, `retry_period` the time between renewals; one that fails is tried again four times as often.
+    What lies between deadline and duration is the time the work has to end in.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class LeaderElection:
         namespace: str | None = None,
         identity: str | None = None,
         lease_duration: float = 15.0,
-        renew_deadline: float = 10.0,
+        renew_deadline: float = 12.0,
         retry_period: float = 2.0,
         labels: Mapping[str, str] | None = None,
         now: Callable[[], MicroTime] = micro_now,
@@ -96,17 +103,19 @@ class LeaderElection:
         self.trouble = ""
         """Why the lease could not be read or written the last time; empty when it could."""
         self.statistics = Statistics()
-        self._client = client
+        self._program = client
+        self._client = client  # while it runs, one with its own connections
         self._lease_duration = lease_duration
         self._renew_deadline = renew_deadline
         self._retry_period = retry_period
-        self._request_timeout = max(1.0, renew_deadline / 2)
+        self._request_timeout = max(1.0, min(renew_deadline / 2, lease_duration / 3))
         self._labels = dict(labels or {})
         self._now = now
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._clock = system_clock
         self._is_leading = False
         self._is_working = False
-        # All times are the event loop's. That of a renewal is when it was sent: nobody can have seen it earlier.
+        # All times are the clock's. That of a renewal is when it was sent: nobody can have seen it earlier.
         self._renewed_at = 0.0
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
@@ -117,13 +126,12 @@ class LeaderElection:
     @property
     def is_leader(self) -> bool:
         """True from taking the lease until giving it back, and never when another could have it already."""
-        return self._is_leading and self._loop is not None and self._loop.time() < self._over_at
+        return self._is_leading and self._clock() < self._over_at
 
     @property
     def hard_deadline(self) -> float | None:
-        """When another may take the lease unless we renew it first, in the event loop's time; None while nothing leads.
-
-        The loop's time is `time.monotonic()`, so that a thread can look whether a blocked loop has missed it.
+        """When another may take the lease unless we renew it first, by `fence.clock_of` the loop; None while nothing
+        leads.
         """
         return self._over_at if self._is_working else None
 
@@ -136,9 +144,11 @@ class LeaderElection:
         if self._loop is not None:
             raise RuntimeError(f"the election {self._where} runs already")
         self._loop = asyncio.get_running_loop()
+        self._clock = clock_of(self._loop)
         try:
-            await self._acquire()
-            await self._hold(lead)
+            async with self._program.separate() as self._client:
+                await self._acquire()
+                await self._hold(lead)
         finally:
             self._is_leading = self._is_working = False
             self._lease = None
@@ -154,7 +164,7 @@ class LeaderElection:
                 await asyncio.sleep(self._retry_period * random.uniform(0.8, JITTER))  # noqa: S311  # not a secret
         except asyncio.CancelledError:
             if self._is_unsure or self._lease is not None:
-                await self._release()
+                await self._release(self._time() + self._request_timeout)
             raise
         self._is_leading = self._is_working = True
         self.statistics.acquisitions += 1
@@ -162,7 +172,7 @@ class LeaderElection:
 
     async def _hold(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Run the work and the renewals side by side until both have ended, or there is no more time for the work."""
-        work = asyncio.create_task(_run(lead), name=f"leader work of {self._where}")
+        work = asyncio.create_task(self._guarded(lead), name=f"leader work of {self._where}")
         renewals = asyncio.create_task(self._renew(), name=f"renewals of {self._where}")
         is_cancelled = has_told = False
         while not (work.done() and renewals.done()):
@@ -186,12 +196,14 @@ class LeaderElection:
         self._is_working = not work.done()
         failure = None if renewals.cancelled() else renewals.exception()
         if failure is None:
-            await self._release()
+            await self._release(self._time() + self._request_timeout)
         elif not work.done():
             raise LeadershipLost(
                 f"{failure}; the leader's work was cancelled and has not ended in time: this process has to exit now",
                 is_work_over=False,
             ) from failure
+        elif self.leader == self.identity:
+            await self._release(max(self._over_at, self._time() + self._retry_period))
         error = None if work.cancelled() else work.exception()
         if failure is not None and not is_cancelled:
             raise failure from error
@@ -206,17 +218,25 @@ class LeaderElection:
             # Slow answers do not make renewals rarer: the pause counts from when the last one was sent.
             await asyncio.sleep(self._renewed_at + self._retry_period - self._time())
             try:
-                async with asyncio.timeout_at(self._renewed_at + self._renew_deadline):
+                async with asyncio.timeout(self._renewed_at + self._renew_deadline - self._time()):
                     while True:
                         if await self._attempt():
                             break
-                        await asyncio.sleep(self._retry_period)
+                        await asyncio.sleep(self._retry_period / _MORE_OFTEN)
             except TimeoutError:
                 self._is_leading = False
                 raise LeadershipLost(
                     f"the lease {self._where} could not be renewed for {self._renew_deadline:g} s: "
                     f"{self.trouble or 'no answer came in time'}"
                 ) from None
+
+    async def _guarded(self, lead: Callable[[], Awaitable[None]]) -> None:
+        guard_writes(self._check_leading)
+        await lead()
+
+    def _check_leading(self) -> None:
+        if not self.is_leader:
+            raise LeadershipLost(f"not sent, because the lease {self._where} is not ours any more: another may lead")
 
     async def _attempt(self) -> bool:
         """Take or renew the lease, once. False when another holds it, or when it could not be read or written."""
@@ -237,7 +257,7 @@ class LeaderElection:
         if self._is_leading and self._lease is not None:
             try:
                 await self._write(self._lease)
-            except KubernetesError as error:
+            except APIError as error:
                 _log.debug("renewing the lease %s needs a look at it first: %s", self._where, error)
             else:
                 return True
@@ -300,11 +320,11 @@ class LeaderElection:
             self._seen, self._seen_at = spec, at
             self.leader = spec.holder_identity or ""
 
-    async def _release(self) -> None:
+    async def _release(self, until: float) -> None:
         """Give the lease back, so that others need not wait until it is over. Trying is enough."""
         self._is_leading = False
         try:
-            async with asyncio.timeout(self._request_timeout):
+            async with asyncio.timeout(until - self._time()):
                 while True:
                     if await self._try_release():
                         break
@@ -314,14 +334,13 @@ class LeaderElection:
                 "the lease %s was not given back; others have to wait for up to %g s: %s",
                 self._where,
                 self._lease_duration,
-                error if str(error) else f"no answer within {self._request_timeout:g} s",
+                str(error) or self.trouble or "no answer came in time",
             )
 
     async def _try_release(self) -> bool:
         """False when it is worth another try."""
-        lease, self._lease = self._lease, None
         try:
-            lease = lease or await self._client.find(Lease, self.name, namespace=self.namespace)
+            lease = self._lease or await self._client.find(Lease, self.name, namespace=self.namespace)
             if lease is None or lease.spec.holder_identity != self.identity:
                 return True
             released = copy.deepcopy(lease)
@@ -334,6 +353,8 @@ class LeaderElection:
         except KubernetesError as error:
             if not isinstance(error, Conflict) and not error.is_temporary:
                 raise
+            if isinstance(error, APIError):
+                self._lease = None  # not as we left it: look first
             return False
         self._see(stored.spec, self._time())
         _log.info("the lease %s is given back", self._where)
@@ -352,15 +373,11 @@ class LeaderElection:
         return self._renewed_at + self._lease_duration
 
     def _time(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self._clock()
 
     @property
     def _where(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-async def _run(lead: Callable[[], Awaitable[None]]) -> None:
-    await lead()
 
 
 def _check(name: str, identity: str | None, lease_duration: float, renew_deadline: float, retry_period: float) -> None:

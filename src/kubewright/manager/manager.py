@@ -16,9 +16,9 @@ import asyncio
 import logging
 import random
 import socket
-import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
+from contextvars import copy_context
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
@@ -30,7 +30,7 @@ from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.exposition import Family
-from kubewright.manager.fence import fenced
+from kubewright.manager.fence import clock_of, fenced, system_clock
 from kubewright.manager.group import Group, cause
 from kubewright.manager.health import Checks
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
@@ -264,19 +264,16 @@ class Manager:
             await self._lead()
             return
         election = self.election
-        # 0, except on an event loop of virtual time.
-        ahead = time.monotonic() - asyncio.get_running_loop().time()
-
-        def deadline() -> float | None:
-            at = election.hard_deadline
-            return at + ahead if at is not None else None
-
-        with fenced(deadline):
+        # In virtual time nothing is ever late, and a thread could not tell.
+        is_virtual = clock_of(asyncio.get_running_loop()) is not system_clock
+        with nullcontext() if is_virtual else fenced(lambda: election.hard_deadline):
             await election.run(self._lead)
 
     async def _lead(self) -> None:
         """Everything that only the leader does, until it is cancelled; then what is under way has the grace time."""
         self._elected.set()
+        # What is added later may write for as long as this may.
+        self._leader_group.context = copy_context()
         try:
             if not self._warm_standby and self.election is not None:
                 self._start_sources()
@@ -288,13 +285,22 @@ class Manager:
             await asyncio.Event().wait()
         finally:
             self._elected.clear()
+            self._leader_group.context = None
+            self._drop_writes_if_lost()
             led = [each for each in self._controllers if each.needs_leader]
             await _to_its_end(self._end_work(self._leader_group, led), self._hurry)
 
     def _hurry(self) -> None:
         # The lease is lost while what was under way had its grace time: that is over now.
         if self._has_lost_lease:
+            self._drop_writes_if_lost()
             self._leader_group.cancel()
+
+    def _drop_writes_if_lost(self) -> None:
+        """Let nothing arrive when another leads that is still on its way now. No further write is sent."""
+        if self._has_lost_lease:
+            for cluster in self._clusters:
+                cluster.live.drop_writes()
 
     @property
     def _has_lost_lease(self) -> bool:
