@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
@@ -60,9 +60,12 @@ def conditions(*types: str, **fields: str) -> JSONObject:
 
 
 @pytest.fixture
-def name(namespace: str) -> str:
-    """The name of a request that is the test's own."""
-    return namespace
+async def name(admin: Client, namespace: str) -> AsyncIterator[str]:
+    """What the names of the test's own requests begin with. They go with it."""
+    yield namespace
+    for found in await admin.list(CertificateSigningRequest):
+        if found.metadata.name.startswith(namespace):
+            await admin.delete(found)
 
 
 @pytest.fixture
