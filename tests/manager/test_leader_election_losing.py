@@ -224,7 +224,7 @@ async def test_a_renewal_whose_answer_is_lost_does_not_end_leadership(plane: Emb
     """The server has it, the leader does not know: the next one conflicts and looks first."""
     async with started(plane, "a") as (a,):
         lease = await stored(a.client)
-        lease.spec.renew_time = micro_now()
+        lease.spec.renew_time = micro_now() + timedelta(seconds=1)
         await a.client.update(lease)
         await asyncio.sleep(5)
         assert a.election.is_leader
@@ -276,7 +276,7 @@ async def test_a_lease_with_times_of_another_clock_is_not_taken_too_early(plane:
 async def test_leadership_ends_at_once_when_another_has_taken_the_lease(plane: EmbeddedControlPlane) -> None:
     """client-go goes on for ten seconds."""
     async with started(plane, "a") as (a,):
-        await asyncio.sleep(30)
+        await asyncio.sleep(31)  # between two renewals
         lease = await stored(a.client)
         lease.spec.holder_identity = "usurper"
         await a.client.update(lease)
