@@ -8,17 +8,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from tests.faults.wire import behind_a_proxy
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resource import Object, resource
 from kubewright.cache.entry import Entry
 from kubewright.cache.reflector import Reflector, State, Trouble
 from kubewright.client import Client
+from kubewright.client.wait import deleted, established
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.request import Target
+from kubewright.manifest.crd import definition_of
 from kubewright.testing.virtual_time import run_virtual
+
+
+@resource("reflector.example.com/v1")
+class Gadget(Object):
+    """A kind that can be installed and removed."""
 
 
 class Told:
@@ -239,33 +247,23 @@ def test_a_permission_that_is_taken_away_and_given_back_is_waited_for() -> None:
     run(scenario)
 
 
+async def install(client: Client) -> None:
+    definition = await client.create(definition_of(Gadget))
+    await client.wait_for(definition, established)
+
+
+async def uninstall(client: Client) -> None:
+    definition = definition_of(Gadget)
+    await client.delete(definition)
+    await client.wait_for(type(definition), deleted, name=definition.metadata.name)
+
+
 def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
-    async def scenario() -> None:
-        async with world(start=False) as here:
-            here.plane.faults.fail(is_watch, code=404, times=3)
-            task = asyncio.create_task(here.reflector.run())
-            await here.until_problem("missing")
-            await here.create("a")
-            await here.in_step()
-            here.plane.faults.fail(is_watch, code=404, times=1)
-            here.plane.faults.cut_open_watches(is_watch)
-            await here.told.until(lambda: here.told.events[-1] == "gone")
-            await here.in_step()
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
-    run(scenario)
-
-
-def test_who_is_told_that_a_kind_is_gone_can_see_why() -> None:
-    """Objects of a kind that is not served for a while are still stored: not everybody takes them for deleted."""
+    """Who is told can see why: objects of a kind that is not served for a while are still stored."""
 
     class Asking(Told):
-        def __init__(self, client: Client) -> None:
-            super().__init__()
-            self.reflector = Reflector(client, ConfigMap, self, namespace="default")
-            self.troubles: list[Trouble | None] = []
+        reflector: Reflector
+        troubles: list[Trouble | None]
 
         def gone(self) -> None:
             self.troubles.append(self.reflector.trouble)
@@ -273,16 +271,83 @@ def test_who_is_told_that_a_kind_is_gone_can_see_why() -> None:
 
     async def scenario() -> None:
         async with world(start=False) as here:
-            asking = Asking(here.client)
-            here.plane.faults.fail(is_watch, code=404, times=1)
-            task = asyncio.create_task(asking.reflector.run())
-            await asking.until(lambda: asking.events[:1] == ["gone"])
-            assert [trouble and trouble.problem for trouble in asking.troubles] == ["missing"]
+            told = Asking()
+            told.troubles = []
+            told.reflector = Reflector(here.client, Gadget, told, namespace="default")
+            task = asyncio.create_task(told.reflector.run())
+            await told.until(lambda: told.events[:1] == ["gone"])
+            await install(here.client)
+            await here.client.create(Gadget(metadata=ObjectMeta(name="a", namespace="default")))
+            await told.until(lambda: set(told.known) == {"a"})
+            await uninstall(here.client)
+            await told.until(lambda: told.events[-1] == "gone")
+            assert {trouble and trouble.problem for trouble in told.troubles} == {"missing"}
+            await install(here.client)
+            await told.until(lambda: told.events[-1] == "init_done 0")
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
     run(scenario)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("kind", [ConfigMap, Gadget])
+@pytest.mark.parametrize("lost", ["/namespaces/default/", "/"], ids=["the kind", "everything"])
+def test_a_page_of_a_proxy_is_no_news_of_any_object(kind: type[Object], lost: str, stream: bool) -> None:
+    """The default backend of an ingress answers 404 as well, in HTML; what is known stays known, and resumes."""
+
+    async def scenario() -> None:
+        async with world(start=False) as here:
+            await install(here.client)
+            await here.client.create(kind(metadata=ObjectMeta(name="a", namespace="default")))
+            proxied = here.plane.client()
+            proxy = behind_a_proxy(proxied)
+            told = Told()
+            reflector = Reflector(proxied, kind, told, namespace="default", stream=stream)
+            task = asyncio.create_task(reflector.run())
+            await told.until(lambda: "a" in told.known)
+            await asyncio.sleep(1)
+            before = list(told.events)
+            proxy.loses = lambda target: lost in target
+            here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
+            await asyncio.sleep(300)
+            assert told.events == before
+            assert reflector.trouble is not None
+            assert reflector.trouble.problem == "unreachable"
+            assert "default backend - 404" in str(reflector.trouble)
+            proxy.loses = lambda target: False
+            await here.client.create(kind(metadata=ObjectMeta(name="b", namespace="default")))
+            await told.until(lambda: "b" in told.known)
+            assert told.events == [*before, "apply b"]
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await proxied.aclose()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_stray_404_is_no_news_of_any_object(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with world(stream=stream) as here:
+            await here.create("a")
+            await here.in_step()
+            before = list(here.told.events)
+            here.plane.faults.fail(is_watch, code=404, times=3)
+            here.plane.faults.cut_open_watches(is_watch)
+            async with asyncio.timeout(60):
+                while "discovery has the kind" not in str(here.reflector.trouble):
+                    await here.reflector.changed()
+            assert here.problem == "unreachable"
+            await here.create("b")
+            await here.in_step()
+            assert here.told.events == [*before, "apply b"]
+            assert here.problem is None
+
+    run(scenario)
+    assert "discovery has the kind" in caplog.text
 
 
 @pytest.mark.parametrize("quiet", [True, False])

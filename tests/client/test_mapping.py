@@ -134,3 +134,49 @@ async def test_discovery_shows_subresources_too(mapper: Mapper, server: Scripted
 async def test_a_version_that_is_none_is_refused(mapper: Mapper) -> None:
     with pytest.raises(ValueError, match='"a/b/c", kind'):
         await mapper.resources("a/b/c")
+
+
+NOT_FOUND_PAGE = b"404 page not found\n"
+
+
+def groups(*versions: str) -> dict[str, JSONValue]:
+    group: dict[str, JSONValue] = {"name": "example.com", "versions": [{"groupVersion": each} for each in versions]}
+    return {"kind": "APIGroupList", "groups": [group]}
+
+
+async def test_a_kind_is_served_when_discovery_has_it(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(resources(WIDGETS))
+    assert await mapper.serves(Widget)
+    server.answers(resources(GADGETS, {**WIDGETS, "name": "gadgets/status"}))
+    assert not await mapper.serves(Widget)
+
+
+async def test_a_kind_is_not_served_when_discovery_lists_other_versions(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(NOT_FOUND_PAGE, status=404)
+    server.answers(groups("example.com/v2"))
+    assert not await mapper.serves(Widget)
+
+
+async def test_a_404_alone_does_not_say_that_a_kind_is_not_served(mapper: Mapper, server: ScriptedServer) -> None:
+    server.answers(NOT_FOUND_PAGE, status=404)
+    server.answers(groups("example.com/v1"))
+    with pytest.raises(NotFound):
+        await mapper.serves(Widget)
+    server.answers(NOT_FOUND_PAGE, status=404)
+    server.answers(NOT_FOUND_PAGE, status=404)
+    with pytest.raises(NotFound):
+        await mapper.serves(Widget)
+    server.answers(NOT_FOUND_PAGE, status=404)
+    with pytest.raises(NotFound):
+        await mapper.serves(Pod)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_json_that_is_no_discovery_does_not_say_it_either(
+    mapper: Mapper, server: ScriptedServer, status: int
+) -> None:
+    server.answers({"status": "ok"}, status=status)
+    if status == 404:
+        server.answers({"status": "ok"})
+    with pytest.raises(ProtocolError, match='the server answered with the kind "": expected API'):
+        await mapper.serves(Widget)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from kubewright.client import Client
 from kubewright.client.errors import ConnectionLost
-from kubewright.client.http.response import ByteStream
+from kubewright.client.http.response import ByteStream, Headers
 from kubewright.client.http.transport import Response, StreamedResponse, Transport
 
 EXPIRED = (
@@ -117,3 +118,60 @@ class _Tapped:
 
     async def aclose(self) -> None:
         await self.inner.aclose()
+
+
+class LostProxy:
+    """A load balancer in front of a server that, for some requests, does not know where to send them."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.loses: Callable[[str], bool] = lambda target: False
+
+    async def request(
+        self,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Response:
+        if self.loses(target):
+            return Response(404, Headers([(b"Content-Type", b"text/html")]), b"<html>default backend - 404</html>")
+        return await self._inner.request(method, target, headers, body, timeout=timeout)
+
+    async def stream(
+        self,
+        method: str,
+        target: str,
+        headers: Sequence[tuple[str, str]] = (),
+        body: bytes | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> StreamedResponse:
+        if self.loses(target):
+            return StreamedResponse(404, Headers([(b"Content-Type", b"text/html")]), _Page())
+        return await self._inner.stream(method, target, headers, body, timeout=timeout)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Page:
+    """The body of a page that is no answer of an API server."""
+
+    def __init__(self) -> None:
+        self._left = [b"<html>default backend - 404</html>", b""]
+
+    async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
+        return self._left.pop(0)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def behind_a_proxy(client: Client) -> LostProxy:
+    """From now on the client's requests go through it."""
+    session = client._operations.session
+    session._transport = proxy = LostProxy(session._transport)
+    return proxy

@@ -10,7 +10,8 @@ servers that cannot, page by page. WATCHING: changes arrive. It tells what happe
     delete          an object is gone
 
 No error ends it. A watch that broke is resumed where it was; an expired one begins anew with init. Whatever hinders it
-is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are waited for.
+is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are waited for. That a kind
+is gone, and its objects with it, is for discovery to say: a 404 alone may be that of a proxy, and changes nothing.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class State(enum.Enum):
 class Trouble(Exception):
     """Why a reflector does not get on: the kind is missing, a permission is, or the server cannot be reached."""
 
-    def __init__(self, problem: Problem, error: KubernetesError) -> None:
-        super().__init__(str(error))
+    def __init__(self, problem: Problem, error: KubernetesError, reason: str = "") -> None:
+        super().__init__(f"{error}; {reason}" if reason else str(error))
         self.problem = problem
         self.error = error
 
@@ -134,8 +135,12 @@ class Reflector:
             except Expired as error:
                 _log.debug("%s: %s; listing anew", self._what, error)
                 self._forget()
+            except NotFound as error:
+                await self._note_not_found(error)
+            except (Forbidden, Unauthorized) as error:
+                self._note(Trouble("forbidden", error))
             except KubernetesError as error:
-                self._note(error)
+                self._note(Trouble("unreachable", error))
             self.restarts += 1
             await asyncio.sleep(self._next_pause())
 
@@ -260,24 +265,29 @@ class Reflector:
         self._pause = 0.0
         self._forget()
 
-    def _note(self, error: KubernetesError) -> None:
-        if isinstance(error, NotFound):
-            trouble = Trouble("missing", error)
-            self._revision = 0
-        elif isinstance(error, Forbidden | Unauthorized):
-            trouble = Trouble("forbidden", error)
-        else:
-            trouble = Trouble("unreachable", error)
+    async def _note_not_found(self, error: NotFound) -> None:
+        """The kind is gone when discovery confirms it. Everything else that answers 404 is no news of any object."""
+        try:
+            is_served = await self._client.serves(self._kind)
+        except KubernetesError as doubt:
+            self._note(Trouble("unreachable", error, f"whether the kind is gone is not known ({doubt})"))
+            return
+        if is_served:
+            self._note(Trouble("unreachable", error, "yet discovery has the kind"))
+            return
+        self._revision = 0
+        self._note(Trouble("missing", error))
+        # After the state has changed: whoever is told that the objects are gone can see why.
+        self._sink.gone()
+
+    def _note(self, trouble: Trouble) -> None:
         if self.state is State.LISTING:
             self._revision = 0
         before = self.trouble
-        if before is None or before.problem != trouble.problem:
-            level = logging.WARNING if isinstance(error, APIError | ProtocolError) else logging.INFO
-            _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, error)
+        if before is None or (before.problem, type(before.error)) != (trouble.problem, type(trouble.error)):
+            level = logging.WARNING if isinstance(trouble.error, APIError | ProtocolError) else logging.INFO
+            _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, trouble)
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
-        if trouble.problem == "missing":
-            # After the state has changed: whoever is told that the objects are gone can see why.
-            self._sink.gone()
 
     def _next_pause(self) -> float:
         longest = LONGEST_PAUSE

@@ -162,10 +162,11 @@ class Client:
 
     async def find(self, kind: type[T], name: str | Named, *, namespace: str | None = None) -> T | None:
         """The object of that name, or None. A kind that the server does not have is still the error `NotFound`."""
+        place = await self._operations.place(kind, name, namespace)
         try:
-            return await self.get(kind, name, namespace=namespace)
+            return await self._operations.get(kind, place)
         except NotFound as error:
-            if not _says_object_is_missing(error):
+            if not _says_object_is_missing(error, place):
                 raise
             return None
 
@@ -332,6 +333,10 @@ class Client:
     async def discover(self, api_version: str) -> Sequence[APIResource]:
         """What the server serves in one group and version, subresources included."""
         return await self._operations.mapper.resources(api_version)
+
+    async def serves(self, kind: type[Object]) -> bool:
+        """Whether the server has the kind, by its discovery. Raises where discovery does not answer."""
+        return await self._operations.mapper.serves(kind)
 
     @overload
     async def wait_for(self, target: T, expectation: Expectation, *, timeout: float = 60.0) -> T | None: ...
@@ -517,7 +522,7 @@ class Client:
         try:
             await self._operations.delete(place, options)
         except NotFound as error:
-            if not missing_ok or not _says_object_is_missing(error):
+            if not missing_ok or not _says_object_is_missing(error, place):
                 raise
 
     async def delete_all(
@@ -615,9 +620,9 @@ class Client:
         )
 
 
-def _says_object_is_missing(error: NotFound) -> bool:
-    """Only then is it gone: kinds not installed and proxies that lost their way answer 404 as well, without a name."""
-    return error.status.details is not None and bool(error.status.details.name)
+def _says_object_is_missing(error: NotFound, place: Place) -> bool:
+    """Only then is it gone: kinds not installed and proxies that lost their way answer 404, too, without its name."""
+    return error.status.details is not None and error.status.details.name == place.name
 
 
 def _selection(labels: Labels | None, fields: Fields | None) -> Sequence[Parameter]:

@@ -9,7 +9,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.model import BuiltIn
 from kubewright.api.resource import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
-from kubewright.client.errors import NotFound, Status, StatusDetails
+from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails
 from kubewright.client.paths import api_root
 from kubewright.client.session import Session
 
@@ -29,7 +29,21 @@ class APIResource(BuiltIn):
 
 
 class _APIResourceList(BuiltIn):
+    kind: str = ""
     resources: list[APIResource] = field(default_factory=list)
+
+
+class _GroupVersion(BuiltIn):
+    group_version: str = ""
+
+
+class _APIGroup(BuiltIn):
+    versions: list[_GroupVersion] = field(default_factory=list)
+
+
+class _APIGroupList(BuiltIn):
+    kind: str = ""
+    groups: list[_APIGroup] = field(default_factory=list)
 
 
 class Mapper:
@@ -62,7 +76,28 @@ class Mapper:
         request = f"discover {api_version}"
         response = await self._session.request("GET", root, request=request)
         with readable(response, request):
-            return decode_model(_APIResourceList, response.body).resources
+            found = decode_model(_APIResourceList, response.body)
+        _check_kind(found.kind, "APIResourceList", request)
+        return found.resources
+
+    async def serves(self, kind: type[Object]) -> bool:
+        """Whether discovery has the kind now. Raises where discovery does not say: a 404 alone may be a proxy's."""
+        gvk = resource_info(kind).gvk
+        try:
+            resources = await self.resources(gvk.api_version)
+        except NotFound:
+            if not gvk.group or await self._lists_version(gvk):
+                raise
+            return False
+        return any(resource.kind == gvk.kind and "/" not in resource.name for resource in resources)
+
+    async def _lists_version(self, gvk: GroupVersionKind) -> bool:
+        request = "discover API groups"
+        response = await self._session.request("GET", "/apis", request=request)
+        with readable(response, request):
+            found = decode_model(_APIGroupList, response.body)
+        _check_kind(found.kind, "APIGroupList", request)
+        return any(version.group_version == gvk.api_version for group in found.groups for version in group.versions)
 
     async def _discover(self, gvk: GroupVersionKind) -> None:
         try:
@@ -95,3 +130,8 @@ class Mapper:
                     details=StatusDetails(group=gvk.group, kind=gvk.kind),
                 )
             )
+
+
+def _check_kind(found: str, expected: str, request: str) -> None:
+    if found != expected:
+        raise ProtocolError(f'{request}: the server answered with the kind "{found}": expected {expected}')
