@@ -304,7 +304,9 @@ def test_waiting_for_a_copy_ends_when_it_is_released() -> None:
 # Objects that do not fit
 
 
-def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_watch() -> None:
+def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_watch(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.create("good", n="1")
@@ -315,8 +317,20 @@ def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_w
                 await copy.synced()
                 with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data'):
                     await strict.get(Numbers, "bad")
-                with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data'):
-                    await strict.list(Numbers)
+                with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data') as caught:
+                    await strict.find(Numbers, "bad")
+                assert (caught.value.kind, caught.value.key) == ("ConfigMap", ObjectKey("default", "bad"))
+                await here.create("fits")
+                await here.until(lambda: copy.find(ObjectKey("default", "fits")) is not None)
+                for listing in (
+                    strict.list(Numbers),
+                    strict.list(Numbers, consistency="cached"),
+                    strict.list(Numbers, consistency="live"),
+                ):
+                    assert [each.metadata.name for each in await listing] == ["fits"]
+                assert [each.metadata.name for each in copy.list(namespace="default")] == ["fits"]
+                assert here.client.skipped.counts == here.admin.skipped.counts
+                assert here.client.skipped.counts["ConfigMap"] >= 8
                 assert (await strict.get(ConfigMap, "bad")).data == {"n": "many"}
                 assert await strict.list(Numbers, index=("total", "1")) == []  # "1" is no number, either
                 await here.create("later")
@@ -324,6 +338,7 @@ def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_w
                 assert (await strict.get(Numbers, "later")).data == {}
 
     run(scenario)
+    assert sum('"default/bad"' in record.getMessage() for record in caplog.records) == 1
 
 
 # Own writes
@@ -610,7 +625,7 @@ def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.
 
                 for number in range(5_000):
                     informer.apply(named(f"n{number:05}"))
-                monkeypatch.setattr("kubewright.cache.client.decode", counting)
+                monkeypatch.setattr("kubewright.client.skipped.decode", counting)
                 listing = asyncio.ensure_future(here.client.list(ConfigMap, namespace="default")._all())
                 turns, most, before = 0, 0, 0
                 while not listing.done():

@@ -9,6 +9,7 @@ import pytest
 from kubewright.api.core.v1 import Pod
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import Index, field_reader, object_values
+from kubewright.client.skipped import Skipped
 
 
 def _entry(**fields: object) -> Entry:
@@ -45,7 +46,9 @@ def test_what_is_no_path_is_refused(path: str) -> None:
 
 
 def test_an_entry_is_found_under_each_of_its_values() -> None:
-    index = Index(object_values(Pod, lambda pod: [container.image or "" for container in pod.spec.containers]))
+    index = Index(
+        object_values(Pod, lambda pod: [container.image or "" for container in pod.spec.containers], Skipped())
+    )
     entry = _entry(kind="Pod", spec={"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]})
     index.put(entry)
     assert list(index.find("x").values()) == list(index.find("y").values()) == [entry]

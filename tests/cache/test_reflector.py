@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
+from tests.client.conftest import ScriptedServer
 from tests.faults.wire import behind_a_proxy
 
 from kubewright.api.core.v1 import ConfigMap
@@ -16,6 +17,7 @@ from kubewright.api.resource import Object, resource
 from kubewright.cache.entry import Entry
 from kubewright.cache.reflector import Reflector, State, Trouble
 from kubewright.client import Client
+from kubewright.client.config.config import Config
 from kubewright.client.wait import deleted, established
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -407,3 +409,123 @@ def test_a_server_whose_revisions_have_gone_back_is_listed_anew() -> None:
                     await task
 
     run(scenario)
+
+
+DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+
+
+def described(name: str, revision: int, data: bytes = b"{}") -> bytes:
+    return b'{"metadata":{"name":"%b","namespace":"default","uid":"u","resourceVersion":"%d"},"data":%b}' % (
+        name.encode(),
+        revision,
+        data,
+    )
+
+
+def line(type_: str, content: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (type_.encode(), content)
+
+
+END_OF_LIST = line(
+    "BOOKMARK", b'{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}'
+)
+
+
+@asynccontextmanager
+async def scripted(server: ScriptedServer, told: Told, *, stream: bool = True) -> AsyncIterator[Reflector]:
+    """A reflector of a server that says what it is told to; afterwards the watch must still go on."""
+    client = Client(Config(server="https://kubernetes.example.com"), transport=server)
+    reflector = Reflector(client, ConfigMap, told, namespace="default", stream=stream)
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield reflector
+        assert not task.done()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_object_that_is_nested_too_deeply_ends_no_watch(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """kube-apiserver takes 10,000 levels, of which Python 3.11 decodes 1,000. The object is known, and can be deleted, all the same."""
+
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        listed = [described("deep", 1, DEEP), described("fine", 2)]
+        changes = [
+            line("MODIFIED", described("deep", 10, DEEP)),
+            line("MODIFIED", described("deep", 11, DEEP)),
+            line("ADDED", described("later", 12)),
+            line("DELETED", described("deep", 13, DEEP)),
+        ]
+        if stream:
+            server.streams(*(line("ADDED", each) for each in listed), END_OF_LIST, *changes, ends=False)
+        else:
+            server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % b",".join(listed))
+            server.streams(*changes, ends=False)
+        async with scripted(server, told, stream=stream) as reflector:
+            await told.until(lambda: "delete deep" in told.events)
+            assert told.events == ["init", "init_done 2", "apply deep", "apply deep", "apply later", "delete deep"]
+            assert reflector.trouble is None
+            assert reflector._client.skipped.counts == {"ConfigMap": 4}
+
+    run(scenario)
+    assert sum("default/deep" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_an_object_whose_name_or_revision_cannot_be_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        server.streams(
+            line("ADDED", b'{"metadata":{"name":"\xff\xfe","resourceVersion":"1"}}'),
+            line("ADDED", b'{"metadata":{"name":"odd","resourceVersion":"yesterday"}}'),
+            END_OF_LIST,
+            line("ADDED", described("fine", 10)),
+            ends=False,
+        )
+        async with scripted(server, told) as reflector:
+            await told.until(lambda: "apply fine" in told.events)
+            assert told.events == ["init", "init_done 0", "apply fine"]
+            assert reflector._client.skipped.counts == {"ConfigMap": 2}
+
+    run(scenario)
+    assert 'the resourceVersion "yesterday"' in caplog.text
+
+
+def test_an_object_that_a_sink_fails_for_is_passed_over_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Told):
+        def apply(self, entry: Entry) -> None:
+            if entry.name == "bad":
+                raise ZeroDivisionError
+            super().apply(entry)
+
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Failing()
+        bad = [line("MODIFIED", described("bad", revision)) for revision in (10, 11)]
+        server.streams(END_OF_LIST, *bad, line("ADDED", described("fine", 12)), ends=False)
+        async with scripted(server, told):
+            await told.until(lambda: "apply fine" in told.events)
+
+    run(scenario)
+    assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True]
+
+
+def test_what_nobody_foresaw_ends_no_watch_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        for _ in range(3):
+            server.fails(ZeroDivisionError("surprise"))
+        server.streams(END_OF_LIST, line("ADDED", described("fine", 10)), ends=False)
+        async with scripted(server, told) as reflector:
+            await reflector.changed()
+            assert reflector.trouble is not None
+            assert (reflector.trouble.problem, str(reflector.trouble)) == ("failed", "surprise")
+            await told.until(lambda: "apply fine" in told.events)
+            assert reflector.trouble is None
+            assert asyncio.get_running_loop().time() > 0.1
+
+    run(scenario)
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert errors[0].exc_info is not None

@@ -10,7 +10,7 @@ from kubewright.api.dynamic import metadata_only
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import LabelSelector
 from kubewright.client.client import Client
-from kubewright.client.errors import DecodeError, Expired, Forbidden, ProtocolError
+from kubewright.client.errors import Expired, Forbidden, ProtocolError
 
 if TYPE_CHECKING:
     from tests.client.conftest import ScriptedServer
@@ -164,10 +164,35 @@ async def test_items_know_their_kind_though_lists_do_not_repeat_it(client: Clien
     assert (found.api_version, found.kind) == ("v1", "ConfigMap")
 
 
-async def test_an_object_that_does_not_fit_its_type_is_named(client: Client, server: ScriptedServer) -> None:
-    server.answers({"items": [{"metadata": {"name": "a", "namespace": "shop"}, "data": 7}]})
-    with pytest.raises(DecodeError, match=r'^list ConfigMap in shop: object "shop/a": not a valid ConfigMap: .*data'):
-        await client.list(ConfigMap, namespace="shop")
+def named(name: str, data: JSONValue) -> dict[str, JSONValue]:
+    return {"metadata": {"name": name, "namespace": "shop"}, "data": data}
+
+
+async def test_objects_that_do_not_fit_their_type_are_left_out_and_each_is_logged_once(
+    client: Client, server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        server.answers({"items": [named("a", {"x": "1"}), named("b", 7), named("c", {}), named("d", [])]})
+        assert [each.metadata.name for each in await client.list(ConfigMap, namespace="shop")] == ["a", "c"]
+
+    assert client.skipped.counts == {"ConfigMap": 4}
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        'ConfigMap "shop/b"',
+        'ConfigMap "shop/d"',
+    ]
+
+
+async def test_one_object_that_is_nested_too_deeply_does_not_keep_the_others_back(
+    client: Client, server: ScriptedServer
+) -> None:
+    deep = b'{"metadata":{"name":"b"},"data":%b1%b}' % (b'{"a":' * 100_000, b"}" * 100_000)
+    fine = b'{"metadata":{"name":"a"},"data":{"x":"},]"}}'
+    server.answers(b'{"items":[%b,%b,%b],"metadata":{"resourceVersion":"7"}}' % (fine, deep, fine))
+    (page,) = [page async for page in client.list(ConfigMap).pages()]
+
+    assert page.metadata.resource_version == "7"
+    assert [each.data for each in page.items] == [{"x": "},]"}] * 2
+    assert client.skipped.counts == {"ConfigMap": 1}
 
 
 async def test_an_answer_that_is_cut_short_is_a_protocol_error(client: Client, server: ScriptedServer) -> None:

@@ -234,3 +234,8 @@ def test_the_figures_of_the_process_are_those_of_the_operating_system() -> None:
     finally:
         os.close(reader)
         os.close(writer)
+
+
+def test_objects_that_were_left_out_are_counted_by_kind() -> None:
+    families = parse(render(runtime_families(skipped={"Widget": 3})))
+    assert families["kubewright_skipped_objects_total"].samples == {("", (("kind", "Widget"),)): 3}

@@ -13,11 +13,13 @@ import msgspec
 
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError, MalformedJSON
+from kubewright.api.header import read_header
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ListMeta, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
 from kubewright.api.resource import Object
+from kubewright.api.shallow import elements, members
 from kubewright.api.shape import SCALAR, Shape
 from kubewright.api.time import MicroTime, refuse_naive_times
 
@@ -27,8 +29,8 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 _ORIGIN = "_origin"
 _MANIFEST = "_manifest"
 
-# Strings are checked for UTF-8 only where they are looked at, and then by Python itself.
-NOT_JSON: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError)
+# Strings are checked for UTF-8 only where they are looked at, and then by Python itself, which also limits the depth.
+NOT_JSON: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _Scalar(Protocol):
@@ -93,7 +95,7 @@ def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
     except msgspec.ValidationError as error:
         complaint = error
     except NOT_JSON as error:
-        raise MalformedJSON(str(error)) from None
+        raise _unreadable(error) from None
     mended = _decode_without_nulls(cls, raw)
     if mended is None:
         raise DecodeError(f"not a valid {cls.__name__}: {complaint}") from None
@@ -112,7 +114,7 @@ def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
     except MalformedJSON:
         raise
     except DecodeError as error:
-        raise DecodeError(f"{_describe(raw)}{error}") from None
+        raise _about(cls, raw, error) from None
     decoded.__dict__[_ORIGIN] = raw
     return decoded
 
@@ -125,7 +127,12 @@ def decode_list(cls: type[ObjectT], raw: bytes) -> tuple[ListMeta, list[ObjectT]
 
 def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
     """The metadata of a list answer, and its items as the JSON they are."""
-    page = decode_model(_Page, raw)
+    try:
+        page = decode_model(_Page, raw)
+    except MalformedJSON:
+        raise
+    except DecodeError:
+        return _split_deep_list(raw)
     return page.metadata, page.items or []
 
 
@@ -160,21 +167,39 @@ class _Named(Model):
     metadata: ObjectMeta | None = None
 
 
-def _describe(raw: bytes) -> str:
-    """`Pod "default/web-1": ` when that much can be read, else nothing."""
+def _split_deep_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
+    """One of the items is nested too deeply to be passed over: that is no reason to lose the others."""
     try:
-        named = _decoder(_Named).decode(raw)
-    except (msgspec.DecodeError, ValueError):
-        return ""
-    if named.metadata is None or not named.metadata.name:
-        return ""
-    namespace = f"{named.metadata.namespace}/" if named.metadata.namespace else ""
-    return f'{named.kind or "object"} "{namespace}{named.metadata.name}": '.lstrip()
+        fields = members(raw)
+        items = elements(fields.get("items", b""))
+    except msgspec.DecodeError as error:
+        raise MalformedJSON(str(error)) from None
+    return decode_model(ListMeta, fields.get("metadata", b"{}")), [msgspec.Raw(item) for item in items]
+
+
+def _about(cls: type[Object], raw: bytes, error: DecodeError) -> DecodeError:
+    """The same error, naming the object (`Pod "default/web-1": …`) when that much can be read."""
+    info = cls.__naming__.info
+    kind = info.gvk.kind if info is not None else cls.__name__
+    try:
+        key = read_header(raw).key
+    except msgspec.DecodeError:
+        return DecodeError(str(error), kind=kind)
+    return DecodeError(f'{kind} "{key}": {error}' if key.name else str(error), kind=kind, key=key)
+
+
+def _unreadable(error: Exception) -> DecodeError:
+    if isinstance(error, RecursionError):
+        return DecodeError("nested too deeply to be decoded")
+    return MalformedJSON(str(error))
 
 
 def _decode_dynamic(cls: type[Dynamic], raw: bytes) -> Dynamic:
     named = decode_model(_Named, raw)
-    content = cast("dict[str, JSONValue]", _json.decode(raw))
+    try:
+        content = cast("dict[str, JSONValue]", _json.decode(raw))
+    except NOT_JSON as error:
+        raise _unreadable(error) from None
     for name in ("apiVersion", "kind", "metadata"):
         content.pop(name, None)
     decoded = cls(metadata=named.metadata or ObjectMeta(), content=content)
@@ -197,7 +222,7 @@ def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
     try:
         value = _without_nulls(_json.decode(raw), Shape("model", model=cls))
     except NOT_JSON as error:  # the part behind the field that does not fit
-        raise MalformedJSON(str(error)) from None
+        raise _unreadable(error) from None
     try:
         return cast(T, _decoder(cls).decode(_encoder.encode(value)))
     except msgspec.ValidationError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from kubewright.api.kinds import ObjectKey
+
 
 class KubernetesError(Exception):
     """Base of every error that kubewright raises about Kubernetes and its objects."""
@@ -17,7 +19,15 @@ class KubernetesError(Exception):
 
 
 class DecodeError(KubernetesError):
-    """An object does not fit its Python type; the message names the object, the field and what was expected."""
+    """An object does not fit its Python type; the message names the object, the field and what was expected.
+
+    `kind` and `key` say which object it is, as far as that could be read.
+    """
+
+    def __init__(self, message: str, *, kind: str = "", key: ObjectKey | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.key = key
 
 
 class MalformedJSON(DecodeError):

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.shallow import members
 
 
 class OwnerHeader(Struct, rename="camel", gc=False):
@@ -37,3 +38,43 @@ class Header(Struct, rename="camel"):
     def key(self) -> ObjectKey:
         """Namespace and name."""
         return ObjectKey(self.namespace, self.name)
+
+
+class DamagedHeader(Header):
+    """The header of an object that cannot be decoded: without the fields that do not fit, or were nested too deeply."""
+
+
+class _Target(Struct):
+    metadata: Header = msgspec.field(default_factory=Header)
+
+
+_target = msgspec.json.Decoder(_Target)
+
+
+def read_header(raw: bytes) -> Header:
+    """The header of an object in JSON; a `DamagedHeader` where its JSON allows no better.
+
+    Raises `msgspec.DecodeError` when it is no JSON object at all.
+    """
+    try:
+        return _target.decode(raw).metadata
+    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+        return _damaged_header(raw)
+
+
+def _damaged_header(raw: bytes) -> DamagedHeader:
+    metadata = members(raw).get("metadata", b"")
+    fields = members(metadata) if metadata.startswith(b"{") else {}
+    header = DamagedHeader()
+    for field in msgspec.structs.fields(Header):
+        value = fields.get(field.encode_name)
+        if value is None:
+            continue
+        if field.type is msgspec.Raw:  # decoding it would recurse
+            setattr(header, field.name, msgspec.Raw(value))
+            continue
+        try:
+            setattr(header, field.name, msgspec.json.decode(value, type=field.type))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+    return header

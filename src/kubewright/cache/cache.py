@@ -27,6 +27,7 @@ from kubewright.cache.informer import Informer, Scope, Subscriber, Transform
 from kubewright.cache.selection import Matches, matcher
 from kubewright.client import Client
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
+from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
 
@@ -111,10 +112,15 @@ class Cache:
         For fields it is then used by `list(kind, fields={name: value})`, else by `list(kind, index=(name, value))`.
         """
         gvk = resource_info(kind).gvk
-        values = field_values(name, gvk) if function is None else object_values(kind, function)
+        values = field_values(name, gvk) if function is None else object_values(kind, function, self.skipped)
         self._indexes.setdefault(gvk, {})[name] = values
         for informer in self.informers(gvk):
             informer.add_index(name, values)
+
+    @property
+    def skipped(self) -> Skipped:
+        """The objects that lists leave out because they cannot be decoded."""
+        return self._client.skipped
 
     def informers(self, gvk: GroupVersionKind | None = None) -> Sequence[Informer]:
         """The watches, all or those of a kind."""
@@ -192,7 +198,7 @@ class Copy(Generic[T]):
             await self._while_covered(unsettled[0].settled())
 
     def find(self, key: ObjectKey) -> T | None:
-        """The object of a key."""
+        """The object of a key. Raises `DecodeError` when it does not fit its type."""
         for informer in self._of(key.namespace):
             if (entry := informer.find(key)) is not None:
                 return decode(self.kind, entry.body)
@@ -206,9 +212,9 @@ class Copy(Generic[T]):
         fields: Fields | None = None,
         index: tuple[str, str] | None = None,
     ) -> list[T]:
-        """The objects that match, ordered by namespace and name."""
+        """The objects that match, ordered by namespace and name. Those that cannot be decoded are left out."""
         found = selected(self._of(namespace), namespace, matcher(labels, fields, self._scope.gvk), index)
-        return [decode(self.kind, entry.body) for entry in found]
+        return self._cache.skipped.decoded(self.kind, (entry.body for entry in found))
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Tell `subscriber` of every change until the release, beginning with what is there."""

@@ -31,6 +31,7 @@ from kubewright.client.listing import Page
 from kubewright.client.operations import Asked, Operations, Place, WriteOptions, decoded
 from kubewright.client.paths import Named
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
+from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
 
@@ -140,7 +141,7 @@ class CachedClient(Client):
                 return await live.fetch(continue_, limit)
             entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
             revision = str(min(informer.revision for informer in informers))
-            return Page(ListMeta(resource_version=revision), await _decoded(kind, entries))
+            return Page(ListMeta(resource_version=revision), await _decoded(kind, entries, self.skipped))
 
         return Listing(fetch, page_size)
 
@@ -200,12 +201,12 @@ def _selected(
     return selected(informers, namespace, matcher(labels, fields, informers[0].scope.gvk), index, own_writes=own_writes)
 
 
-async def _decoded(kind: type[T], entries: list[Entry]) -> list[T]:
+async def _decoded(kind: type[T], entries: list[Entry], skipped: Skipped) -> list[T]:
     objects: list[T] = []
     for start in range(0, len(entries), _AT_A_TIME):
         if start:
             await asyncio.sleep(0)
-        objects += [decode(kind, entry.body) for entry in entries[start : start + _AT_A_TIME]]
+        objects += skipped.decoded(kind, (entry.body for entry in entries[start : start + _AT_A_TIME]))
     return objects
 
 

@@ -7,26 +7,19 @@ an update without them leaves them as they are on the server.
 from __future__ import annotations
 
 import sys
-from typing import cast
+from collections.abc import Mapping
 
 import msgspec
 
 from kubewright.api.codec import NOT_JSON
-from kubewright.api.header import Header, OwnerHeader
+from kubewright.api.header import Header, OwnerHeader, read_header
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.shallow import members
 from kubewright.client.errors import ProtocolError
 
 _MANAGED_FIELDS = b'"managedFields":'
 _METADATA = b'"metadata":{'
-
-
-class _Target(msgspec.Struct):
-    metadata: Header = msgspec.field(default_factory=Header)
-
-
-_target = msgspec.json.Decoder(_Target)
-_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -54,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     @property
     def header(self) -> Header:
         """All identifying metadata, decoded anew at each call."""
-        return _target.decode(self.body).metadata
+        return read_header(self.body)
 
     def __repr__(self) -> str:
         return f"<Entry {self.key} @{self.revision}, {len(self.body)} bytes>"
@@ -97,7 +90,7 @@ def parse_entry(raw: bytes) -> Entry:
 def parse_header(raw: bytes) -> Header:
     """The header of an object in JSON."""
     try:
-        return _target.decode(raw).metadata
+        return read_header(raw)
     except NOT_JSON as error:
         raise ProtocolError(f"the server sent an object that cannot be read: {error}") from None
 
@@ -143,8 +136,11 @@ def _without_managed_fields(raw: bytes, fields: bytes) -> bytes:
 
 def _rebuilt_without_managed_fields(raw: bytes) -> bytes:
     """For objects that hold the name somewhere else too, or are not compact: all other values stay as they are."""
-    whole = _raw_fields.decode(raw)
-    metadata = _raw_fields.decode(whole["metadata"])
+    whole = members(raw)
+    metadata = members(whole["metadata"])
     metadata.pop("managedFields", None)
-    rebuilt = {**whole, "metadata": cast(msgspec.Raw, metadata)}
-    return msgspec.json.encode(rebuilt)
+    return _joined({**whole, "metadata": _joined(metadata)})
+
+
+def _joined(fields: Mapping[str, bytes]) -> bytes:
+    return b"{%b}" % b",".join(b"%b:%b" % (msgspec.json.encode(name), value) for name, value in fields.items())

@@ -12,10 +12,10 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from kubewright.api.codec import decode
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry
+from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
 Values: TypeAlias = Callable[[Entry], Iterable[str]]
@@ -80,9 +80,9 @@ class Index:
             del self._entries[value]
 
 
-def object_values(kind: type[T], function: Callable[[T], Iterable[str]]) -> Values:
-    """The values that a function gives for the decoded object."""
-    return lambda entry: function(decode(kind, entry.body))
+def object_values(kind: type[T], function: Callable[[T], Iterable[str]], skipped: Skipped) -> Values:
+    """The values that a function gives for the decoded object; none for one that cannot be decoded."""
+    return lambda entry: [value for obj in skipped.decoded(kind, (entry.body,)) for value in function(obj)]
 
 
 def field_values(path: str, gvk: GroupVersionKind | None = None) -> Values:
@@ -109,8 +109,8 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[En
     def read(entry: Entry) -> str:
         try:
             value: object = decoder.decode(entry.body)
-        except msgspec.ValidationError:
-            return ""  # something on the way is not an object
+        except (msgspec.ValidationError, RecursionError):
+            return ""  # something on the way is not an object, or what is beside it is nested too deeply
         for _ in steps:
             if value is None:
                 return ""

@@ -362,7 +362,10 @@ def _are_same(one: Entry, other: Entry) -> bool:
     """
     if one.revision != other.revision:
         return False
-    return one.body == other.body or _content(one) == _content(other)
+    try:
+        return one.body == other.body or _content(one) == _content(other)
+    except RecursionError:  # nested too deeply to be compared
+        return False
 
 
 def _content(entry: Entry) -> dict[str, object]:

@@ -9,9 +9,10 @@ servers that cannot, page by page. WATCHING: changes arrive. It tells what happe
     apply           an object is new or has changed
     delete          an object is gone
 
-No error ends it. A watch that broke is resumed where it was; an expired one begins anew with init. Whatever hinders it
-is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are waited for. That a kind
-is gone, and its objects with it, is for discovery to say: a 404 alone may be that of a proxy, and changes nothing.
+No error and no object ends it. A watch that broke is resumed where it was; an expired one begins anew with init.
+Whatever hinders it is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are
+waited for. That a kind is gone, and its objects with it, is for discovery to say: a 404 alone may be that of a proxy,
+and changes nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Literal, Protocol, TypeAlias
 
-from kubewright.api.errors import KubernetesError
+from kubewright.api.errors import DecodeError, KubernetesError
+from kubewright.api.header import Header
 from kubewright.api.resource import Object, resource_info
-from kubewright.cache.entry import Entry, entry_of, parse_entry
+from kubewright.cache.entry import Entry, entry_of, parse_header
 from kubewright.client import Client, WatchEvent
 from kubewright.client.client import WATCH_TIMEOUT
 from kubewright.client.errors import (
@@ -50,7 +52,7 @@ LONGEST_ABSENCE = 5.0
 
 _log = logging.getLogger(__name__)
 
-Problem: TypeAlias = Literal["missing", "forbidden", "unreachable"]
+Problem: TypeAlias = Literal["missing", "forbidden", "unreachable", "failed"]
 
 
 class State(enum.Enum):
@@ -62,9 +64,12 @@ class State(enum.Enum):
 
 
 class Trouble(Exception):
-    """Why a reflector does not get on: the kind is missing, a permission is, or the server cannot be reached."""
+    """Why a reflector does not get on: the kind is missing, a permission is, or the server cannot be reached.
 
-    def __init__(self, problem: Problem, error: KubernetesError, reason: str = "") -> None:
+    failed: something else that nobody foresaw.
+    """
+
+    def __init__(self, problem: Problem, error: Exception, reason: str = "") -> None:
         super().__init__(f"{error}; {reason}" if reason else str(error))
         self.problem = problem
         self.error = error
@@ -131,22 +136,29 @@ class Reflector:
         """Follow until cancelled."""
         while True:
             try:
-                await self._follow()
-            except Expired as error:
-                _log.debug("%s: %s; listing anew", self._what, error)
-                self._forget()
-            except NotFound as error:
-                await self._note_not_found(error)
-            except (Forbidden, Unauthorized) as error:
-                self._note(Trouble("forbidden", error))
-            except KubernetesError as error:
-                self._note(Trouble("unreachable", error))
+                await self._attempt()
+            except Exception as error:
+                # Nobody foresaw it, and the next attempt may fare better.
+                self._note(Trouble("failed", error))
             self.restarts += 1
             await asyncio.sleep(self._next_pause())
 
     async def changed(self) -> None:
         """Wait until state or trouble is another one than now."""
         await self._changed.wait()
+
+    async def _attempt(self) -> None:
+        try:
+            await self._follow()
+        except Expired as error:
+            _log.debug("%s: %s; listing anew", self._what, error)
+            self._forget()
+        except NotFound as error:
+            await self._note_not_found(error)
+        except (Forbidden, Unauthorized) as error:
+            self._note(Trouble("forbidden", error))
+        except KubernetesError as error:
+            self._note(Trouble("unreachable", error))
 
     async def _follow(self) -> None:
         """One connection, from what is known to its end."""
@@ -203,24 +215,44 @@ class Reflector:
         async for event in events:
             self._is_fruitless = False
             header = event.header
-            match event.type:
-                case "BOOKMARK":
-                    if event.ends_initial_list:
-                        self._complete(_number(header.resource_version))
-                    elif self.state is State.WATCHING:
-                        self._revision = _number(header.resource_version)
-                        sink.progress(self._revision)
-                case "DELETED":
-                    entry = entry_of(header, event.raw)
-                    self._revision = entry.revision
-                    sink.delete(entry)
-                case _ if self.state is State.LISTING:
-                    sink.init_apply(entry_of(header, event.raw))
-                case _:
-                    entry = entry_of(header, event.raw)
-                    self._revision = entry.revision
-                    sink.apply(entry)
+            try:
+                match event.type:
+                    case "BOOKMARK":
+                        if event.ends_initial_list:
+                            self._complete(_number(header.resource_version))
+                        elif self.state is State.WATCHING:
+                            self._revision = _number(header.resource_version)
+                            sink.progress(self._revision)
+                    case "DELETED":
+                        entry = self._entry(header, event.raw)
+                        self._revision = entry.revision
+                        sink.delete(entry)
+                    case _ if self.state is State.LISTING:
+                        sink.init_apply(self._entry(header, event.raw))
+                    case _:
+                        entry = self._entry(header, event.raw)
+                        self._revision = entry.revision
+                        sink.apply(entry)
+            except Exception as error:
+                self._skip(header, error)
             self._pause = FIRST_PAUSE
+
+    def _entry(self, header: Header, raw: bytes) -> Entry:
+        if type(header) is not Header:  # a damaged one; the object is kept, as far as it can be
+            if not header.name:
+                raise ProtocolError("the name of an object cannot be read")
+            self._client.skipped.note(self._undecodable(header, "it cannot be decoded"))
+        return entry_of(header, raw)
+
+    def _skip(self, header: Header, error: Exception) -> None:
+        """Pass over an object that nothing can be done with. The next one is another matter."""
+        is_news = self._client.skipped.note(self._undecodable(header, str(error) or type(error).__name__))
+        if is_news and not isinstance(error, KubernetesError):
+            _log.error("%s: %s was not expected", self._what, type(error).__name__, exc_info=error)
+
+    def _undecodable(self, header: Header, reason: str) -> DecodeError:
+        kind = resource_info(self._kind).gvk.kind
+        return DecodeError(f'{kind} "{header.key}": {reason}', kind=kind, key=header.key)
 
     async def _list(self) -> None:
         listing = self._client.raw_pages(
@@ -232,11 +264,19 @@ class Reflector:
                 if not revision:
                     self._begin()
                 revision = metadata.resource_version
-                for number, raw in enumerate(items):
-                    self._sink.init_apply(parse_entry(bytes(raw)))
+                for number, item in enumerate(items):
+                    self._list_one(bytes(item))
                     if number % 100 == 99:
                         await asyncio.sleep(0)  # a page takes milliseconds; others must not wait for all of it
         self._complete(_number(revision))
+
+    def _list_one(self, raw: bytes) -> None:
+        header = Header()
+        try:
+            header = parse_header(raw)
+            self._sink.init_apply(self._entry(header, raw))
+        except Exception as error:
+            self._skip(header, error)
 
     def _begin(self) -> None:
         self.lists += 1
@@ -285,8 +325,11 @@ class Reflector:
             self._revision = 0
         before = self.trouble
         if before is None or (before.problem, type(before.error)) != (trouble.problem, type(trouble.error)):
-            level = logging.WARNING if isinstance(trouble.error, APIError | ProtocolError) else logging.INFO
-            _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, trouble)
+            if trouble.problem == "failed":
+                _log.error("%s: %s; trying again", self._what, trouble, exc_info=trouble.error)
+            else:
+                level = logging.WARNING if isinstance(trouble.error, APIError | ProtocolError) else logging.INFO
+                _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, trouble)
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
 
     def _next_pause(self) -> float:

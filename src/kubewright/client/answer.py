@@ -58,7 +58,7 @@ def unreadable(error: DecodeError, response: Response, request: object) -> Proto
             f"{request}: the server answered {response.status} ({content_type}) with something that is not JSON, "
             f"or is cut short: {error}{quote}"
         )
-    return DecodeError(f"{request}: {error}")
+    return DecodeError(f"{request}: {error}", kind=error.kind, key=error.key)
 
 
 @contextmanager

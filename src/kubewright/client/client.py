@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 from msgspec import Raw
 
-from kubewright.api.codec import decode_list, decode_model, split_list
+from kubewright.api.codec import decode_model, split_list
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.meta import DeleteOptions, ListMeta, Preconditions
 from kubewright.api.resource import Object, resource_info
@@ -44,6 +44,7 @@ from kubewright.client.paths import FieldValidation, Named, Parameter, Propagati
 from kubewright.client.rate_limit import RateLimit
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.session import Session
+from kubewright.client.skipped import Skipped
 from kubewright.client.subresources import Subresource
 from kubewright.client.table import Table
 from kubewright.client.wait import Expectation, wait
@@ -125,6 +126,11 @@ class Client:
         return self._operations.session.answers
 
     @property
+    def skipped(self) -> Skipped:
+        """The objects that lists leave out because they cannot be decoded."""
+        return self._operations.skipped
+
+    @property
     def namespace(self) -> str:
         """Where single objects are looked for when nothing else is said."""
         return self._operations.namespace
@@ -181,7 +187,10 @@ class Client:
         resource_version: str | None = None,
         resource_version_match: str | None = None,
     ) -> Listing[T]:
-        """The objects of a kind: `async for` reads page by page, `await` gives all of them as a list."""
+        """The objects of a kind: `async for` reads page by page, `await` gives all of them as a list.
+
+        An object that does not fit its type is left out, logged and counted (see `skipped`); `get` raises of it.
+        """
         selection = _selection(labels, fields)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
@@ -196,7 +205,8 @@ class Client:
             )
             request, response = await self._page(kind, namespace, [*selection, *revision], continue_, limit)
             with readable(response, request):
-                return Page(*decode_list(kind, response.body))
+                metadata, items = split_list(response.body)
+            return Page(metadata, self._operations.skipped.decoded(kind, items))
 
         return Listing(fetch, page_size)
 

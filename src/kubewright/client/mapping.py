@@ -72,24 +72,26 @@ class Mapper:
 
     async def resources(self, api_version: str) -> list[APIResource]:
         """What the server serves in one group and version, subresources included."""
+        return (await self._resource_list(api_version)).resources
+
+    async def _resource_list(self, api_version: str) -> _APIResourceList:
         root = api_root(GroupVersionKind.parse(api_version, "*"))
         request = f"discover {api_version}"
         response = await self._session.request("GET", root, request=request)
         with readable(response, request):
-            found = decode_model(_APIResourceList, response.body)
-        _check_kind(found.kind, "APIResourceList", request)
-        return found.resources
+            return decode_model(_APIResourceList, response.body)
 
     async def serves(self, kind: type[Object]) -> bool:
         """Whether discovery has the kind now. Raises where discovery does not say: a 404 alone may be a proxy's."""
         gvk = resource_info(kind).gvk
         try:
-            resources = await self.resources(gvk.api_version)
+            found = await self._resource_list(gvk.api_version)
         except NotFound:
             if not gvk.group or await self._lists_version(gvk):
                 raise
             return False
-        return any(resource.kind == gvk.kind and "/" not in resource.name for resource in resources)
+        _check_kind(found.kind, "APIResourceList", f"discover {gvk.api_version}")
+        return any(resource.kind == gvk.kind and "/" not in resource.name for resource in found.resources)
 
     async def _lists_version(self, gvk: GroupVersionKind) -> bool:
         request = "discover API groups"

@@ -33,6 +33,7 @@ from kubewright.client.paths import (
     query,
 )
 from kubewright.client.session import Session
+from kubewright.client.skipped import Skipped
 from kubewright.client.writing import (
     for_apply,
     for_create,
@@ -106,6 +107,7 @@ class Operations(msgspec.Struct, frozen=True):
     namespace: str
     defaults: WriteOptions
     scope: str = ""
+    skipped: Skipped = msgspec.field(default_factory=Skipped)
 
     def scoped(self, namespace: str) -> Operations:
         """The same, confined to one namespace."""

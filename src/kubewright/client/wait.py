@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
-from kubewright.api.codec import decode_json, encode, origin
+from kubewright.api.codec import decode, decode_json, encode, origin
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resource import Object
@@ -198,11 +198,12 @@ async def _watched(client: Client, kind: type[T], place: Place, expectation: Exp
     selection = {"metadata.name": place.name}
     namespace = place.namespace or None
     try:
-        async with aclosing(client.list(kind, namespace=namespace, fields=selection).pages()) as pages:
-            page = await anext(pages)
-        if expectation.holds(seen.show(page.items[0] if page.items else None)):
+        # Not `list`, which leaves out an object that does not fit its type: that is not the same as none.
+        async with aclosing(client.raw_pages(kind, namespace=namespace, fields=selection)) as pages:
+            metadata, items = await anext(pages)
+        if expectation.holds(seen.show(decode(kind, items[0]) if items else None)):
             return True
-        revision = page.metadata.resource_version
+        revision = metadata.resource_version
         async with client.watch(kind, namespace=namespace, fields=selection, resource_version=revision) as events:
             async for event in events:
                 seen.pause = _FIRST_PAUSE

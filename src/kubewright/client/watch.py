@@ -19,8 +19,9 @@ from typing import Generic, Literal, Self, TypeAlias, TypeVar, cast
 import msgspec
 
 from kubewright.api.codec import NOT_JSON, decode
-from kubewright.api.header import Header
+from kubewright.api.header import Header, read_header
 from kubewright.api.resource import Object
+from kubewright.api.shallow import members
 from kubewright.client.answer import retry_after, worded
 from kubewright.client.errors import ProtocolError, RequestTimeout, Status, TransportError, error_class
 from kubewright.client.http.response import Headers, StreamedResponse
@@ -60,7 +61,6 @@ class _RawLine(msgspec.Struct):
 
 _line = msgspec.json.Decoder(_Line)
 _raw_line = msgspec.json.Decoder(_RawLine)
-_target = msgspec.json.Decoder(_Target)
 
 
 class WatchEvent(Generic[T]):
@@ -107,16 +107,25 @@ def parse_event(kind: type[T], line: bytes, request: str = "") -> WatchEvent[T]:
 
 def _parse_in_two_passes(kind: type[T], line: bytes, request: str) -> WatchEvent[T]:
     try:
-        event = _raw_line.decode(line)
-        if event.type == "ERROR":
-            status = msgspec.json.decode(event.object, type=Status)
+        type_, raw = _split(line)
+        if type_ == "ERROR":
+            status = msgspec.json.decode(raw, type=Status)
             raise error_class(status)(status, request, retry_after=retry_after(Headers(), status))
-        header = _target.decode(event.object).metadata
+        header = read_header(raw)
     except NOT_JSON as error:
         raise ProtocolError(f"the server sent a watch event that cannot be read: {error}") from None
-    if event.type not in _TYPES:
-        raise ProtocolError(f'the server sent a watch event of the unknown type "{event.type}"')
-    return WatchEvent(kind, cast(EventType, event.type), header, bytes(event.object))
+    if type_ not in _TYPES:
+        raise ProtocolError(f'the server sent a watch event of the unknown type "{type_}"')
+    return WatchEvent(kind, cast(EventType, type_), header, raw)
+
+
+def _split(line: bytes) -> tuple[str, bytes]:
+    try:
+        event = _raw_line.decode(line)
+    except RecursionError:
+        fields = members(line)
+        return msgspec.json.decode(fields.get("type", b""), type=str), fields.get("object", b"")
+    return event.type, bytes(event.object)
 
 
 class Watch(Generic[T]):

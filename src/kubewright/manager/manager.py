@@ -412,6 +412,7 @@ class Manager:
             controllers=self._controllers,
             informers=self._informers(),
             requests=self.live.answers,
+            skipped=self.live.skipped.counts,
             elections=[self.election] if self.election is not None else [],
         )
 

@@ -189,10 +189,12 @@ def runtime_families(
     informers: Iterable[MeasuredInformer] = (),
     elections: Iterable[MeasuredElection] = (),
     requests: Mapping[tuple[str, str, str], int] | None = None,
+    skipped: Mapping[str, int] | None = None,
 ) -> list[Family]:
     """The families of everything given, and of the process.
 
-    `queues` are those that belong to no controller, by name; `requests` counts by (code, method, host).
+    `queues` are those that belong to no controller, by name; `requests` counts by (code, method, host),
+    `skipped` by kind.
     """
     controllers = list(controllers)
     named = {controller.name: controller.queue for controller in controllers} | dict(queues or {})
@@ -213,6 +215,13 @@ def runtime_families(
             "Number of HTTP requests, partitioned by status code, method, and host.",
             ("code", "method", "host"),
             requests or {},
+        ),
+        _table(
+            "kubewright_skipped_objects_total",
+            "counter",
+            "How often objects were left out of lists, indexes and watches because they cannot be decoded",
+            ("kind",),
+            {(kind,): count for kind, count in (skipped or {}).items()},
         ),
         *_caches(informers),
         *process_families(),
