@@ -509,6 +509,87 @@ def test_a_patch_of_metadata_is_shown_by_the_copy_of_metadata_and_by_that_of_who
     run(scenario)
 
 
+async def _update(client: Client, made: ConfigMap, x: str) -> None:
+    made.data["x"] = x
+    await client.update(made)
+
+
+async def _update_newest(client: Client, made: ConfigMap, x: str) -> None:
+    newest = await client.get(ConfigMap, made.key, resource_version="0")
+    await _update(client, newest, x)
+
+
+async def _patch(client: Client, made: ConfigMap, x: str) -> None:
+    await client.patch(ConfigMap, MergePatch({"data": {"x": x}}), name=made.key)
+
+
+async def _patch_locked(client: Client, made: ConfigMap, x: str) -> None:
+    newest = await client.get(ConfigMap, made.key, resource_version="0")
+    revision = newest.metadata.resource_version
+    patch = MergePatch({"metadata": {"resourceVersion": revision}, "data": {"x": x}})
+    await client.patch(ConfigMap, patch, name=made.key)
+
+
+async def _apply(client: Client, made: ConfigMap, x: str) -> None:
+    await client.apply(ConfigMap(metadata=ObjectMeta(name="a", namespace="default"), data={"x": x}), force=True)
+
+
+@pytest.mark.parametrize("write", [_update_newest, _patch, _patch_locked])
+def test_a_write_that_changes_nothing_claims_nobody_elses_revision(
+    write: Callable[[Client, ConfigMap, str], Awaitable[None]],
+) -> None:
+    """It is answered with the object as somebody else made it, before the watch has brought that."""
+    told: list[tuple[str, bool]] = []
+
+    def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+        if new is not None and not initial and new.name == "a":
+            told.append((decode(ConfigMap, new.body).data["x"], own is not None and own.made(old, new)))
+
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a", x="1", y="1")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                copy.subscribe(listen)
+                here.hold_watches()
+                made.data = {"x": "2", "y": "2"}
+                foreign = await here.admin.update(made)
+                await write(here.client, made, "2")
+                assert (await here.client.get(ConfigMap, made.key)).data == foreign.data
+                here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
+                await here.until(lambda: bool(told))
+
+    run(scenario)
+    assert told == [("2", False)]
+
+
+@pytest.mark.parametrize("write", [_update, _update_newest, _patch, _patch_locked, _apply])
+def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
+    write: Callable[[Client, ConfigMap, str], Awaitable[None]],
+) -> None:
+    told: list[tuple[str, bool, int]] = []
+
+    def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+        if new is not None and not initial and new.name == "a":
+            own = own or Author(-1)
+            told.append((decode(ConfigMap, new.body).data["x"], own.made(old, new), own.priority))
+
+    async def scenario() -> None:
+        async with world() as here:
+            made = await here.create("a", x="1", y="1")
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                copy.subscribe(listen)
+                here.hold_watches()
+                author.set(Author(7))
+                await write(here.client, made, "2")
+                here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
+                await here.until(lambda: bool(told))
+
+    run(scenario)
+    assert told == [("2", True, 7)]
+
+
 def test_dry_runs_of_every_write_leave_no_trace() -> None:
     async def scenario() -> None:
         async with world() as here:

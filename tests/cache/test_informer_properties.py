@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import resource_info
-from kubewright.cache.author import Author
+from kubewright.cache.author import Author, author_of
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
@@ -76,6 +76,8 @@ class Server:
         self.revision = 10
         self.objects: dict[ObjectKey, Thing] = {}
         self.changes: list[Change] = []
+        self.own: set[int] = set()
+        """The revisions that the program made."""
         self._count = 0
 
     def put(self, key: ObjectKey, tier: str, node: str, held: bool) -> Thing:
@@ -121,8 +123,9 @@ class Server:
 class Listener:
     """A subscriber that holds the events to be a chain: what it was told last is what changes next."""
 
-    def __init__(self, may_go_back: bool) -> None:
+    def __init__(self, may_go_back: bool, own: set[int] | None) -> None:
         self._may_go_back = may_go_back
+        self._own = own
         self.told: dict[ObjectKey, Entry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
@@ -136,6 +139,9 @@ class Listener:
         else:
             # A deletion tells the last state, at the revision of the deletion.
             follows = old is not None and known is not None and _content(old) == _content(known)
+        is_claimed = own is not None and own.made(old, new)
+        if is_claimed and self._own is not None and entry.revision not in self._own:
+            self.complaints.append(f"{entry} was claimed to be an own write")
         if not follows:
             self.complaints.append(f"told {old} -> {new}, knew {known}")
 
@@ -158,7 +164,9 @@ class View:
         self.forget()
 
     def subscribe(self, may_go_back: bool) -> None:
-        listener = Listener(may_go_back)
+        # A restored server makes the same revisions again; and what a transform hides, nobody can tell from its echo.
+        is_certain = not may_go_back and self.transform is None
+        listener = Listener(may_go_back, self.server.own if is_certain else None)
         self.listeners.append(listener)
         self.informer.subscribe(listener)
 
@@ -219,11 +227,11 @@ class View:
         self.position = self.server.revision
         self.informer.progress(self.position)
 
-    def answered(self, key: ObjectKey, thing: Thing | None, uid: str) -> None:
+    def answered(self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None = None) -> None:
         """The answer to a write of the program arrives: the object is so now, or was removed."""
         if thing is not None:
             entry = parse_entry(thing.raw)
-            self.informer.written(entry.key, entry.revision, thing.raw)
+            self.informer.written(entry.key, entry.revision, thing.raw, author)
             self.written[key] = max(self.written.get(key, 0), thing.revision)
         else:
             self.informer.removed(key, uid)
@@ -306,7 +314,7 @@ class InformerMachine(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.kind_exists = True
-        self.answers: list[tuple[ObjectKey, Thing | None, str]] = []
+        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None]] = []
         self.view = View(self.server, self.scope, self.holds, may_go_back=self.disasters)
 
     @staticmethod
@@ -368,32 +376,51 @@ class InformerMachine(RuleBasedStateMachine):
 
     # The program
 
-    @rule(key=keys, tier=tiers, node=nodes, held=st.booleans(), at_once=st.booleans())
-    def the_program_writes(self, key: ObjectKey, tier: str, node: str, held: bool, at_once: bool) -> None:
+    @rule(key=keys, tier=tiers, node=nodes, held=st.booleans(), at_once=st.booleans(), locked=st.booleans())
+    def the_program_writes(self, key: ObjectKey, tier: str, node: str, held: bool, at_once: bool, locked: bool) -> None:
         if self.kind_exists:
-            self._answer(key, self.server.put(key, tier, node, held), "", at_once)
+            before = self.server.objects.get(key)
+            after = self.server.put(key, tier, node, held)
+            self.server.own.add(after.revision)
+            self._answer(key, after, "", self._author(before, after, locked), at_once)
+
+    @rule(number=numbers, at_once=st.booleans(), locked=st.booleans())
+    def the_program_writes_what_is_there_already(self, number: int, at_once: bool, locked: bool) -> None:
+        """Nothing changes, and the answer is the object at the revision that it has, whoever made it."""
+        if (thing := self.pick(number)) is not None:
+            self._answer(thing.key, thing, "", self._author(thing, thing, locked), at_once)
+
+    def _author(self, before: Thing | None, after: Thing, locked: bool) -> Author | None:
+        """As the client decides it. Each write gives an object another value, so that none is the same as another."""
+        if before is None:
+            return author_of("POST", after.raw, revision=str(after.revision))
+        metadata = {"resourceVersion": str(before.revision)} if locked else {}
+        data = {"node": after.node, **({"value": str(after.value)} if after is not before else {})}
+        return author_of(
+            "PATCH", msgspec.json.encode({"metadata": metadata, "data": data}), revision=str(after.revision)
+        )
 
     @rule(number=numbers, at_once=st.booleans())
     def the_program_deletes(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number)) is not None:
-            self._answer(thing.key, self.server.delete(thing.key), thing.uid, at_once)
+            self._answer(thing.key, self.server.delete(thing.key), thing.uid, None, at_once)
 
     @rule(number=numbers, at_once=st.booleans())
     def the_program_lets_go(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number, deleting=True)) is not None:
             self.server.let_go(thing.key)
-            self._answer(thing.key, None, thing.uid, at_once)
+            self._answer(thing.key, None, thing.uid, None, at_once)
 
     @rule(number=numbers)
     def an_answer_arrives(self, number: int) -> None:
         if self.answers:
             self._answer(*self.answers.pop(number % len(self.answers)), at_once=True)
 
-    def _answer(self, key: ObjectKey, thing: Thing | None, uid: str, at_once: bool) -> None:
+    def _answer(self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None, at_once: bool) -> None:
         if at_once:
-            self.view.answered(key, thing, uid)
+            self.view.answered(key, thing, uid, author)
         else:
-            self.answers.append((key, thing, uid))
+            self.answers.append((key, thing, uid, author))
 
     # The watch
 
@@ -496,7 +523,8 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "somebody_deletes": ("number",),
     "somebody_lets_go": ("number",),
     "something_else_is_written": (),
-    "the_program_writes": ("key", "tier", "node", "held", "at_once"),
+    "the_program_writes": ("key", "tier", "node", "held", "at_once", "locked"),
+    "the_program_writes_what_is_there_already": ("number", "at_once", "locked"),
     "the_program_deletes": ("number", "at_once"),
     "the_program_lets_go": ("number", "at_once"),
     "an_answer_arrives": ("number",),
@@ -513,7 +541,7 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "the_kind_is_removed": (),
     "the_kind_is_back": (),
 }
-_USUAL = tuple(_STEPS)[:17]
+_USUAL = tuple(_STEPS)[:18]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -527,6 +555,7 @@ def test_long_walks_find_nothing_wrong(machine: type[InformerMachine], seed: int
         "node": _NODES,
         "held": (False, False, True),
         "at_once": (False, True),
+        "locked": (False, True),
         "number": range(4),
     }
     walk = machine()

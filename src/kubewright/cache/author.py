@@ -1,10 +1,24 @@
-"""In whose name a program writes: mostly that of one pass of a controller."""
+"""In whose name a program writes: mostly that of one pass of a controller.
+
+A write that changes nothing is answered with the object as it is, at a revision that somebody else may have made. So
+whether an answered revision is ours is decided by what was sent (`author_of`), and if that does not tell, by what
+changed when the watch brings it (`Author.made`). In doubt it is not ours: a pass too many does no harm.
+"""
 
 from __future__ import annotations
 
 from contextvars import ContextVar
 
+import msgspec
 from msgspec import Struct
+
+from kubewright.api.codec import NOT_JSON, decode_json
+from kubewright.api.markers import JSONValue
+from kubewright.api.origin import merge_patch
+from kubewright.cache.entry import Entry
+
+_BY_THE_SERVER = ("resourceVersion", "generation")
+"""What each write changes in the metadata."""
 
 
 class Author(Struct, gc=False, eq=False):
@@ -14,6 +28,27 @@ class Author(Struct, gc=False, eq=False):
     """How urgent it is; what comes of its writes is as urgent."""
     writes: int = 0
     """How many there were so far, deletions too."""
+    patch: bytes | None = None
+    """The patch that was sent, if its answer does not tell whether it changed anything."""
+
+    def made(self, old: Entry | None, new: Entry | None) -> bool:
+        """Whether a change is known to be the author's, or is at least no other than the author's would be."""
+        if self.patch is None:
+            return True
+        if old is None or new is None:
+            return False
+        try:
+            change = merge_patch(decode_json(old.body), decode_json(new.body))
+            sent = decode_json(self.patch)
+        except NOT_JSON:
+            return False
+        for name in ("apiVersion", "kind"):  # which items of lists come without
+            change.pop(name, None)
+        metadata = change.pop("metadata", {})
+        own = sent.get("metadata", {}) if isinstance(sent, dict) else {}
+        if isinstance(metadata, dict):
+            metadata = {name: value for name, value in metadata.items() if name not in _BY_THE_SERVER}
+        return _covers(own, metadata) and _covers(sent, change)
 
 
 NOBODY = Author()
@@ -21,3 +56,36 @@ NOBODY = Author()
 
 author: ContextVar[Author] = ContextVar("kubewright.author", default=NOBODY)
 """That of the running code."""
+
+
+class _Revision(Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Sent(Struct):
+    metadata: _Revision = msgspec.field(default_factory=_Revision)
+
+
+_sent = msgspec.json.Decoder(_Sent)
+
+
+def author_of(method: str, sent: bytes, *, revision: str, is_created: bool = False) -> Author | None:
+    """In whose name the object is at the answered revision; None when it may be in that of somebody else."""
+    writer = author.get()
+    if is_created or method == "POST":
+        return writer
+    try:
+        base = _sent.decode(sent).metadata.resource_version
+    except NOT_JSON:
+        return None  # a JSON patch
+    if base:
+        # The server has compared it: either nothing changed, or the write came directly after the base.
+        return writer if base != revision else None
+    return Author(writer.priority, patch=sent) if method == "PATCH" else None
+
+
+def _covers(sent: JSONValue, change: JSONValue) -> bool:
+    """Whether everything in a change is in what was sent."""
+    if isinstance(change, dict) and isinstance(sent, dict):
+        return all(name in sent and _covers(sent[name], value) for name, value in change.items())
+    return sent == change

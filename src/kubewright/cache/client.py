@@ -18,7 +18,7 @@ from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resource import Object, ResourceInfo, resource_info
-from kubewright.cache.author import author
+from kubewright.cache.author import Author, author, author_of
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, revision_of
 from kubewright.cache.informer import Informer
@@ -268,7 +268,9 @@ class _Recording(Operations, frozen=True, kw_only=True):
             _recorded(self.cache, place, response, _note_write)
             raise
         if informers := self.cache.informers(place.info.gvk):
-            _note_write(informers, place, obj, response.body)
+            revision = obj.metadata.resource_version
+            writer = author_of(method, body, revision=revision, is_created=response.status == 201)
+            _note_write(informers, place, obj, response.body, writer)
         return obj
 
     def _assumed_namespace(self, obj: Object) -> str:
@@ -316,7 +318,9 @@ def _recorded(
     note(informers, place, answer, response.body)
 
 
-def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | Object, body: bytes) -> None:
+def _note_write(
+    informers: Sequence[Informer], place: Place, answer: _Answer | Object, body: bytes, writer: Author | None = None
+) -> None:
     if answer.kind == "PartialObjectMetadata":
         informers = [informer for informer in informers if informer.scope.metadata_only]
     elif answer.kind != place.info.gvk.kind:
@@ -329,7 +333,7 @@ def _note_write(informers: Sequence[Informer], place: Place, answer: _Answer | O
         if is_gone:
             informer.removed(key, metadata.uid)
         else:
-            informer.written(key, revision_of(metadata), body, author.get())
+            informer.written(key, revision_of(metadata), body, writer)
 
 
 def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:

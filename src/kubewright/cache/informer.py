@@ -185,8 +185,8 @@ class Informer:
 
     # Own writes
 
-    def written(self, key: ObjectKey, revision: int, raw: bytes, author: Author = NOBODY) -> None:
-        """A write of this program made the object so; `raw` is the JSON of the answer."""
+    def written(self, key: ObjectKey, revision: int, raw: bytes, author: Author | None = NOBODY) -> None:
+        """A write of this program was answered with the JSON `raw`; without an author it may have changed nothing."""
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return

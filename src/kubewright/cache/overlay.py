@@ -24,7 +24,7 @@ class _Pending(msgspec.Struct, gc=False):
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
-    author: Author
+    author: Author | None
 
 
 class Overlay:
@@ -43,10 +43,13 @@ class Overlay:
     def __iter__(self) -> Iterator[ObjectKey]:
         return iter(self._pending)
 
-    def written(self, key: ObjectKey, revision: int, entry: Entry | bytes | None, author: Author = NOBODY) -> None:
+    def written(
+        self, key: ObjectKey, revision: int, entry: Entry | bytes | None, author: Author | None = NOBODY
+    ) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
 
-        Its JSON will do: before anybody looks, the watch has mostly brought it already.
+        Its JSON will do: before anybody looks, the watch has mostly brought it already. Without an author the revision
+        may be somebody else's: our write changed nothing.
         """
         before = self._pending.get(key)
         if before is None or before.revision < revision:

@@ -28,14 +28,14 @@ class Event(Generic[T_co]):
         self.initial = initial
         """True for an object that existed when the watch began."""
         self.author = author
-        """Who in this program wrote it; None when somebody else did, as far as is known."""
+        """Who in this program wrote it, as it seems; None when somebody else did, as far as is known."""
         self._old_object: T_co | None = None
         self._new_object: T_co | None = None
 
     @property
     def own(self) -> bool:
         """True when it is known to be the echo of a write of this program."""
-        return self.author is not None
+        return self.author is not None and self.author.made(self.old, self.new)
 
     @property
     def verb(self) -> Verb:
