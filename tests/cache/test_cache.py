@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 
 import msgspec
 import pytest
 
-from kubewright.api.core.v1 import ConfigMap, Secret
+from kubewright.api.core.v1 import ConfigMap, Node, Secret
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
@@ -240,3 +240,17 @@ async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
 
 def _names(copy: Copy[ConfigMap]) -> set[str]:
     return {each.metadata.name for each in copy.list(labels="app in (here,there)")}
+
+
+def test_two_indexes_of_one_name_are_refused_unless_they_are_the_same(admin: Client) -> None:
+    def by_value(each: ConfigMap) -> Iterable[str]:
+        return each.data.values()
+
+    cache = Cache(admin)
+    cache.index(ConfigMap, "values", by_value)
+    cache.index(ConfigMap, "values", by_value)
+    with pytest.raises(ValueError, match='ConfigMap has an index "values" already, by another function'):
+        cache.index(ConfigMap, "values", lambda each: each.data)
+    with pytest.raises(ValueError, match="give this one a name of its own"):
+        cache.index(ConfigMap, "values")
+    cache.index(Node, "values")

@@ -661,6 +661,46 @@ def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(m
     run(scenario)
 
 
+@pytest.mark.parametrize("held", [False, True])
+def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_shown(held: bool) -> None:
+    told: list[str] = []
+
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                here.hold_watches()
+                new = settings("new")
+                if held:
+                    new.metadata.finalizers = ["example.com/hold"]
+                made = await here.admin.create(new)
+
+                def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+                    if initial:
+                        return
+                    entry = new or old
+                    assert entry is not None
+                    told.append("deleted" if new is None else "added")
+                    assert copy.find(entry.key) is None
+                    told.append("hidden")
+
+                copy.subscribe(listen)
+                await here.client.delete(made)
+                if held:
+                    live = await here.client.get(ConfigMap, made.key, consistency="live")
+                    live.metadata.finalizers = []
+                    await here.client.update(live)
+                assert await here.client.find(ConfigMap, made.key) is None
+                here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
+                await here.until(lambda: "deleted" in told)
+                assert len(copy.informers[0]._overlay) == 0
+                again = await here.create("new")
+                await here.until(lambda: copy.find(again.key) is not None)
+
+    run(scenario)
+    assert told[:2] == ["added", "hidden"]
+
+
 def test_a_delete_that_is_refused_hides_nothing() -> None:
     async def scenario() -> None:
         async with world() as here:

@@ -314,3 +314,23 @@ def test_figures_count_what_the_watch_brought_and_nothing_else() -> None:
     copy.delete(thing(12, "b"))
     assert copy.statistics.objects == 1
     assert copy.statistics.bytes == len(thing(3).body)
+
+
+@pytest.mark.parametrize("dropped", ["name", "namespace", "uid", "resourceVersion"])
+def test_a_transform_that_drops_what_identifies_an_object_keeps_it_whole_and_is_named_once(
+    dropped: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def transform(raw: bytes) -> bytes:
+        content = msgspec.json.decode(raw)
+        del content["data"], content["metadata"][dropped]
+        return msgspec.json.encode(content)
+
+    copy = synced(thing(3, x="1"), thing(4, "b"), scope=Scope(GVK, transform=transform))
+    copy.apply(thing(11, x="2"))
+    found = copy.find(KEY)
+    assert found is not None
+    assert (found.body, found.header.uid) == (thing(11, x="2").body, "u")
+    assert copy.statistics.objects == 2
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
+        "the transform of configmaps changes or drops name"
+    ]

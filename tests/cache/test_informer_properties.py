@@ -227,15 +227,18 @@ class View:
         self.position = self.server.revision
         self.informer.progress(self.position)
 
-    def answered(self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None = None) -> None:
+    def answered(
+        self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None = None, is_new: bool = False
+    ) -> None:
         """The answer to a write of the program arrives: the object is so now, or was removed."""
         if thing is not None:
             entry = parse_entry(thing.raw)
             self.informer.written(entry.key, entry.revision, thing.raw, author)
             self.written[key] = max(self.written.get(key, 0), thing.revision)
         else:
-            self.informer.removed(key, uid)
-            if uid in self.seen:
+            self.informer.removed(key, uid, is_new=is_new)
+            hidden = msgspec.json.encode({"metadata": {"uid": uid}})
+            if uid in self.seen or self.informer._overlay.is_removed(key, hidden):
                 self.removed.add(uid)
 
     # What must hold
@@ -314,7 +317,7 @@ class InformerMachine(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.kind_exists = True
-        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None]] = []
+        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None, bool]] = []
         self.view = View(self.server, self.scope, self.holds, may_go_back=self.disasters)
 
     @staticmethod
@@ -382,13 +385,13 @@ class InformerMachine(RuleBasedStateMachine):
             before = self.server.objects.get(key)
             after = self.server.put(key, tier, node, held)
             self.server.own.add(after.revision)
-            self._answer(key, after, "", self._author(before, after, locked), at_once)
+            self._answer(key, after, "", self._author(before, after, locked), at_once=at_once)
 
     @rule(number=numbers, at_once=st.booleans(), locked=st.booleans())
     def the_program_writes_what_is_there_already(self, number: int, at_once: bool, locked: bool) -> None:
         """Nothing changes, and the answer is the object at the revision that it has, whoever made it."""
         if (thing := self.pick(number)) is not None:
-            self._answer(thing.key, thing, "", self._author(thing, thing, locked), at_once)
+            self._answer(thing.key, thing, "", self._author(thing, thing, locked), at_once=at_once)
 
     def _author(self, before: Thing | None, after: Thing, locked: bool) -> Author | None:
         """As the client decides it. Each write gives an object another value, so that none is the same as another."""
@@ -403,24 +406,35 @@ class InformerMachine(RuleBasedStateMachine):
     @rule(number=numbers, at_once=st.booleans())
     def the_program_deletes(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number)) is not None:
-            self._answer(thing.key, self.server.delete(thing.key), thing.uid, None, at_once)
+            is_new = self.view.informer.uid(thing.key) != thing.uid
+            self._answer(thing.key, self.server.delete(thing.key), thing.uid, None, is_new, at_once=at_once)
 
     @rule(number=numbers, at_once=st.booleans())
     def the_program_lets_go(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number, deleting=True)) is not None:
             self.server.let_go(thing.key)
-            self._answer(thing.key, None, thing.uid, None, at_once)
+            is_new = thing.revision > self.view.informer.revision
+            self._answer(thing.key, None, thing.uid, None, is_new, at_once=at_once)
 
     @rule(number=numbers)
     def an_answer_arrives(self, number: int) -> None:
         if self.answers:
             self._answer(*self.answers.pop(number % len(self.answers)), at_once=True)
 
-    def _answer(self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None, at_once: bool) -> None:
+    def _answer(
+        self,
+        key: ObjectKey,
+        thing: Thing | None,
+        uid: str,
+        author: Author | None,
+        is_new: bool = False,
+        *,
+        at_once: bool,
+    ) -> None:
         if at_once:
-            self.view.answered(key, thing, uid, author)
+            self.view.answered(key, thing, uid, author, is_new)
         else:
-            self.answers.append((key, thing, uid, author))
+            self.answers.append((key, thing, uid, author, is_new))
 
     # The watch
 
@@ -478,6 +492,10 @@ class InformerMachine(RuleBasedStateMachine):
         if self.kind_exists and not self.view.in_doubt:
             shown = {entry.key: entry.body for entry in self.view.informer.select()}
             assert shown == self.view.state(self.server.revision)
+            if len(self.view.informer._overlay):
+                # The watch told of an object and of its end while the answer to its deletion was under way.
+                self.view.begin_list()
+                self.view.end_list()
             assert len(self.view.informer._overlay) == 0
 
     @invariant()

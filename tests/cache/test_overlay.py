@@ -118,3 +118,35 @@ def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
     assert overlay.author(KEY, 3) is None
+
+
+def test_an_object_that_was_removed_before_the_watch_brought_it_is_hidden_until_its_end() -> None:
+    overlay = Overlay()
+    overlay.removed_unseen(KEY, "u")
+    assert overlay.over(KEY, None) is None
+    overlay.seen(KEY, _entry(7), 7)
+    assert overlay.over(KEY, _entry(7)) is None
+    overlay.ended(_entry(8, uid="another"))
+    assert overlay.over(KEY, _entry(7)) is None
+    overlay.ended(_entry(9))
+    assert len(overlay) == 0
+
+
+def test_only_a_list_that_began_later_forgets_an_object_that_was_removed_unseen() -> None:
+    overlay = Overlay()
+    overlay.list_begins()
+    overlay.removed_unseen(KEY, "u")
+    overlay.replaced(5, lambda key: "")
+    assert overlay.over(KEY, _entry(7)) is None
+    overlay.list_begins()
+    overlay.replaced(9, lambda key: "")
+    assert len(overlay) == 0
+
+
+def test_an_object_that_was_removed_unseen_hides_no_other_of_that_name() -> None:
+    overlay, written = Overlay(), _entry(5, uid="written")
+    overlay.removed_unseen(KEY, "u")
+    assert overlay.over(KEY, other := _entry(3, uid="another")) is other
+    overlay.written(KEY, 5, written)
+    overlay.removed_unseen(KEY, "u")
+    assert overlay.over(KEY, None) is written

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from tests.client.conftest import ScriptedServer
+from tests.client.conftest import ScriptedBody, ScriptedServer
 from tests.faults.wire import behind_a_proxy
 
 from kubewright.api.core.v1 import ConfigMap
@@ -18,6 +18,7 @@ from kubewright.cache.entry import Entry
 from kubewright.cache.reflector import Reflector, State, Trouble
 from kubewright.client import Client
 from kubewright.client.config.config import Config
+from kubewright.client.http.response import Headers
 from kubewright.client.wait import deleted, established
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -530,3 +531,78 @@ def test_what_nobody_foresaw_ends_no_watch_and_is_logged_once(caplog: pytest.Log
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(errors) == 1
     assert errors[0].exc_info is not None
+
+
+@pytest.mark.parametrize("bookmarks", [True, False])
+def test_a_server_that_does_not_know_streamed_lists_is_soon_read_in_pages(bookmarks: bool) -> None:
+    """It sends what exists, and then changes, for as long as the watch lasts: never the end of the list."""
+
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        bookmark = [line("BOOKMARK", b'{"metadata":{"resourceVersion":"3"}}')] if bookmarks else []
+        server.streams(*(line("ADDED", described(name, 1)) for name in ("a", "b")), *bookmark, ends=False)
+        server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % described("a", 1))
+        server.streams(line("ADDED", described("c", 10)), ends=False)
+        async with scripted(server, told) as reflector:
+            await told.until(lambda: "apply c" in told.events)
+            assert told.events == ["init", "init", "init_done 1", "apply c"]
+            assert asyncio.get_running_loop().time() < 15
+            assert reflector.state is State.WATCHING
+
+    run(scenario)
+
+
+def test_a_long_list_that_is_streamed_slowly_is_read_to_its_end() -> None:
+    class Slow(ScriptedBody):
+        async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
+            await asyncio.sleep(0.05)
+            return await super().receive(idle_timeout, gather)
+
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        objects = [line("ADDED", described(f"n{number}", number + 1)) for number in range(1000)]
+        server.left.append((200, Headers(), Slow(*objects, END_OF_LIST, ends=False)))
+        async with scripted(server, told):
+            await told.until(lambda: "init_done 1000" in told.events)
+            await asyncio.sleep(100)
+            assert told.events == ["init", "init_done 1000"]
+            assert len(server.sent) == 1
+
+    run(scenario)
+
+
+def test_a_quiet_watch_that_ends_in_order_is_resumed_at_once_however_often() -> None:
+    """A server without bookmarks: nothing happens, and every watch ends with its time."""
+
+    class Quiet(ScriptedBody):
+        async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
+            await asyncio.sleep(60)
+            return b""
+
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
+        for _ in range(20):
+            server.left.append((200, Headers(), Quiet()))
+            server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')  # whether it still counts as it did
+        server.streams(line("ADDED", described("late", 10)), ends=False)
+        async with scripted(server, told, stream=False):
+            await told.until(lambda: "apply late" in told.events)
+            assert asyncio.get_running_loop().time() < 20 * 60 + 20 * 0.1 + 1
+
+    run(scenario)
+
+
+def test_a_server_that_ends_every_watch_at_once_is_asked_ever_less_often() -> None:
+    async def scenario() -> None:
+        server, told = ScriptedServer(), Told()
+        server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
+        for _ in range(12):
+            server.streams()
+            server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
+        server.streams(line("ADDED", described("late", 10)), ends=False)
+        async with scripted(server, told, stream=False):
+            await told.until(lambda: "apply late" in told.events)
+            assert asyncio.get_running_loop().time() > 60
+
+    run(scenario)

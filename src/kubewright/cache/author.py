@@ -48,7 +48,7 @@ class Author(Struct, gc=False, eq=False):
         own = sent.get("metadata", {}) if isinstance(sent, dict) else {}
         if isinstance(metadata, dict):
             metadata = {name: value for name, value in metadata.items() if name not in _BY_THE_SERVER}
-        return _covers(own, metadata) and _covers(sent, change)
+        return bool(metadata or change) and _covers(own, metadata) and _covers(sent, change)
 
 
 NOBODY = Author()

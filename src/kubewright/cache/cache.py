@@ -51,7 +51,7 @@ class Cache:
         self._tasks: dict[Scope, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._copies: set[Copy[Object]] = set()
-        self._indexes: dict[GroupVersionKind, dict[str, Values]] = {}
+        self._indexes: dict[GroupVersionKind, dict[str, tuple[object, Values]]] = {}
 
     async def run(self) -> None:
         """Keep the copies until cancelled."""
@@ -110,10 +110,18 @@ class Cache:
         """Let lists of a kind be answered by another value: that of the field at the path `name`, or `function`'s.
 
         For fields it is then used by `list(kind, fields={name: value})`, else by `list(kind, index=(name, value))`.
+        A second index of the same name is refused, unless it is the same.
         """
         gvk = resource_info(kind).gvk
+        indexes = self._indexes.setdefault(gvk, {})
+        if name in indexes:
+            if indexes[name][0] is not function:
+                raise ValueError(
+                    f'{gvk.kind} has an index "{name}" already, by another function: give this one a name of its own'
+                )
+            return
         values = field_values(name, gvk) if function is None else object_values(kind, function, self.skipped)
-        self._indexes.setdefault(gvk, {})[name] = values
+        indexes[name] = function, values
         for informer in self.informers(gvk):
             informer.add_index(name, values)
 
@@ -138,7 +146,7 @@ class Cache:
                 self._client, kind, scope, stream=self._stream, quiet=self._quiet
             )
             self._of_kind.setdefault(scope.gvk, []).append(informer)
-            for name, values in self._indexes.get(scope.gvk, {}).items():
+            for name, (_, values) in self._indexes.get(scope.gvk, {}).items():
                 informer.add_index(name, values)
             if self._group is not None:
                 self._start(informer)

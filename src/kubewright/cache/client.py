@@ -7,7 +7,8 @@ answer must be.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -293,11 +294,14 @@ class _Recording(Operations, frozen=True, kw_only=True):
 
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """See `Operations.delete`."""
+        key = ObjectKey(place.namespace, place.name)
+        # Of what the watch brings while the answer is awaited it cannot be told later whether it was before or after.
+        before = {informer: informer.uid(key) for informer in self.cache.informers(place.info.gvk)} if key.name else {}
         response = await Operations.delete(self, place, options, selection)
         if not options.dry_run:
             _count_write()
-            if place.name:
-                _recorded(self.cache, place, response, _note_deletion)
+            if before:
+                _recorded(self.cache, place, response, partial(_note_deletion, before))
         return response
 
 
@@ -329,21 +333,25 @@ def _note_write(
     key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
     is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
+    revision = revision_of(metadata)
     for informer in informers:
         if is_gone:
-            informer.removed(key, metadata.uid)
+            informer.removed(key, metadata.uid, is_new=revision > informer.revision)
         else:
-            informer.written(key, revision_of(metadata), body, writer)
+            informer.written(key, revision, body, writer)
 
 
-def _note_deletion(informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes) -> None:
+def _note_deletion(
+    before: Mapping[Informer, str], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
+) -> None:
+    """`before` is which object each copy had under that name when the deletion was sent."""
     header = answer.metadata
     if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
         _note_write(informers, place, answer, body)
         return
     uid = header.uid or (answer.details.uid if answer.details is not None else "")
     for informer in informers:
-        informer.removed(ObjectKey(place.namespace, place.name), uid)
+        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=before.get(informer, uid) != uid)
 
 
 def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:

@@ -13,10 +13,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache.author import NOBODY, Author
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import Entry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay
 from kubewright.cache.reflector import Reflector, Trouble
@@ -25,7 +26,8 @@ from kubewright.cache.store import Store
 from kubewright.client import Client
 
 Transform: TypeAlias = Callable[[bytes], bytes]
-"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay."""
+"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay:
+an object of which they do not is kept whole."""
 
 Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, Author | None], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, and who wrote it,
@@ -82,6 +84,7 @@ class Informer:
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._revision = 0
         self._listed: dict[ObjectKey, Entry] | None = None  # while the copy is listed anew
+        self._has_complained = False  # of its transform
         self._reflector = Reflector(
             client,
             kind,
@@ -191,7 +194,10 @@ class Informer:
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
         # Answers may overtake each other: what the watch has brought, or a later deletion, is newer than this one.
-        if revision <= self._revision or self._overlay.is_removed(key, raw):
+        if revision <= self._revision:
+            return
+        if self._overlay.is_removed(key, raw):
+            self._overlay.removed_after(key, revision)
             return
         if self._in_scope is None and self.scope.transform is None:
             self._overlay.written(key, revision, raw, author)
@@ -200,11 +206,18 @@ class Informer:
             is_ours = self._in_scope is None or self._in_scope(entry)
             self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, author)
 
-    def removed(self, key: ObjectKey, uid: str) -> None:
-        """A deletion of this program removed the object for good."""
+    def removed(self, key: ObjectKey, uid: str, *, is_new: bool = False) -> None:
+        """A deletion of this program removed the object for good; if `is_new`, before the watch had brought it."""
         shown = self.find(key)
         if shown is not None and shown.header.uid == uid:
             self._overlay.removed(key, uid, shown.revision)
+        elif is_new and uid and self._in_scope is None and self.scope.namespace in ("", key.namespace):
+            self._overlay.removed_unseen(key, uid)
+
+    def uid(self, key: ObjectKey) -> str:
+        """Which object the watch has brought under a key; empty for none."""
+        stored = self._store.get(key)
+        return stored.header.uid if stored is not None else ""
 
     # Telling
 
@@ -234,6 +247,7 @@ class Informer:
         """See `Sink`."""
         # The first list goes straight into the copy; a later one beside it, so that readers never see half of one.
         self._listed = {} if len(self._store) or self.synced.is_set() else None
+        self._overlay.list_begins()
 
     def init_apply(self, entry: Entry) -> None:
         """See `Sink`."""
@@ -254,7 +268,7 @@ class Informer:
             # The server was restored from a backup, or is another one.
             self._overlay.clear()
         else:
-            self._overlay.replaced(revision, self._uid)
+            self._overlay.replaced(revision, self.uid)
         self._revision = revision
         is_first = not self.synced.is_set()
         self.synced.set()
@@ -277,6 +291,8 @@ class Informer:
 
     def delete(self, entry: Entry) -> None:
         """See `Sink`."""
+        if len(self._overlay):
+            self._overlay.ended(entry)
         if self._listed is not None:
             # Deleted while the list is streamed. The copy learns of it with the rest of the list.
             self._listed.pop(entry.key, None)
@@ -320,19 +336,27 @@ class Informer:
                 self._store.remove(old.key)
         return changes
 
-    def _uid(self, key: ObjectKey) -> str:
-        stored = self._store.get(key)
-        return stored.header.uid if stored is not None else ""
-
     def _transformed(self, entry: Entry) -> Entry:
         if self.scope.transform is None:
             return entry
         try:
-            return parse_entry(self.scope.transform(entry.body))
+            body = self.scope.transform(entry.body)
+            header = parse_header(body)
         except Exception:
             # One object that the function cannot deal with must not stop the watch.
             _log.exception("the transform of %s failed for %s; it is kept whole", self.kind_name, entry.key)
             return entry
+        if _identity(header) == _identity(entry.header):
+            return entry_of(header, body)
+        if not self._has_complained:
+            self._has_complained = True
+            _log.error(
+                "the transform of %s changes or drops name, namespace, uid or resourceVersion, first of %s; such "
+                "objects are kept whole",
+                self.kind_name,
+                entry.key,
+            )
+        return entry
 
 
 class _Subscription:
@@ -353,6 +377,10 @@ class _Subscription:
             # A predicate or map function of the user's; the others still want to hear of it.
             entry = new or old
             _log.exception("an event handler failed for %s", entry.key if entry is not None else "nothing")
+
+
+def _identity(header: Header) -> tuple[str, str, str, str]:
+    return header.namespace, header.name, header.uid, header.resource_version
 
 
 def _are_same(one: Entry, other: Entry) -> bool:

@@ -25,6 +25,7 @@ class _Pending(msgspec.Struct, gc=False):
     uid: str  # of the removed object; empty: written
     since: float
     author: Author | None
+    lists: int = -1  # of a removed object that the copy has not seen: how many lists had begun by then
 
 
 class Overlay:
@@ -34,6 +35,7 @@ class Overlay:
         self._now = now
         self._pending: dict[ObjectKey, _Pending] = {}
         self._awaited: list[tuple[int, ObjectKey]] = []  # a heap of the revisions of what was written
+        self._lists = 0
         self.lag = 0.0
         """Seconds the watch was behind the newest own write that it has brought."""
 
@@ -60,6 +62,26 @@ class Overlay:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
         self._pending[key] = _Pending(None, revision, uid, self._now(), NOBODY)
 
+    def removed_unseen(self, key: ObjectKey, uid: str) -> None:
+        """A deletion of ours was answered before the watch has brought that object, which is still to come and to go.
+
+        Objects before and after it under the same name are as the copy has them: where in between it belongs is not
+        known. It is forgotten when the watch tells of its end, or with the next list. What we wrote under that name
+        goes before.
+        """
+        if key not in self._pending:
+            self._pending[key] = _Pending(None, 0, uid, self._now(), NOBODY, self._lists)
+
+    def removed_after(self, key: ObjectKey, revision: int) -> None:
+        """The object that we removed was known at `revision`: now it is known where it belongs."""
+        pending = self._pending[key]
+        if pending.lists >= 0:
+            pending.lists, pending.revision = -1, revision
+
+    def list_begins(self) -> None:
+        """The copy is going to be listed anew: as it is now, at least."""
+        self._lists += 1
+
     def is_removed(self, key: ObjectKey, raw: bytes) -> bool:
         """Whether this is a state, in JSON, of an object that we removed."""
         pending = self._pending.get(key)
@@ -70,6 +92,8 @@ class Overlay:
         pending = self._pending.get(key)
         if pending is None:
             return stored
+        if pending.lists >= 0:
+            return None if stored is None or stored.header.uid == pending.uid else stored
         if pending.uid:
             # Its predecessors under the same name are gone as well; its successors are not.
             is_newer = stored is not None and stored.revision > pending.revision and stored.header.uid != pending.uid
@@ -88,10 +112,16 @@ class Overlay:
     def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""
         pending = self._pending.get(key)
-        settles = pending is not None and pending.uid != "" and pending.revision <= revision
+        settles = pending is not None and pending.uid != "" and pending.revision <= revision and pending.lists < 0
         if pending is not None and settles and (entry is None or entry.header.uid != pending.uid):
             self._drop(key)
         self.reached(revision)
+
+    def ended(self, last: Entry) -> None:
+        """The watch tells of the end of an object."""
+        pending = self._pending.get(last.key)
+        if pending is not None and pending.lists >= 0 and pending.uid == last.header.uid:
+            self._drop(last.key)
 
     def reached(self, revision: int) -> None:
         """The watch has brought everything up to `revision`."""
@@ -106,7 +136,11 @@ class Overlay:
         """The copy was listed anew at `revision`; `uids` tells which object it has under a key."""
         self.reached(revision)
         for key, pending in list(self._pending.items()):
-            if pending.uid and pending.revision <= revision and uids(key) != pending.uid:
+            if pending.lists >= 0:
+                settles = pending.lists < self._lists
+            else:
+                settles = pending.uid != "" and pending.revision <= revision
+            if settles and uids(key) != pending.uid:
                 self._drop(key)
 
     def clear(self) -> None:

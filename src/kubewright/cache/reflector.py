@@ -50,6 +50,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 LONGEST_ABSENCE = 5.0
 """Seconds between looks for a kind or a permission that is missing: somebody may just be installing it."""
 
+SHORTEST_WATCH = 1.0
+"""Seconds that a watch lasts at least whose end, when it is in order, counts as none. As with client-go."""
+
+LIST_PROGRESS = (100, 10.0)
+"""How many objects of a streamed list come in how many seconds: of fewer, the server does not stream it."""
+
 _log = logging.getLogger(__name__)
 
 Problem: TypeAlias = Literal["missing", "forbidden", "unreachable", "failed"]
@@ -126,6 +132,7 @@ class Reflector:
         self._revision = 0  # 0: nothing to resume from
         self._pause = FIRST_PAUSE
         self._is_fruitless = False  # the present watch has brought nothing so far
+        self._listed = 0  # objects that streamed lists have brought
         self._changed = asyncio.Event()
         self.state = State.EMPTY
         self.trouble: Trouble | None = None
@@ -174,15 +181,19 @@ class Reflector:
             initial_events=streams,
             timeout=WATCH_TIMEOUT * random.uniform(0.9, 1.0),  # noqa: S311  # not all watches at once; not a secret
         )
+        loop = asyncio.get_running_loop()
         try:
             async with watch as events:
+                opened = loop.time()
                 if streams:
                     self._begin()
                 else:
                     self._enter(State.WATCHING)
                 self._is_fruitless = True
                 async with aclosing(aiter(events)) as stream:
-                    await self._take(stream)
+                    await (self._take_streamed(stream) if streams else self._take(stream))
+        except TimeoutError:
+            self._stop_streaming("its events do not end the list")
         except RequestTimeout:
             await self._check_revision()
             raise
@@ -193,6 +204,8 @@ class Reflector:
         else:
             if streams and self.state is State.LISTING:
                 self._stop_streaming("the watch ended before its initial list did")
+            elif loop.time() - opened >= SHORTEST_WATCH:
+                self._pause = FIRST_PAUSE
             await self._check_revision()
 
     async def _check_revision(self) -> None:
@@ -209,6 +222,26 @@ class Reflector:
         if _number(metadata.resource_version) < self._revision:
             _log.warning("%s: the server's revisions have gone back; listing anew", self._what)
             self._forget()
+
+    async def _take_streamed(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
+        """Take a list and what follows. Raises TimeoutError when no list is streamed.
+
+        A server that does not know `sendInitialEvents` sends what exists, and then changes as any watch does.
+        """
+        async with asyncio.timeout(None) as deadline:
+            self._check_progress(deadline)
+            try:
+                await self._take(events)
+            finally:
+                self._progress_check.cancel()
+
+    def _check_progress(self, deadline: asyncio.Timeout, before: int | None = None) -> None:
+        least, seconds = LIST_PROGRESS
+        loop = asyncio.get_running_loop()
+        if before is None or (self.state is State.LISTING and self._listed - before >= least):
+            self._progress_check = loop.call_later(seconds, self._check_progress, deadline, self._listed)
+        elif self.state is State.LISTING:
+            deadline.reschedule(loop.time())
 
     async def _take(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
         sink = self._sink
@@ -228,6 +261,7 @@ class Reflector:
                         self._revision = entry.revision
                         sink.delete(entry)
                     case _ if self.state is State.LISTING:
+                        self._listed += 1
                         sink.init_apply(self._entry(header, event.raw))
                     case _:
                         entry = self._entry(header, event.raw)
