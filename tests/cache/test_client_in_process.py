@@ -28,6 +28,7 @@ from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resource import Object, resource
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import Author, author
+from kubewright.cache.client import Consistency
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status
@@ -128,6 +129,35 @@ def test_a_program_confined_to_namespaces_lists_those_from_its_copies() -> None:
                 assert here.requests == before
                 assert await here.names(namespace="c") == ["in-c"]
                 assert here.requests == before + 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 500])
+def test_a_program_confined_to_namespaces_lists_those_whether_it_watches_the_kind_or_not(page_size: int) -> None:
+    async def scenario() -> None:
+        async with world(namespaces=["b", "a", "empty"], existing=["c"]) as here:
+            for namespace in ("a", "b", "c"):
+                for number in range(3):
+                    await here.create(f"in-{namespace}-{number}", namespace)
+            wanted = [f"in-{namespace}-{number}" for namespace in ("a", "b") for number in range(3)]
+
+            async def listed(consistency: Consistency = "own-writes") -> list[str]:
+                listing = here.client.list(ConfigMap, page_size=page_size, consistency=consistency)
+                names = [each.metadata.name async for each in listing]
+                assert names == [each.metadata.name for each in await listing]
+                assert names == [each.metadata.name for each in (await listing.fetch("", 0)).items]
+                return names
+
+            assert await listed() == wanted
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                assert await listed() == wanted
+                assert await listed(consistency="live") == wanted
+            assert await here.names(namespace="c") == ["in-c-0", "in-c-1", "in-c-2"]
+            assert {"a", "c", "default"} <= set(await here.names(Namespace))
+            view = here.client.in_namespace("c")
+            assert len(await view.list(ConfigMap)) == 3
 
     run(scenario)
 

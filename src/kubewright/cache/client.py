@@ -1,7 +1,8 @@
 """`CachedClient`: a client that reads what is watched from the copy, and shows the program its own writes at once.
 
 Reading a kind that nothing watches asks the server, as any client does. `consistency` says for one read how fresh the
-answer must be.
+answer must be. A list that names no namespace is about the namespaces of the cache, watched or not; a namespace that is
+named is read wherever it is, and the program's permissions say whether it may be.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from kubewright.client import Client, Listing
 from kubewright.client.client import PAGE_SIZE
 from kubewright.client.errors import DecodeError, NotFound, Status, StatusDetails
 from kubewright.client.http.transport import Response
-from kubewright.client.listing import Page
+from kubewright.client.listing import Page, page_of_several
 from kubewright.client.operations import Asked, Operations, Place, WriteOptions, decoded
 from kubewright.client.paths import Named
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
@@ -117,29 +118,38 @@ class CachedClient(Client):
     ) -> Listing[T]:
         """The objects of a kind, from the copy where the kind is watched, ordered by namespace and name.
 
-        `index` names an index of the cache and the value to look for; it needs the copy.
+        Without `namespace` it is about the namespaces of the cache, from wherever it is read. `index` names an index of
+        the cache and the value to look for; it needs the copy.
         """
-        live = super().list(
-            kind,
-            namespace=namespace,
-            labels=labels,
-            fields=fields,
-            page_size=page_size,
-            resource_version=resource_version,
-            resource_version_match=resource_version_match,
-        )
-        if consistency == "live" or resource_version is not None:
-            return live
+
+        def live(where: str | None) -> Listing[T]:
+            return super(CachedClient, self).list(
+                kind,
+                namespace=where,
+                labels=labels,
+                fields=fields,
+                page_size=page_size,
+                resource_version=resource_version,
+                resource_version_match=resource_version_match,
+            )
+
+        async def fetch_live(place: Place, continue_: str, limit: int) -> Page[T]:
+            confined = () if place.namespace or not place.info.namespaced else self._cache.namespaces
+            if not confined:
+                return await live(namespace).fetch(continue_, limit)
+            return await page_of_several({each: live(each) for each in confined}, continue_, limit)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
-            if continue_:
-                return await live.fetch(continue_, limit)  # of a list that the server began
-            scope = (await self._operations.collection(kind, namespace)).namespace
+            place = await self._operations.collection(kind, namespace)
+            # What the server began it goes on with.
+            if continue_ or consistency == "live" or resource_version is not None:
+                return await fetch_live(place, continue_, limit)
+            scope = place.namespace
             informers = self._copies(kind, scope, labels, fields)
             if not informers:
                 if index is not None:
                     raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" knows nothing of it')
-                return await live.fetch(continue_, limit)
+                return await fetch_live(place, continue_, limit)
             entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
             revision = str(min(informer.revision for informer in informers))
             return Page(ListMeta(resource_version=revision), await _decoded(kind, entries, self.skipped))

@@ -7,7 +7,7 @@ async for page in client.list(Pod).pages(): ... with the revision each page show
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -56,3 +56,25 @@ class Listing(Generic[T]):
         except Expired:
             # Nothing has been handed out yet, so the list can be read again, whole, as one consistent answer.
             return (await self.fetch("", 0)).items
+
+
+async def page_of_several(listings: Mapping[str, Listing[T]], continue_: str, limit: int) -> Page[T]:
+    """One page of the lists of several namespaces, one after the other in their order by name.
+
+    Each of them shows a revision of its own. A continue token has the name of its namespace before the server's token.
+    """
+    present, _, token = continue_.partition(":")
+    items: list[T] = []
+    revision = ""
+    for namespace in sorted(listings):
+        if namespace < present:
+            continue
+        page = await listings[namespace].fetch(token if namespace == present else "", limit)
+        items += page.items
+        revision = revision or page.metadata.resource_version
+        if page.metadata.continue_:
+            return Page(ListMeta(resource_version=revision, continue_=f"{namespace}:{page.metadata.continue_}"), items)
+        following = min((each for each in listings if each > namespace), default="")
+        if limit and following:
+            return Page(ListMeta(resource_version=revision, continue_=f"{following}:"), items)
+    return Page(ListMeta(resource_version=revision), items)
