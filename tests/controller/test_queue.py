@@ -326,6 +326,20 @@ async def test_close_wakes_all_getters_and_lets_running_keys_finish() -> None:
 
 
 @virtual
+async def test_close_wakes_all_getters_while_keys_are_ready_too() -> None:
+    queue = Queue[str]()
+    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(1)
+
+    queue.add("a")  # wakes one of them, which has not taken it yet
+    queue.close()
+    ended, waiting = await asyncio.wait(getters, timeout=1)
+
+    assert not waiting
+    assert sorted(type(getter.exception()) is QueueClosed for getter in ended) == [False, True, True]
+
+
+@virtual
 async def test_close_drops_the_retries_of_keys_that_run_or_are_due() -> None:
     queue = Queue[str](ExponentialBackoff(10.0, 1000.0))
     for key in ("runs", "is due"):

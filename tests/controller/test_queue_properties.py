@@ -256,13 +256,13 @@ class QueueMachine(RuleBasedStateMachine):
             self.model.hand_out(self.run(self.queue.get()))
 
     @precondition(lambda self: not len(self.queue))
-    @rule()
-    def get_and_wait(self) -> None:
+    @rule(count=st.integers(1, 4))
+    def get_and_wait(self, count: int) -> None:
         if self.model.closed:
             with pytest.raises(QueueClosed):
                 self.run(self.queue.get())
         else:
-            self.getters.append(self.loop.create_task(self.queue.get()))
+            self.getters += [self.loop.create_task(self.queue.get()) for _ in range(count)]
             self.run(asyncio.sleep(0))
 
     @precondition(lambda self: self.getters)
@@ -284,12 +284,20 @@ class QueueMachine(RuleBasedStateMachine):
             steps -= step
 
     @precondition(lambda self: self.model.now > 10)
-    @rule()
-    def close(self) -> None:
+    @rule(getters=st.integers(0, 4), burst=st.lists(st.tuples(KEYS, PRIORITIES), max_size=4))
+    def close(self, getters: int, burst: list[tuple[str, int]]) -> None:
+        """Right after a burst, that is, before any getter has taken what it was woken for."""
+        if getters and not len(self.queue) and not self.model.closed:
+            self.get_and_wait(getters)
+
         async def act() -> None:
+            for key, priority in burst:
+                self.queue.add(key, priority=priority)
             self.queue.close()
 
         self.run(act())
+        for key, priority in burst:
+            self.model.add(key, priority, 0.0)
         self.model.close()
         self.serve_getters()
 

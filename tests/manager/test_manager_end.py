@@ -85,6 +85,24 @@ async def test_without_a_grace_time_passes_end_when_they_end(plane: EmbeddedCont
 
 
 @virtually
+async def test_stopped_in_the_middle_of_a_burst_it_uses_up_no_grace_time(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    told = Told()
+    manager = Manager(client, grace=30)
+    channel = fed(manager, told, "first", workers=4)
+    async with running(manager):
+        await told.until("first is done")
+        stopped_at = now()
+        manager.stop()
+        # Keys arrive in every step of the loop until the queue takes none, so that it is closed while some are ready.
+        for number in range(1000):
+            channel.send(f"{number}")
+            await asyncio.sleep(0)
+    assert now() == stopped_at
+
+
+@virtually
 async def test_a_runnable_that_is_called_as_a_controller_ends_at_once(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:

@@ -226,9 +226,9 @@ class Queue(Generic[Key]):
                 del self._items[item.key]
         self._heap.clear()
         self._tidy()
-        if not self._ready:
-            for _ in range(len(self._getters)):
-                self._wake()
+        # All of them, whatever is ready: a getter may have been woken for that already, and nothing will wake the rest.
+        for _ in range(len(self._getters)):
+            self._wake()
 
     # What comes out.
 
