@@ -22,6 +22,7 @@ from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.cache.author import author
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controller import Controller, Pass
+from kubewright.controller.hot_loop import IDLE_PASSES, LONGEST_PAUSE, PASSES
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
 from kubewright.testing.virtual_time import run_virtual
@@ -172,7 +173,10 @@ async def test_many_passes_that_wait_for_nothing_give_way_to_others() -> None:
         (Result(requeue_after=10), [0, 10], "requeue_after"),
         (Result(requeue_after=0.25), [0, 0.25], "requeue_after"),
         (Result(requeue_after=timedelta(minutes=2)), [0, 120], "requeue_after"),
-        (Result(requeue_after=0), [0, 0], "requeue_after"),
+        (Result(requeue_after=0), [0], "success"),
+        (Result(requeue_after=-1), [0], "success"),
+        (Result(requeue_after=timedelta(seconds=-1)), [0], "success"),
+        (Result(requeue=True, requeue_after=0), [0, 0.005], "requeue"),
         (Result(requeue=True, requeue_after=10), [0, 10], "requeue_after"),
     ],
 )
@@ -213,6 +217,25 @@ async def test_the_next_pass_has_the_priority_of_the_result(requeue: bool, prior
         await asyncio.sleep(LONG)
     assert reconciler.keys[1] == first
     assert reconciler.times == [0, 1, 1]
+
+
+@pytest.mark.parametrize("requeue", [True, False])
+@pytest.mark.parametrize("priority", [-100, 0, 7])
+@virtual
+async def test_the_next_pass_has_the_priority_of_this_one_unless_the_result_says_otherwise(
+    priority: int, requeue: bool
+) -> None:
+    priorities: list[int] = []
+
+    async def act(key: str) -> Result | None:
+        priorities.append(author.get().priority)
+        return Result(requeue=requeue, requeue_after=0 if requeue else 1) if len(priorities) < 3 else None
+
+    controller = Controller("test", Reconciler(act))
+    async with running(controller):
+        controller.queue.add("a", priority=priority)
+        await asyncio.sleep(LONG)
+    assert priorities == [priority] * 3
 
 
 @virtual
@@ -393,6 +416,81 @@ async def test_a_pass_knows_what_it_is_for_the_log() -> None:
         ReconcileContext("web", "", "", "shop", "web", "", (reason,)),
         ReconcileContext("web", "", "", "", "abc", "", ()),
     ]
+
+
+# Hot loops
+
+
+@virtual
+async def test_a_key_that_spins_without_writing_is_slowed_down_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(key: str) -> Result:
+        return Result(requeue_after=0.001)
+
+    reconciler = Reconciler(act)
+    controller = Controller("spinner", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert IDLE_PASSES < len(reconciler.begun) < IDLE_PASSES + LONG / LONGEST_PAUSE + 10
+    assert controller.statistics.hot_loops == len(caplog.records)
+    message = caplog.records[0].getMessage()
+    assert "spinner: hot loop: a is reconciled over and over, many times a second; pausing it for 1 s." in message
+    assert "Is its requeue_after too short" in message
+
+
+@pytest.mark.parametrize(
+    "reason", [None, Reason("orders", "sent", None), Reason("Widget", "updated", ObjectKey("", "a"))]
+)
+@virtual
+async def test_a_source_that_echoes_each_reconcile_is_a_hot_loop(reason: Reason | None) -> None:
+    class Echoed:
+        async def reconcile(self, request: Request) -> None:
+            controller.queue.add(request, reason=reason)
+            await asyncio.sleep(0.001)
+
+    controller = Controller("test", Echoed())
+    workers = asyncio.create_task(controller.run_workers())
+    controller.queue.add(Request("", "a"))
+    await asyncio.sleep(LONG)
+    workers.cancel()
+    await asyncio.wait((workers,))
+    assert controller.statistics.hot_loops > 0
+    assert controller.statistics.results["success"] < 2 * IDLE_PASSES
+
+
+@virtual
+async def test_an_object_that_many_others_belong_to_is_no_hot_loop() -> None:
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        for number in range(5 * IDLE_PASSES):
+            controller.queue.add("a", reason=Reason("Pod", "updated", ObjectKey("shop", f"web-{number}")))
+            await asyncio.sleep(0.001)
+    assert len(reconciler.begun) == 5 * IDLE_PASSES
+    assert controller.statistics.hot_loops == 0
+
+
+@virtual
+async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() -> None:
+    async def act(key: str) -> Result | None:
+        author.get().writes += 1
+        return Result(requeue_after=0.001) if key == "a" else None
+
+    reconciler = Reconciler(act)
+    controller = Controller("test", reconciler)
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.5)
+        assert controller.statistics.hot_loops == 1
+        controller.queue.add("a")
+        controller.queue.add("b")
+        await asyncio.sleep(0.1)
+        assert reconciler.keys.count("a") == PASSES, "it is paused, although it was added"
+        assert reconciler.keys[-1] == "b"
+        figures = controller.queue.statistics
+        assert (figures.work_duration.sum, figures.unfinished_seconds(), figures.longest_running_seconds()) == (0, 0, 0)
+        await asyncio.sleep(1)
+        assert reconciler.keys.count("a") == PASSES + 1
 
 
 # Its life

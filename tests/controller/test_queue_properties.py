@@ -55,6 +55,7 @@ class Expected:
     retry: float = NEVER
     retry_priority: int = 0
     running: bool = False
+    held: float = 0.0  # the end of its pause
     due_since: float = NEVER
     place: tuple[float, int] | None = None  # where it stands in its level; the same for keys whose order is open
     level: int = 0
@@ -79,6 +80,7 @@ class Model:
     def add(self, name: str, priority: int, after: float) -> None:
         if self.closed:
             return
+        self.retries += after > 0
         key = self.keys[name]
         key.priority = priority if key.added_for() == NEVER else max(key.priority, priority)
         if after:
@@ -116,7 +118,7 @@ class Model:
         """From one moment at which anything is due to the next."""
         end = self.now + seconds
         while True:
-            times = [time for key in self.keys.values() for time in (key.asked, key.quiet, key.retry)]
+            times = [time for key in self.keys.values() for time in (key.asked, key.quiet, key.retry, key.held)]
             self.now = min([time for time in times if self.now < time <= end], default=end)
             self.settle()
             if self.now == end:
@@ -126,6 +128,8 @@ class Model:
         """Let everything be due that is by now. What becomes due at the same moment may come in any order."""
         self.places += 1
         for key in self.keys.values():
+            if key.held > self.now:
+                continue
             added = key.added_for() <= self.now
             if not added and (key.running or key.retry > self.now):
                 if key.place is None and not key.running and min(key.added_for(), key.retry) == NEVER:
@@ -174,13 +178,20 @@ class Model:
         if key.retry <= self.now:
             key.retry = NEVER
 
-    def done(self, name: str) -> None:
-        self.keys[name].running = False
+    def done(self, name: str, pause: float) -> None:
+        key = self.keys[name]
+        key.running = False
+        if pause and not self.closed:
+            key.held = self.now + pause
+            if key.due_since < NEVER:
+                key.due_since = key.held
         self.settle()
 
     def close(self) -> None:
         self.closed = True
         for key in self.keys.values():
+            if key.held > self.now:
+                key.held, key.due_since = self.now, NEVER
             if key.due_since == NEVER or key.added_for() > self.now:
                 key.asked = key.quiet = NEVER
             if key.place is None or key.retry > self.now:
@@ -236,17 +247,17 @@ class QueueMachine(RuleBasedStateMachine):
         self.serve_getters()
 
     @precondition(lambda self: any(key.running for key in self.model.keys.values()))
-    @rule(data=st.data(), failed=st.booleans())
-    def done(self, data: st.DataObject, failed: bool) -> None:
+    @rule(data=st.data(), failed=st.booleans(), pause=st.just(0.0) | SECONDS)
+    def done(self, data: st.DataObject, failed: bool, pause: float) -> None:
         key = data.draw(st.sampled_from([name for name, key in self.model.keys.items() if key.running]))
         if failed:
             self.add_failed(key, None)
 
         async def act() -> None:
-            self.queue.done(key)
+            self.queue.done(key, pause=pause)
 
         self.run(act())
-        self.model.done(key)
+        self.model.done(key, pause)
         self.serve_getters()
 
     @precondition(lambda self: any(key.place is not None for key in self.model.keys.values()))
@@ -332,10 +343,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert len(self.queue) == sum(depth.values())
         assert self.queue.running().keys() == {name for name, key in keys.items() if key.running}
         assert self.queue.delayed() == {
-            name: when
+            name: max(when, key.held) if when < NEVER else key.held
             for name, key in keys.items()
-            if key.due_since == NEVER
-            and (when := key.added_for() if key.running else min(key.added_for(), key.retry)) < NEVER
+            for when in [key.added_for() if key.running else min(key.added_for(), key.retry)]
+            if key.held > self.model.now or (key.due_since == NEVER and when < NEVER)
         }
         assert self.queue.statistics.adds == self.model.adds
         assert self.queue.statistics.retries == self.model.retries

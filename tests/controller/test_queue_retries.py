@@ -241,3 +241,15 @@ def test_what_became_due_beside_a_retry_is_still_due_after_close_and_forget() ->
         return len(queue)
 
     assert run_virtual(main) == 1
+
+
+@virtual
+async def test_everything_that_is_added_for_later_counts_as_a_retry() -> None:
+    """As the help text of the metric has it: rate-limited requeues, and explicit delays."""
+    queue = Queue[str]()
+    queue.add("a")
+    queue.add("b", after=10.0)
+    queue.add("b", after=5.0)
+    queue.add_failed("c")
+    queue.add("a", after=1.0)  # it is due already, and was added for later even so
+    assert queue.statistics.retries == 4

@@ -65,7 +65,7 @@ class Statistics:
         self.results = {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
         self.errors = 0
         self.terminal_errors = 0
-        self.panics = 0
+        self.panics = 0  # of what is not an Exception, and so ends the workers
         self.timeouts = 0
         self.conflicts = 0
         self.hot_loops = 0
@@ -95,8 +95,8 @@ class Controller(Generic[Key]):
         slow_hot_loops: bool = True,
     ) -> None:
         """`timeout` ends a pass that takes longer, as a failure. After `max_attempts` failures in a row a key waits
-        for its next change; without it there is no last attempt. Without `slow_hot_loops` a key that is written in
-        every pass, many times a second, is not paused: for objects that really change so often.
+        for its next change; without it there is no last attempt. Without `slow_hot_loops` a key whose passes cause
+        each other, many times a second, is not paused: for objects that really change so often.
         """
         if workers < 1:
             raise ValueError(f'controller "{name}": workers={workers}, expected at least 1')
@@ -260,20 +260,16 @@ class Controller(Generic[Key]):
             began = time()
             writer = Author(work.priority)
             before = author.set(writer)
-            delay = 0.0
+            pause = 0.0
             try:
                 outcome = await self._pass(work)
-                delay = self._slowed(work.key, writer.writes)
+                pause = self._slowed(work, writer.writes)
             finally:
                 author.reset(before)
                 seconds = time() - began
                 statistics.active -= 1
                 statistics.reconcile_time.observe(seconds)
-                if delay:
-                    # While it is not done, the queue gives it to nobody; and no worker waits for it.
-                    asyncio.get_running_loop().call_later(delay, queue.done, work.key)
-                else:
-                    queue.done(work.key)
+                queue.done(work.key, pause=pause)
             self._remember(work, outcome, seconds)
             del outcome  # a worker that waits holds on to no error either
 
@@ -308,13 +304,17 @@ class Controller(Generic[Key]):
             return error
         except Exception as error:
             return await self._failed(work, error)
+        except BaseException:
+            statistics.panics += 1
+            raise
         finally:
             current.reset(token)
         self._failures.pop(key, None)
-        if result.requeue_after is not None:
+        if result.requeue_after is not None and (delay := result.delay) > 0:
             statistics.results["requeue_after"] += 1
             self.queue.forget(key)
-            self.queue.add(key, after=result.delay, priority=result.priority or 0, reason=_REQUEUE_AFTER)
+            priority = work.priority if result.priority is None else result.priority
+            self.queue.add(key, after=delay, priority=priority, reason=_REQUEUE_AFTER)
         elif result.requeue:
             statistics.results["requeue"] += 1
             self.queue.add_failed(key, priority=result.priority, reason=_REQUEUE)
@@ -341,8 +341,6 @@ class Controller(Generic[Key]):
         attempt = self._failures[work.key] = self._failures.get(work.key, 0) + 1
         is_last = self._max_attempts is not None and attempt >= self._max_attempts
         expected = isinstance(error, KubernetesError | ReconcileTimeout)
-        if not expected:
-            statistics.panics += 1
         _log.error(
             "reconciling failed, attempt %d%s: %s",
             attempt,
@@ -403,20 +401,23 @@ class Controller(Generic[Key]):
             # A future cannot hold this one: it would never be done, and neither would the pass.
             raise RuntimeError("reconcile raised StopIteration") from error
 
-    def _slowed(self, key: Key, writes: int) -> float:
-        if self._hot_loops is None:
+    def _slowed(self, work: Work[Key], writes: int) -> float:
+        """Seconds to pause a key whose reconcile has ended: more than 0 where each seems to cause the next."""
+        if self._hot_loops is None or not (writes or _may_be_own_doing(work)):
             return 0.0
-        delay = self._hot_loops.note(key, writes, asyncio.get_running_loop().time())
-        if delay:
+        pause = self._hot_loops.note(work.key, writes, asyncio.get_running_loop().time())
+        if pause:
             self.statistics.hot_loops += 1
             _log.warning(
-                "%s: hot loop: %s was written in each of its last passes, many times a second; pausing it for %g s. "
-                "Does every pass write something that the server or another controller changes back?",
+                "%s: hot loop: %s is reconciled over and over, many times a second; pausing it for %g s. %s",
                 self.name,
-                key,
-                delay,
+                work.key,
+                pause,
+                "Does every reconcile write something that the server or another controller changes back?"
+                if writes
+                else "Is its requeue_after too short, or does a source send it because of its own reconciles?",
             )
-        return delay
+        return pause
 
     def _context(self, work: Work[Key]) -> ReconcileContext:
         key: object = work.key
@@ -432,6 +433,17 @@ class Controller(Generic[Key]):
             self.recent.popitem(last=False)
         for listener in self._listeners:
             listener.put_nowait(Pass(work.key, outcome, seconds, work.reasons))
+
+
+def _may_be_own_doing(work: Work[Key]) -> bool:
+    """Whether a reconcile may come of those before it, and not just of what happens to other objects.
+
+    An object that thousands of others belong to is busy for a good reason.
+    """
+    for reason in work.reasons:
+        if reason.key is None or (reason.what == "updated" and reason.key == work.key):
+            return True
+    return not work.reasons
 
 
 def _message(error: Exception) -> str:

@@ -4,7 +4,7 @@
     work = await queue.get()
     ...                               # look at work.key and act
     queue.forget(work.key)            # it went well; queue.add_failed(work.key) when it did not
-    queue.done(work.key)              # always, and last
+    queue.done(work.key)              # always, and last; with pause= it is not handed out for a while
 
 A key is in the queue once, however often it was added, and is never handed out a second time before `done`. The queue
 belongs to one event loop and has no locks and no tasks; all delays share one heap and one timer of the loop.
@@ -72,7 +72,8 @@ class _Item(Struct, Generic[Key]):
     """What is known of a key, from its first add until nothing is wanted of it any more.
 
     It is wanted at the earliest of three moments: `due` (asked for by add), `quiet` (the end of a debounced burst) and
-    `retry` (the end of its back-off). They are kept apart because `forget` cancels the last one only.
+    `retry` (the end of its back-off). They are kept apart because `forget` cancels the last one only. Until `held`,
+    the end of a pause, it is not handed out, whatever is wanted.
     """
 
     key: Key
@@ -88,6 +89,7 @@ class _Item(Struct, Generic[Key]):
     retry: float = _NEVER
     retry_priority: int = 0
     retry_reason: Reason | None = None
+    held: float = _NOW
     timer: tuple[float, int, _Item[Key]] | None = None  # its place in the heap
 
 
@@ -137,12 +139,14 @@ class Queue(Generic[Key]):
         A key that waits already keeps the larger priority and the earlier time. A key that runs comes once more after
         `done`. Once the queue is closed this does nothing.
         """
+        if self._closed:
+            return
+        if after > 0.0:
+            self.statistics.retries += 1
         item = self._items.get(key)
         if item is not None and item.due == _NOW and priority <= item.priority:
             if reason is not None and reason not in item.reasons:
                 _keep(item, reason)
-            return
-        if self._closed:
             return
         now = self._now()
         if item is None:
@@ -265,15 +269,23 @@ class Queue(Generic[Key]):
         self.statistics.queue_duration.observe(waited)
         return work
 
-    def done(self, key: Key) -> None:
-        """`key` runs no longer, whatever came of it. When it was added meanwhile, it is handed out once more."""
+    def done(self, key: Key, *, pause: float = 0.0) -> None:
+        """`key` runs no longer, whatever came of it. When it was added meanwhile, it is handed out once more.
+
+        With `pause` it is not handed out for so many seconds, whenever it is added. That is no time of work or waiting.
+        """
         started = self._running.pop(key, None)
         if started is None:
             raise ValueError(f"done({key!r}) without get: this key is not running")
         now = self._now()
         self.statistics.work_duration.observe(now - started)
         item = self._items[key]
-        if item.due == item.quiet == item.retry == _NEVER and item.timer is None:
+        if pause > 0.0 and not self._closed:
+            item.held = now + pause
+            if item.since != _NEVER:
+                item.since = item.held
+            self._place(item, now)
+        elif item.due == item.quiet == item.retry == _NEVER and item.timer is None:
             del self._items[key]
         else:
             self._place(item, now)
@@ -293,13 +305,14 @@ class Queue(Generic[Key]):
         return dict(self._running)
 
     def delayed(self) -> dict[Key, float]:
-        """The keys that are not due yet, with the time of the loop's clock when they will be."""
+        """The keys that are not due yet or paused, with the time of the loop's clock when that is over."""
         # Not from the heap: the time of a debounced key is brought up to date there only when its timer fires.
-        return {
-            key: min(item.due, item.quiet, _NEVER if key in self._running else item.retry)
-            for key, item in self._items.items()
-            if item.timer is not None
-        }
+        found: dict[Key, float] = {}
+        for key, item in self._items.items():
+            if item.timer is not None:
+                when = min(item.due, item.quiet, _NEVER if key in self._running else item.retry)
+                found[key] = max(when, item.held) if when < _NEVER else item.held
+        return found
 
     def snapshot(self, limit: int = 100) -> dict[str, object]:
         """The queue as plain data, for people to look at. Of each sort the first `limit` keys are listed."""
@@ -339,6 +352,9 @@ class Queue(Generic[Key]):
         # While a key runs, the end of its back-off means nothing: the run may yet succeed.
         if item.retry < wanted and not running:
             wanted = item.retry
+        if item.held > now + _EARLY and (wanted < item.held or wanted == _NEVER):
+            # To be remembered until then, even when nothing is wanted of it so far.
+            wanted = item.held
         if wanted == _NEVER:
             if item.timer is not None:
                 self._unschedule(item)

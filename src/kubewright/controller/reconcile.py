@@ -31,8 +31,9 @@ class Request(NamedTuple):
 class Result(msgspec.Struct, frozen=True, gc=False):
     """How a pass ended. `Result()`: done, until something changes.
 
-    `requeue` comes again with the back-off of failures, `requeue_after` (seconds, or a timedelta) after that time.
-    `priority` is that of the next pass.
+    `requeue` comes again with the back-off of failures, `requeue_after` (seconds, or a timedelta) after that time; 0 or
+    less asks for nothing, as in controller-runtime. `priority` is that of the next pass; by default it is that of this
+    one.
     """
 
     requeue: bool = False
@@ -41,7 +42,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def delay(self) -> float:
-        """Seconds until the next pass; 0 when none is asked for."""
+        """Seconds until the next pass; 0 or less when none is asked for."""
         after = self.requeue_after
         if after is None:
             return 0.0

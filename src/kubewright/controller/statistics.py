@@ -59,7 +59,8 @@ class Histogram:
 
 
 class QueueStatistics:
-    """Figures of one queue since it was made: `adds` of keys that were not due already, `retries` after a back-off.
+    """Figures of one queue since it was made: `adds` of keys that were not due already, `retries` after a back-off
+    or a given time.
 
     `started` are the times at which the keys that run now were handed out, and `now` is the clock they were read from.
     """

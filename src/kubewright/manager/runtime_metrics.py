@@ -42,7 +42,7 @@ class ControllerFigures(Protocol):
 
     @property
     def panics(self) -> int:
-        """Those that raised what no reconciler should."""
+        """Reconciles that raised what is not an `Exception`, which ends the program: the nearest to a panic in Go."""
 
     @property
     def timeouts(self) -> int:
@@ -82,7 +82,7 @@ class QueueFigures(Protocol):
 
     @property
     def retries(self) -> int:
-        """Keys that were added for later."""
+        """Times a key was added for later: after a back-off, or a given time."""
 
     @property
     def queue_duration(self) -> HistogramLike:
