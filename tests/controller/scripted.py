@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hasha
 from contextlib import asynccontextmanager
 from typing import ParamSpec
 
-from kubewright.client.errors import Conflict, Status
+from kubewright.client.errors import Conflict, Status, StatusDetails
 from kubewright.controller.controller import Controller
 from kubewright.controller.reconcile import Result
 from kubewright.testing.virtual_time import run_virtual
@@ -94,7 +94,12 @@ async def running(controller: Controller[str]) -> AsyncIterator[None]:
 
 
 def conflict() -> Conflict:
-    return Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
+    message = (
+        'Operation cannot be fulfilled on widgets.example.com "a": the object has been modified; please apply your'
+    )
+    details = StatusDetails(name="a", group="example.com", kind="widgets")
+    status = Status(code=409, reason="Conflict", message=f"{message} changes to the latest version", details=details)
+    return Conflict(status, "update Widget default/a")
 
 
 class Every:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, virtual
 
 from kubewright.api.errors import KubernetesError
+from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
 from kubewright.controller.context import current
-from kubewright.controller.controller import Cancelled, Controller, ReconcileTimeout
+from kubewright.controller.controller import QUIET_CONFLICTS, Cancelled, Controller, ReconcileTimeout
 from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
 from kubewright.manager.log import stack_trace
@@ -148,6 +150,96 @@ async def test_a_conflict_is_tried_again_quietly(caplog: pytest.LogCaptureFixtur
 
 
 @virtual
+async def test_conflicts_that_do_not_end_are_errors_like_any_other(caplog: pytest.LogCaptureFixture) -> None:
+    """Something else writes the object in every reconcile, or the cache does not follow: somebody has to know."""
+    told: list[Attempt] = []
+    reconciler = Reconciler(always(conflict()))
+    controller = Controller(
+        "test",
+        reconciler,
+        limiter=Every(1),
+        max_attempts=3,
+        on_error=lambda key, error, attempt: told.append(attempt),
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert len(reconciler.begun) == QUIET_CONFLICTS + 3
+    assert told == [Attempt(1, False), Attempt(2, False), Attempt(3, True)]
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
+    assert all("the object has been modified" in record.getMessage() for record in caplog.records)
+    statistics = controller.statistics
+    assert (statistics.conflicts, statistics.errors) == (QUIET_CONFLICTS, 3)
+    assert not controller._lost_races
+
+
+@virtual
+async def test_a_success_makes_the_next_conflicts_quiet_again(caplog: pytest.LogCaptureFixture) -> None:
+    outcomes = [*[conflict()] * QUIET_CONFLICTS, None]
+    reconciler = Reconciler(in_turn(*outcomes, *outcomes))
+    controller = Controller("test", reconciler, limiter=Every(1))
+    async with running(controller):
+        for _ in range(2):
+            controller.queue.add("a")
+            await asyncio.sleep(LONG)
+    assert len(reconciler.begun) == 2 * len(outcomes)
+    assert not caplog.records
+    assert not controller._lost_races
+
+
+REFUSALS = {
+    "apply": Conflict(
+        Status(
+            code=409,
+            reason="Conflict",
+            message='Apply failed with 1 conflict: conflict with "other": .spec.size',
+            details=StatusDetails(causes=(StatusCause("FieldManagerConflict", 'conflict with "other"', ".spec.size"),)),
+        )
+    ),
+    "uid": Conflict(
+        Status(
+            code=409,
+            reason="Conflict",
+            message='Operation cannot be fulfilled on widgets "a": Precondition failed: UID in precondition: 1, '
+            "UID in object meta: 2",
+        )
+    ),
+    "quota": Conflict(
+        Status(
+            code=409,
+            reason="Conflict",
+            message='Operation cannot be fulfilled on resourcequotas "q": the object has been modified; please apply '
+            "your changes to the latest version and try again",
+            details=StatusDetails(name="q", kind="resourcequotas"),
+        ),
+        "create Pod default/web-1",
+    ),
+    "proxy": Conflict(Status(code=409, message="the object has been modified")),
+    "name taken": AlreadyExists(Status(code=409, reason="AlreadyExists", message='widgets "a" already exists')),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+@virtual
+async def test_a_409_that_is_no_lost_race_is_an_error_from_the_first(
+    refusal: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Attempt] = []
+    controller = Controller(
+        "test",
+        Reconciler(always(refusal)),
+        max_attempts=2,
+        on_error=lambda key, error, attempt: told.append(attempt),
+    )
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(LONG)
+    assert told == [Attempt(1, False), Attempt(2, True)]
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 2
+    assert (controller.statistics.conflicts, controller.statistics.errors) == (0, 2)
+
+
+@virtual
 async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     async def wait_for_something_cancelled() -> None:
         future = asyncio.get_running_loop().create_future()
@@ -199,6 +291,8 @@ def test_what_is_meant_to_end_the_program_does(error: type[BaseException]) -> No
 
     with pytest.raises(error):
         run_virtual(scenario)
+    # What the loop could not end any more is reported when it is collected: here, and not in the midst of another test.
+    gc.collect()
 
 
 @virtual

@@ -141,8 +141,27 @@ class AlreadyExists(APIError):
     """409: an object of that name is there already."""
 
 
+# Of updates and patches, and of the resourceVersion among the preconditions of a deletion.
+_MODIFIED = ("the object has been modified", "ResourceVersion in")
+
+
 class Conflict(APIError):
     """409: the object changed since it was read, or another field manager owns a field. Read again, then retry."""
+
+    @property
+    def is_optimistic_lock(self) -> bool:
+        """True when the object was changed since it was read: whoever reads it again will succeed.
+
+        False for what reading again does not help against: another field manager, an object of another uid, a quota
+        that the server did not get to charge. The server has one reason for all of them, and tells them by its words.
+        """
+        status = self.status
+        if status.reason != "Conflict" or status.causes:
+            return False
+        # The message is about the quota then, in the same words; somebody may well write quotas, too.
+        if status.details is not None and status.details.kind == "resourcequotas" and "Quota" not in self.request:
+            return False
+        return any(words in status.message for words in _MODIFIED)
 
 
 class Expired(APIError):

@@ -35,6 +35,9 @@ Key = TypeVar("Key", bound=Hashable)
 SYNC_TIMEOUT = 120.0
 """Seconds a source may take to be complete before it is said that it is not."""
 
+QUIET_CONFLICTS = 5
+"""So many lost races of a key without a success in between are nothing to report; more are an error like any other."""
+
 _REMEMBERED = 256  # keys whose last pass the debug endpoint can tell
 _SLICE = 0.005  # seconds that one worker may go on before others get their turn
 
@@ -121,6 +124,7 @@ class Controller(Generic[Key]):
         self._hot_loops: HotLoops[Key] | None = HotLoops() if slow_hot_loops else None
         # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
         self._failures: dict[Key, int] = {}
+        self._lost_races: dict[Key, int] = {}
         self._syncing: asyncio.Task[None] | None = None
         self._stopping = False
         self._all_workers: asyncio.Task[object] | None = None
@@ -293,16 +297,17 @@ class Controller(Generic[Key]):
             statistics.results["error"] += 1
             _log.error("giving up until the next change: %s", _message(error))
             self.queue.forget(key)
+            self._lost_races.pop(key, None)
             await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
             return error
-        except Conflict as error:
-            # Somebody else was faster. The next pass sees what they wrote; nobody needs to hear of it.
-            statistics.conflicts += 1
-            statistics.results["requeue"] += 1
-            _log.debug("conflict: %s", error)
-            self.queue.add_failed(key, reason=_CONFLICT)
-            return error
         except Exception as error:
+            if isinstance(error, Conflict) and self._is_lost_race(key, error):
+                # Somebody else was faster. The next pass sees what they wrote; nobody needs to hear of it.
+                statistics.conflicts += 1
+                statistics.results["requeue"] += 1
+                _log.debug("conflict: %s", error)
+                self.queue.add_failed(key, reason=_CONFLICT)
+                return error
             return await self._failed(work, error)
         except BaseException:
             statistics.panics += 1
@@ -310,6 +315,8 @@ class Controller(Generic[Key]):
         finally:
             current.reset(token)
         self._failures.pop(key, None)
+        if self._lost_races:
+            self._lost_races.pop(key, None)
         if result.requeue_after is not None and (delay := result.delay) > 0:
             statistics.results["requeue_after"] += 1
             self.queue.forget(key)
@@ -322,6 +329,13 @@ class Controller(Generic[Key]):
             statistics.results["success"] += 1
             self.queue.forget(key)
         return result
+
+    def _is_lost_race(self, key: Key, error: Conflict) -> bool:
+        """Whether a conflict is nothing to report: an optimistic lock that failed, one of the first in a row."""
+        if not error.is_optimistic_lock:
+            return False
+        lost = self._lost_races[key] = self._lost_races.get(key, 0) + 1
+        return lost <= QUIET_CONFLICTS
 
     async def _timed(self, key: Key, seconds: float) -> Result | None:
         deadline = asyncio.timeout(seconds)
@@ -350,6 +364,7 @@ class Controller(Generic[Key]):
         )
         if is_last:
             del self._failures[work.key]
+            self._lost_races.pop(work.key, None)
             self.queue.forget(work.key)
         else:
             self.queue.add_failed(work.key, reason=_RETRY)
