@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Callable, Hashable, Mapping
 from itertools import pairwise
 
@@ -15,6 +16,8 @@ from kubewright.api.errors import KubernetesError
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import INITIAL_PRIORITY, Channel, Function, Polled
 from kubewright.testing.virtual_time import run_virtual
+
+WAIT = 30.0  # for what happens in other threads, however busy the machine is
 
 # Channel
 
@@ -45,6 +48,48 @@ async def test_what_is_sent_after_the_end_is_kept_for_the_next_start() -> None:
         channel.send("c")
     assert await keys(first) == ["a"]
     assert await keys(second) == ["b", "c"]
+
+
+async def test_keys_may_be_sent_from_any_thread() -> None:
+    """The queue belongs to one event loop: a key that another thread puts there wakes nobody, or breaks it."""
+    channel, queue = Channel[int](), Queue[int]()
+    numbers = range(4)
+    begin = threading.Barrier(len(numbers) + 1)
+
+    def send(number: int) -> None:
+        channel.send(number)  # before the start
+        begin.wait(WAIT)
+        for each in range(100):
+            channel.send(number + 10 * each)
+
+    threads = [asyncio.create_task(asyncio.to_thread(send, number)) for number in numbers]
+    await asyncio.to_thread(begin.wait, WAIT)
+    task = asyncio.create_task(channel.run(queue))
+    async with asyncio.timeout(WAIT):
+        await asyncio.gather(*threads)
+        found: set[int] = set()
+        while len(found) < 400:
+            found.add((await queue.get()).key)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert found == {number + 10 * each for number in numbers for each in range(100)}
+
+
+async def test_a_key_sent_from_a_thread_is_put_into_the_queue_by_its_loop() -> None:
+    adding: list[int] = []
+
+    class Noting(Queue[str]):
+        def add(self, key: str, *, priority: int = 0, after: float = 0.0, reason: Reason | None = None) -> None:
+            adding.append(threading.get_ident())
+            super().add(key, priority=priority, after=after, reason=reason)
+
+    channel, queue = Channel[str](), Noting()
+    async with feeding(channel, queue):
+        await asyncio.to_thread(channel.send, "a", priority=7)
+        async with asyncio.timeout(WAIT):
+            work = await queue.get()
+    assert (work.key, work.priority) == ("a", 7)
+    assert adding == [threading.get_ident()]
 
 
 # Polled
@@ -185,8 +230,8 @@ async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
     source = Function(ticks)
     await source.synced()
     assert missing(source) is None
-    await source.run(queue)
-    assert asyncio.get_running_loop().time() == 30
+    async with feeding(source, queue):
+        await asyncio.sleep(25)
     assert await taken(queue) == [(name, 0, (Reason("ticks", "sent", None),)) for name in "abc"]
 
 
@@ -196,11 +241,11 @@ async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pyt
 
     async def feed(add: Callable[[str], None]) -> None:
         begun.append(asyncio.get_running_loop().time())
-        add("a")
         if len(begun) == 1:
             raise KubernetesError("the server is away")
         if len(begun) < 10:
             raise ValueError("no")
+        add("a")
         await asyncio.Event().wait()
 
     queue = Queue[str]()
@@ -208,9 +253,45 @@ async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pyt
         await asyncio.sleep(3600)
         assert await taken(queue) == [("a", 0, (Reason("events", "sent", None),))]
     assert [after - before for before, after in pairwise(begun)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert caplog.records[0].getMessage() == "the source events failed: the server is away; beginning again"
+    assert caplog.records[0].getMessage() == "the source events failed: the server is away; beginning it again in 1 s"
     assert not caplog.records[0].exc_info
     assert caplog.records[1].exc_info
+
+
+@virtual
+async def test_a_key_resets_the_back_off_of_a_function() -> None:
+    """A stream that breaks once a day must not be begun again after a minute because it did so six times before."""
+    begun: list[float] = []
+
+    async def feed(add: Callable[[str], None]) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        if len(begun) % 3 == 0:
+            add("a")
+        raise ConnectionError("the stream broke")
+
+    async with feeding(Function(feed), Queue[str]()):
+        await asyncio.sleep(15)
+    assert [after - before for before, after in pairwise(begun)] == [1, 2, 1, 2, 4, 1, 2]
+
+
+@virtual
+async def test_a_function_that_ends_is_begun_again_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    begun: list[float] = []
+
+    async def feed(add: Callable[[str], None]) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        add(f"{len(begun)}")
+        await asyncio.sleep(10)
+
+    queue = Queue[str]()
+    async with feeding(Function(feed, name="events"), queue):
+        await asyncio.sleep(30)
+    assert begun == [0, 11, 22]
+    assert await keys(queue) == ["1", "2", "3"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the source events ended; beginning it again in 1 s"
+    ] * 2
 
 
 def test_a_function_without_a_name_has_one() -> None:
@@ -219,7 +300,7 @@ def test_a_function_without_a_name_has_one() -> None:
             add("a")
 
         queue = Queue[str]()
-        await Function(functools.partial(feed)).run(queue)
-        assert await taken(queue) == [("a", 0, (Reason("function", "sent", None),))]
+        async with feeding(Function(functools.partial(feed)), queue):
+            assert await taken(queue) == [("a", 0, (Reason("function", "sent", None),))]
 
     run_virtual(scenario)

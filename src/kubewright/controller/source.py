@@ -14,7 +14,10 @@ import asyncio
 import inspect
 import logging
 import random
+import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
@@ -212,30 +215,40 @@ class Watched(Generic[Key]):
 
 
 class Channel(Generic[Key]):
-    """Keys that other code of the program sends. What is sent before the controller runs is kept for it."""
+    """Keys that other code of the program sends, from any thread. What is sent before the controller runs is kept."""
 
     def __init__(self, name: str = "channel") -> None:
         self._name = name
+        self._reason = Reason(name, "sent", None)
         self._queue: Queue[Key] | None = None
-        self._early: list[tuple[Key, int]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: int | None = None  # that of the queue, which alone may touch it
+        self._kept: deque[tuple[Key, int]] = deque()
 
     def send(self, key: Key, *, priority: int = 0) -> None:
-        """Have the key looked at."""
-        if self._queue is None:
-            self._early.append((key, priority))
-        else:
-            self._queue.add(key, priority=priority, reason=Reason(self._name, "sent", None))
+        """Have the key reconciled."""
+        if self._queue is not None and self._thread == threading.get_ident():
+            self._queue.add(key, priority=priority, reason=self._reason)
+            return
+        # Kept before the loop is looked for, while `run` sets the loop before it looks for what was kept.
+        self._kept.append((key, priority))
+        if (loop := self._loop) is not None:
+            with suppress(RuntimeError):  # a loop that has been closed since
+                loop.call_soon_threadsafe(self._send_kept)
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
-        self._queue = queue
+        self._queue, self._thread, self._loop = queue, threading.get_ident(), asyncio.get_running_loop()
         try:
-            for key, priority in self._early:
-                self.send(key, priority=priority)
-            self._early.clear()
+            self._send_kept()
             await asyncio.Event().wait()
         finally:
-            self._queue = None
+            self._queue = self._thread = self._loop = None
+
+    def _send_kept(self) -> None:
+        while self._queue is not None and self._kept:
+            key, priority = self._kept.popleft()
+            self._queue.add(key, priority=priority, reason=self._reason)
 
     async def synced(self) -> None:
         """See `Source`."""
@@ -296,11 +309,16 @@ class Polled(Generic[Key]):
         return self._problem
 
 
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+
 Feed: TypeAlias = Callable[[Callable[[Key], None]], Awaitable[None]]
 
 
 class Function(Generic[Key]):
-    """`async def feed(add)`: runs as long as the controller does, and adds keys. Begun again when it fails."""
+    """`async def feed(add)`: runs as long as the controller does, and adds keys.
+
+    Guarantee: one that fails or ends is begun again after 1 s, 2 s … 60 s; after 1 s when it has added a key meanwhile.
+    """
 
     def __init__(self, feed: Feed[Key], *, name: str | None = None) -> None:
         self._feed = feed
@@ -309,17 +327,24 @@ class Function(Generic[Key]):
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
         reason = Reason(self._name, "sent", None)
-        pause = 1.0
+        pause = _FIRST_PAUSE
+
+        def add(key: Key) -> None:
+            nonlocal pause
+            pause = _FIRST_PAUSE
+            queue.add(key, reason=reason)
+
         while True:
             try:
-                await self._feed(lambda key: queue.add(key, reason=reason))
+                await self._feed(add)
             except Exception as error:
                 known = isinstance(error, KubernetesError)
-                _log.warning("the source %s failed: %s; beginning again", self._name, error, exc_info=not known)
+                words = "the source %s failed: %s; beginning it again in %g s"
+                _log.warning(words, self._name, error, pause, exc_info=not known)
             else:
-                return
+                _log.info("the source %s ended; beginning it again in %g s", self._name, pause)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, 60.0)
+            pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def synced(self) -> None:
         """See `Source`."""
