@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from unittest.mock import Mock
 
 import pytest
@@ -14,6 +15,7 @@ from kubewright.controller.event import Event
 from kubewright.controller.predicate import (
     Predicate,
     annotations_changed,
+    beyond_status,
     changed,
     finalizers_changed,
     foreign_write,
@@ -47,13 +49,13 @@ COMPARING = [
 ]
 
 
-@pytest.mark.parametrize("comparing", COMPARING, ids=str)
+@pytest.mark.parametrize("comparing", [*COMPARING, beyond_status], ids=str)
 def test_a_comparison_holds_for_objects_that_appear_or_go(comparing: Predicate) -> None:
     assert comparing(event(None, entry()))
     assert comparing(event(entry(), None))
 
 
-@pytest.mark.parametrize("comparing", COMPARING, ids=str)
+@pytest.mark.parametrize("comparing", [*COMPARING, beyond_status], ids=str)
 def test_a_comparison_does_not_hold_when_nothing_differs(comparing: Predicate) -> None:
     assert not comparing(event(entry(generation=1), entry(generation=1)))
 
@@ -183,3 +185,69 @@ def test_namespaces_are_compared_whole() -> None:
 def test_own_writes_can_be_left_out() -> None:
     assert foreign_write(event(None, entry()))
     assert not foreign_write(event(None, entry(), own=True))
+
+
+# Without the status
+
+
+def widget(revision: int = 1, *, before: str = "", after: str = "", status: str = "", **metadata: object) -> Entry:
+    """An object as a server sends it, with other fields before and after its status."""
+    named = {"name": "a", "namespace": "shop", "resourceVersion": str(revision), **metadata}
+    fields = [f'"metadata":{json.dumps(named, separators=(",", ":"))}', before, status and f'"status":{status}', after]
+    return parse_entry(f'{{"apiVersion":"v1",{",".join(field for field in fields if field)}}}'.encode())
+
+
+SPEC = '"spec":{"size":1,"status":{"ready":1},"resourceVersion":"1"}'
+
+
+@pytest.mark.parametrize("before", ["", SPEC])
+@pytest.mark.parametrize("after", ["", '"zones":["status"]'])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", '{"ready":1}'), ('{"ready":1}', ""), ('{"ready":1}', '{"ready":2}'), ("{}", '{"status":{"ready":1}}')],
+)
+@pytest.mark.parametrize("generation", [0, 1, 2])
+def test_a_change_of_the_status_alone_is_left_out(before: str, after: str, old: str, new: str, generation: int) -> None:
+    """Kinds without a status subresource count it as a generation, and some kinds have no generation at all."""
+    was = widget(1, before=before, after=after, status=old, generation=min(generation, 1))
+    now = widget(2, before=before, after=after, status=new, generation=generation)
+    assert not beyond_status(event(was, now))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        lambda status: widget(2, before=SPEC, status=status, labels={"a": "b"}),
+        lambda status: widget(2, before=SPEC, status=status, annotations={"a": "b"}),
+        lambda status: widget(2, before=SPEC, status=status, finalizers=["a"]),
+        lambda status: widget(2, before=SPEC, status=status, deletionTimestamp="2025-01-01T00:00:00Z"),
+        lambda status: widget(2, before=SPEC, status=status, ownerReferences=[{"name": "a"}]),
+        lambda status: widget(2, before=SPEC.replace('"size":1', '"size":2'), status=status),
+        lambda status: widget(2, before=SPEC.replace('"ready":1', '"ready":2'), status=status),
+        lambda status: widget(2, before=SPEC.replace('"1"', '"2"'), status=status),
+        lambda status: widget(2, before=SPEC, status=status, after='"data":{}'),
+        lambda status: widget(2, status=status),
+    ],
+)
+@pytest.mark.parametrize("status", ['{"ready":1}', '{"ready":2}', ""])
+def test_any_other_change_is_left_in_whatever_becomes_of_the_status(now: Callable[[str], Entry], status: str) -> None:
+    assert beyond_status(event(widget(1, before=SPEC, status='{"ready":1}'), now(status)))
+
+
+# What is given is checked
+
+
+async def asynchronous(old: ConfigMap | None, new: ConfigMap | None) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("function", [lambda: True, lambda old: True, lambda old, new, more: True, asynchronous, 1])
+def test_a_function_that_cannot_be_a_predicate_is_refused(function: Callable[[object, object], bool]) -> None:
+    with pytest.raises(TypeError, match=r"a predicate is a function of \(old, new\)"):
+        predicate(function)
+
+
+def test_predicates_combine_with_predicates_alone() -> None:
+    for combine in (always.__and__, always.__or__):
+        with pytest.raises(TypeError, match=r"is not a predicate: mark a function .* with @predicate"):
+            combine(lambda old, new: True)  # type: ignore[arg-type]  # that is what is tested

@@ -17,11 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+import msgspec
+
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry
 from kubewright.cache.selection import matcher
 from kubewright.client.selectors import Labels
 from kubewright.controller.event import Event
+from kubewright.controller.signature import check_function
 
 # `Pod | None`, for instance. A type variable for Pod alone is more than mypy infers from a function's parameters.
 MaybeObject = TypeVar("MaybeObject")
@@ -33,6 +36,7 @@ class Predicate:
     __slots__ = ("_test", "words")
 
     def __init__(self, words: str, test: Callable[[Event[Object]], bool]) -> None:
+        check_function(test, "the test of a Predicate", "event")
         self.words = words
         self._test = test
 
@@ -41,9 +45,11 @@ class Predicate:
         return self._test(event)
 
     def __and__(self, other: Predicate) -> Predicate:
+        _check(other)
         return Predicate(f"({self.words} and {other.words})", lambda event: self(event) and other(event))
 
     def __or__(self, other: Predicate) -> Predicate:
+        _check(other)
         return Predicate(f"({self.words} or {other.words})", lambda event: self(event) or other(event))
 
     def __invert__(self) -> Predicate:
@@ -53,8 +59,23 @@ class Predicate:
         return f"Predicate({self.words})"
 
 
+def checked(where: Predicate | None) -> Predicate | None:
+    """What was given as `where`. Raises TypeError saying how a function becomes a predicate."""
+    return where if where is None else _check(where)
+
+
+def _check(where: object) -> Predicate:
+    if not isinstance(where, Predicate):
+        raise TypeError(
+            f"{where!r} is not a predicate: mark a function of the object before and the object after with @predicate, "
+            "or give one such as generation_changed"
+        )
+    return where
+
+
 def predicate(function: Callable[[MaybeObject, MaybeObject], bool]) -> Predicate:
     """A predicate of the objects before and after. Both are decoded for each event: prefer `changed` where it does."""
+    check_function(function, "a predicate", "old", "new")
 
     def test(event: Event[Object]) -> bool:
         return function(cast(MaybeObject, event.old_object), cast(MaybeObject, event.new_object))
@@ -64,6 +85,7 @@ def predicate(function: Callable[[MaybeObject, MaybeObject], bool]) -> Predicate
 
 def changed(property_: Callable[[Entry], object], words: str = "changed") -> Predicate:
     """That something about an object is not as it was; true for objects that appear or go."""
+    check_function(property_, "a property", "entry")
 
     def test(event: Event[Object]) -> bool:
         return event.old is None or event.new is None or property_(event.old) != property_(event.new)
@@ -76,9 +98,47 @@ generation_changed = changed(lambda entry: entry.generation or entry.revision, "
 """Leaves out changes of status and metadata alone."""
 
 resource_version_changed = changed(lambda entry: entry.revision, "resourceVersion changed")
+"""Leaves out nothing that changes: with it, a controller's own kind is watched with its status."""
+
 labels_changed = changed(lambda entry: entry.labels, "labels changed")
 annotations_changed = changed(lambda entry: entry.header.annotations, "annotations changed")
 finalizers_changed = changed(lambda entry: entry.header.finalizers, "finalizers changed")
+
+
+class _Status(msgspec.Struct, gc=False):
+    status: msgspec.Raw = msgspec.Raw(b"")
+
+
+_status = msgspec.json.Decoder(_Status)
+
+
+def _apart_from_status(entry: Entry, generation: int) -> bytes:
+    """The JSON of an object without its status and revision, and with that generation: cut out, not decoded.
+
+    Kinds without a status subresource count changes of their status as generations. Wherever something else is cut
+    out, because the JSON is not as servers send it, the rest is not equal to that of any other state.
+    """
+    body = entry.body.replace(b'"resourceVersion":"%d"' % entry.revision, b"", 1)
+    if entry.generation != generation:
+        body = body.replace(b'"generation":%d' % entry.generation, b'"generation":%d' % generation, 1)
+    status = bytes(_status.decode(entry.body).status)
+    start = body.rfind(b'"status":' + status) if status else -1
+    if start < 1:
+        return body
+    end = start + len(b'"status":') + len(status)
+    return body[: start - 1] + body[end:] if body[start - 1] == ord(",") else body[:start] + body[end + 1 :]
+
+
+def _is_more_than_status(event: Event[Object]) -> bool:
+    old, new = event.old, event.new
+    if old is None or new is None:
+        return True
+    return _apart_from_status(old, new.generation) != _apart_from_status(new, new.generation)
+
+
+beyond_status = Predicate("more than the status changed", _is_more_than_status)
+"""Leaves out changes of the status alone; those of spec, labels, annotations, finalizers, deletionTimestamp and any
+other field are left in. This is how a controller watches its own kind unless told otherwise."""
 
 
 def has_labels(labels: Labels) -> Predicate:
