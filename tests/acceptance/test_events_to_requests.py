@@ -29,6 +29,7 @@ from kubewright.api.meta import LabelSelector
 from kubewright.api.resource import Object
 from kubewright.controller import (
     Event,
+    Handler,
     Predicate,
     Watched,
     controller,
@@ -40,6 +41,7 @@ from kubewright.controller import (
     labels_changed,
     mapped,
     predicate,
+    resource_version_changed,
 )
 from kubewright.testing.namespaces import unique_name
 
@@ -257,7 +259,8 @@ async def test_item_12_predicates_filter_and_combine(
         "and": generation_changed & has_labels({"tier": "gold"}),
         "not": ~in_namespaces(own_namespace),
         "custom": became_big,
-        "all": None,
+        "all": resource_version_changed,
+        "default": None,
     }
     seen = {name: Requests() for name in where}
     built = [controller(manager, Widget, name=name, where=test).complete(seen[name]) for name, test in where.items()]
@@ -272,19 +275,19 @@ async def test_item_12_predicates_filter_and_combine(
 
     async with running(manager):
         created = await client.create(widget("w"))
-        assert await counts(1) == {"generation": 1, "or": 1, "and": 0, "not": 0, "custom": 0, "all": 1}
+        assert await counts(1) == {"generation": 1, "or": 1, "and": 0, "not": 0, "custom": 0, "all": 1, "default": 1}
         created.status.ready = True
         created = await client.status.update(created)
-        assert await counts(2) == {"generation": 1, "or": 1, "and": 0, "not": 0, "custom": 0, "all": 2}
+        assert await counts(2) == {"generation": 1, "or": 1, "and": 0, "not": 0, "custom": 0, "all": 2, "default": 1}
         created.metadata.labels["tier"] = "gold"
         created = await client.update(created)
-        assert await counts(3) == {"generation": 1, "or": 2, "and": 0, "not": 0, "custom": 0, "all": 3}
+        assert await counts(3) == {"generation": 1, "or": 2, "and": 0, "not": 0, "custom": 0, "all": 3, "default": 2}
         created.spec.size = 10
         created = await client.update(created)
-        assert await counts(4) == {"generation": 2, "or": 3, "and": 1, "not": 0, "custom": 1, "all": 4}
+        assert await counts(4) == {"generation": 2, "or": 3, "and": 1, "not": 0, "custom": 1, "all": 4, "default": 3}
         created.spec.size = 11
         await client.update(created)
-        assert await counts(5) == {"generation": 3, "or": 4, "and": 2, "not": 0, "custom": 1, "all": 5}
+        assert await counts(5) == {"generation": 3, "or": 4, "and": 2, "not": 0, "custom": 1, "all": 5, "default": 4}
 
 
 class Held(Requests):
@@ -318,6 +321,7 @@ async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_pass(
     counted = 0
     all_there = asyncio.Event()
 
+    @Handler
     def count_and_enqueue(event: Event[Object]) -> Iterable[Request]:
         nonlocal counted
         counted += event.verb == "updated" and "round" in event.entry.labels

@@ -10,21 +10,26 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition, JSONSchemaProps
+from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
-from kubewright.cache import Cache
+from kubewright.api.model import Model
+from kubewright.api.resource import Object, Resource, resource, resource_info
+from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Scope
-from kubewright.client import Client
+from kubewright.client import Client, MergePatch
 from kubewright.controller.builder import controller
 from kubewright.controller.context import current
 from kubewright.controller.controller import Controller
 from kubewright.controller.handler import for_object
-from kubewright.controller.predicate import in_namespaces, labels_changed
+from kubewright.controller.predicate import in_namespaces, labels_changed, resource_version_changed
 from kubewright.controller.ratelimit import ExponentialBackoff
 from kubewright.controller.reconcile import Attempt, Request, Result
 from kubewright.controller.source import Channel
 from kubewright.controlplane import ControlPlane
+from kubewright.manifest.crd import crd_of
 from kubewright.testing.virtual_time import run_virtual
 
 
@@ -277,3 +282,261 @@ async def test_keys_can_come_from_any_source(home: Home) -> None:
     async with home.running():
         channel.send(Request("", "sent"))
         assert await noting.news() == ["sent"]
+
+
+# A plain function loses every event, or finds out at the first: it is refused where it is given.
+
+
+def no_predicate(event: object) -> bool:
+    return True
+
+
+@at_home
+async def test_a_plain_function_is_no_predicate(home: Home) -> None:
+    refused = r"no_predicate .* is not a predicate: mark .* with @predicate"
+    builder = controller(home, ConfigMap)
+    with pytest.raises(TypeError, match=refused):
+        controller(home, ConfigMap, where=no_predicate)  # type: ignore[arg-type]  # that is what is tested
+    with pytest.raises(TypeError, match=refused):
+        builder.owns(Secret, where=no_predicate)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=refused):
+        builder.watches(Secret, for_object, where=no_predicate)  # type: ignore[arg-type]
+
+
+@at_home
+async def test_a_plain_function_is_no_handler(home: Home) -> None:
+    def of_the_object(secret: Secret) -> list[Request]:
+        return []
+
+    with pytest.raises(TypeError, match=r"is not a handler of Secret: mark a function of the object with @mapped"):
+        controller(home, ConfigMap).watches(Secret, of_the_object)  # type: ignore[arg-type]  # that is what is tested
+
+
+# The status of a controller's own kind
+
+
+class GadgetSpec(Model):
+    size: int = 1
+
+
+class GadgetStatus(Model):
+    seen: int = 0
+
+
+@resource("builder.example.com/v1")
+class Gadget(Resource[GadgetSpec, GadgetStatus]):
+    """A kind with a status."""
+
+
+async def installed(client: Client) -> None:
+    await client.create(from_json(CustomResourceDefinition, crd_of(Gadget)))
+    await asyncio.sleep(60)
+
+
+class Counting:
+    """Counts its reconciles in the status."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.times: list[float] = []
+
+    async def reconcile(self, request: Request) -> Result:
+        self.times.append(asyncio.get_running_loop().time())
+        gadget = await self.client.get(Gadget, request)
+        gadget.status.seen += 1
+        await self.client.status.patch(gadget)
+        return Result(requeue_after=30)
+
+
+def gadget() -> Gadget:
+    return Gadget(metadata=ObjectMeta(name="a", namespace="default"), spec=GadgetSpec())
+
+
+@at_home
+async def test_a_status_that_changes_each_time_does_not_defeat_requeue_after(home: Home) -> None:
+    await installed(home.client)
+    counting = Counting(CachedClient(home.client, home.cache))
+    controller(home, Gadget).complete(counting)
+    await home.client.create(gadget())
+    async with home.running():
+        began = counting.times[0]
+        await asyncio.sleep(299 - (asyncio.get_running_loop().time() - began))
+        assert [round(when - began) for when in counting.times] == [30 * number for number in range(10)]
+
+
+@at_home
+async def test_an_own_kind_is_watched_with_its_status_when_where_says_so(home: Home) -> None:
+    await installed(home.client)
+    noting, everything = Noting(), Noting()
+    controller(home, Gadget).complete(noting)
+    controller(home, Gadget, name="everything", where=resource_version_changed).complete(everything)
+    created = await home.client.create(gadget())
+    async with home.running():
+        assert await noting.news() == await everything.news() == ["a"]
+        created.status.seen = 1
+        created = await home.client.status.update(created)
+        assert (await noting.news(), await everything.news()) == ([], ["a"])
+        created.metadata.finalizers = ["example.com/held"]
+        created = await home.client.update(created)
+        assert (await noting.news(), await everything.news()) == (["a"], ["a"])
+        await home.client.delete(created)
+        assert (await noting.news(), await everything.news()) == (["a"], ["a"])
+
+
+@at_home
+async def test_the_status_of_an_owned_object_matters(home: Home) -> None:
+    await installed(home.client)
+    noting = Noting()
+    controller(home, ConfigMap).owns(Gadget).complete(noting)
+    owner = await home.create("owner")
+    owned = gadget()
+    owned.metadata.owner_references = [owner.as_owner()]
+    owned = await home.client.create(owned)
+    async with home.running():
+        assert await noting.news() == ["owner"]
+        owned.status.seen = 1
+        await home.client.status.update(owned)
+        assert await noting.news() == ["owner"]
+
+
+# Optional kinds
+
+
+def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.LogCaptureFixture) -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        noting = Noting()
+        controller(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
+        for name in "ab":
+            await home.create(name)
+        async with home.running():
+            assert await noting.news() == ["a", "b"]
+            await asyncio.sleep(600)
+            assert await noting.news() == []
+            said = [record for record in caplog.records if "gadgets" in record.getMessage()]
+            assert [record.levelname for record in said] == ["INFO"]
+            await installed(home.client)
+            assert await noting.news() == ["a", "b"]
+            await home.client.delete(CustomResourceDefinition, "gadgets.builder.example.com")
+            await asyncio.sleep(600)
+            assert await noting.news() == []
+            await installed(home.client)
+            assert await noting.news() == ["a", "b"]
+
+    caplog.set_level("INFO", "kubewright")
+    scenario()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def test_a_kind_that_is_not_optional_and_missing_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        controller(home, ConfigMap).owns(Gadget).complete(Noting())
+        async with home.running():
+            await asyncio.sleep(60)
+
+    scenario()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "Gadget is not installed: the server knows no such kind (yet); waiting for it"
+    ]
+
+
+# Objects that do not fit their type
+
+
+class Warnings:
+    """A recorder that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.components: list[str] = []
+        self.told: list[tuple[str, str, str]] = []
+
+    def of(self, component: str) -> Warnings:
+        self.components.append(component)
+        return self
+
+    def warning(self, regarding: Object, reason: str, note: str) -> None:
+        kind = resource_info(type(regarding)).gvk.kind
+        self.told.append((f"{kind} {regarding.metadata.name} {bool(regarding.metadata.uid)}", reason, note))
+
+
+class Reading:
+    """Reads one object, that which it is asked for unless told otherwise."""
+
+    def __init__(self, client: Client, name: str | None = None) -> None:
+        self.client = client
+        self.name = name
+        self.times: list[float] = []
+
+    async def reconcile(self, request: Request) -> None:
+        self.times.append(asyncio.get_running_loop().time())
+        await self.client.get(Gadget, self.name or request.name, namespace=request.namespace)
+
+
+AnyGadget = Dynamic.of("builder.example.com/v1", "Gadget", plural="gadgets", namespaced=True)
+
+
+async def without_validation(client: Client) -> None:
+    """The kind, by a definition that takes any size."""
+    definition = from_json(CustomResourceDefinition, crd_of(Gadget))
+    for version in definition.spec.versions:
+        assert version.schema is not None
+        version.schema.open_apiv3_schema = JSONSchemaProps(type="object", x_kubernetes_preserve_unknown_fields=True)
+    await client.create(definition)
+    await asyncio.sleep(60)
+
+
+def unfit(name: str) -> Dynamic:
+    return AnyGadget(metadata=ObjectMeta(name=name, namespace="default"), content={"spec": {"size": "large"}})
+
+
+def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        await without_validation(home.client)
+        warnings = Warnings()
+        reading = Reading(CachedClient(home.client, home.cache))
+        built = controller(home, Gadget).complete(reading)
+        built.recorder = warnings.of
+        await home.client.create(unfit("a"))
+        async with home.running():
+            await asyncio.sleep(3600)
+            assert len(reading.times) == 1
+            statistics = built.statistics
+            assert (statistics.terminal_errors, statistics.errors) == (1, 1)
+            assert warnings.components == ["gadget"]
+            ((regarding, reason, note),) = warnings.told
+            assert (regarding, reason) == ("Gadget a True", "InvalidObject")
+            assert "spec.size" in note
+            (record,) = caplog.records
+            assert record.getMessage().startswith('giving up until the next change: Gadget "default/a": not a valid')
+            # A change of the status alone is one, too: it may be what did not fit.
+            there = await home.client.get(AnyGadget, "a", namespace="default")
+            there.content["status"] = {"seen": 1}
+            await home.client.status.update(there)
+            await asyncio.sleep(3600)
+            assert len(reading.times) == 2
+            await home.client.patch(AnyGadget, MergePatch({"spec": {"size": 1}}), name="a", namespace="default")
+            await asyncio.sleep(10)
+            assert len(reading.times) == 3
+            assert statistics.results["success"] == 1
+
+    scenario()
+
+
+def test_another_object_that_does_not_fit_its_type_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    """It may be mended without the reconciled one changing."""
+
+    @at_home
+    async def scenario(home: Home) -> None:
+        await without_validation(home.client)
+        reading = Reading(CachedClient(home.client, home.cache), "other")
+        built = controller(home, Gadget, fields={"metadata.name": "a"}).complete(reading)
+        await home.client.create(gadget())
+        await home.client.create(unfit("other"))
+        async with home.running():
+            await asyncio.sleep(60)
+            assert len(reading.times) > 10
+            assert built.statistics.terminal_errors == 0
+
+    scenario()

@@ -8,15 +8,17 @@ from contextlib import suppress
 import pytest
 from tests.controller.scripted import LONG, Reconciler, now, running, succeed, virtual
 
-from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import author
 from kubewright.controller.controller import Controller
+from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.queue import Reason
-from kubewright.controller.source import Channel
+from kubewright.controller.reconcile import Request
+from kubewright.controller.source import Channel, Watched
 from kubewright.controlplane import ControlPlane
 
 # Sources
@@ -326,3 +328,52 @@ async def test_a_controller_may_write_as_often_as_it_likes_when_it_says_so(caplo
         # The first pause of a hot loop would be a second.
         assert asyncio.get_running_loop().time() < 1
     assert not caplog.records
+
+
+@virtual
+async def test_when_too_many_events_wait_to_be_mapped_everything_is_reconciled_instead(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is left out may concern anybody: nobody is left out."""
+    monkeypatch.setattr("kubewright.controller.source.MOST_UNMAPPED", 20)
+    blocked = asyncio.Event()
+
+    @mapped
+    async def slow(secret: Secret) -> list[ObjectKey]:
+        await blocked.wait()
+        return [ObjectKey("default", "never")]
+
+    seen: list[str] = []
+
+    class Noting:
+        async def reconcile(self, request: Request) -> None:
+            seen.append(request.name)
+
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        cache = Cache(admin, namespaces=["default"])
+        controller = Controller("test", Noting())
+        mapping = Watched(cache, Secret, slow)
+        controller.watch(Watched(cache, ConfigMap, for_object))
+        controller.watch(mapping)
+        for name in "ab":
+            await admin.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+        secret = await admin.create(Secret(metadata=ObjectMeta(name="s", namespace="default")))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(cache.run()), group.create_task(controller.run_sources())]
+            await asyncio.sleep(10)
+            controller._working.set()  # the watch is fed to the queue, and nobody waits for what is to be mapped
+            await asyncio.sleep(10)
+            for number in range(50):
+                secret.string_data = {"number": f"{number}"}
+                secret = await admin.update(secret)
+            await asyncio.sleep(10)
+            assert mapping._unmapped.qsize() <= 20
+            blocked.set()
+            await asyncio.sleep(10)
+            tasks.append(group.create_task(controller.run_workers()))
+            await asyncio.sleep(10)
+            for task in tasks:
+                task.cancel()
+    assert {"a", "b"} <= set(seen)
+    assert controller.statistics.reasons["Secret too many to map"] == 2
+    assert "the map function of Secret does not keep up: everything is reconciled instead" in caplog.text

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -14,7 +12,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import Object
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.controller.event import Event
-from kubewright.controller.handler import AsyncHandler, Handler, for_object, for_owner, mapped
+from kubewright.controller.handler import Handler, for_object, for_owner, mapped
 from kubewright.controller.reconcile import Request
 
 
@@ -97,18 +95,18 @@ async def keys_in_data_later(settings: ConfigMap) -> Iterable[ObjectKey | Reques
 
 
 @pytest.fixture(params=["direct", "async"])
-def handler(request: pytest.FixtureRequest) -> Handler[Request] | AsyncHandler[Request]:
+def handler(request: pytest.FixtureRequest) -> Handler[Request]:
     return mapped(keys_in_data) if request.param == "direct" else mapped(keys_in_data_later)
 
 
-async def outcome(handler: Handler[Request] | AsyncHandler[Request], seen: Event[Object]) -> list[Request]:
-    if inspect.iscoroutinefunction(handler):
-        return list(await cast("AsyncHandler[Request]", handler)(seen))
-    return list(cast("Handler[Request]", handler)(seen))
+async def outcome(handler: Handler[Request], seen: Event[Object]) -> list[Request]:
+    if handler.later_keys is not None:
+        return list(await handler.later_keys(seen))
+    return list(handler(seen))
 
 
 async def test_a_function_maps_the_object_before_and_the_object_after(
-    handler: Handler[Request] | AsyncHandler[Request],
+    handler: Handler[Request],
 ) -> None:
     seen = event(entry(data={"x": "", "y": ""}), entry(data={"y": "", "z": ""}))
     assert await outcome(handler, seen) == [Request("shop", name) for name in "xyz"]
@@ -117,7 +115,7 @@ async def test_a_function_maps_the_object_before_and_the_object_after(
 
 
 async def test_what_does_not_fit_its_type_does_not_hide_the_other_half(
-    handler: Handler[Request] | AsyncHandler[Request], caplog: pytest.LogCaptureFixture
+    handler: Handler[Request], caplog: pytest.LogCaptureFixture
 ) -> None:
     """An object that is mended concerns whom it names now, though what it was cannot be read."""
     broken = entry(data="not a mapping")
@@ -126,3 +124,11 @@ async def test_what_does_not_fit_its_type_does_not_hide_the_other_half(
     assert await outcome(handler, event(None, broken)) == []
     assert len(caplog.records) == 3
     assert all(record.levelname == "WARNING" and "data" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("function", [lambda: (), lambda one, two: (), 1])
+def test_a_function_that_cannot_map_is_refused(function: Callable[[ConfigMap], Iterable[Request]]) -> None:
+    with pytest.raises(TypeError, match=r"a map function is a function of \(object\)"):
+        mapped(function)
+    with pytest.raises(TypeError, match=r"a handler is a function of \(event\)"):
+        Handler(function)  # type: ignore[arg-type]  # that is what is tested

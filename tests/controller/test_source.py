@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -22,7 +22,7 @@ from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import Author, author
 from kubewright.client import Client
 from kubewright.controller.event import Event
-from kubewright.controller.handler import for_object, mapped
+from kubewright.controller.handler import Handler, for_object, mapped
 from kubewright.controller.predicate import Predicate, in_namespaces, labels_changed
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.reconcile import Request
@@ -165,18 +165,18 @@ async def async_handler_of_a_lazy_answer(event: Event[Object]) -> Iterable[Reque
 
 
 FAILING = [
-    handler_failing_for_b,
-    lazy_handler_failing_for_b,
-    async_handler_failing_for_b,
-    async_handler_of_a_lazy_answer,
+    Handler(handler_failing_for_b),
+    Handler(lazy_handler_failing_for_b),
+    Handler(async_handler_failing_for_b),
+    Handler(async_handler_of_a_lazy_answer),
 ]
 
 
-@pytest.mark.parametrize("handler", FAILING)
+@pytest.mark.parametrize("handler", FAILING, ids=str)
 @pytest.mark.parametrize("resync", [None, 100.0])
 @virtual
 async def test_a_map_function_that_fails_stops_nothing(
-    handler: Callable[[Event[Object]], Iterable[Request]], resync: float | None, caplog: pytest.LogCaptureFixture
+    handler: Handler[Request], resync: float | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with world() as here:
         for name in "ab":
@@ -245,6 +245,7 @@ async def test_a_source_with_an_async_map_function_is_synced_when_all_is_mapped(
 @pytest.mark.parametrize("is_async", [False, True])
 @virtual
 async def test_everything_is_looked_at_again_now_and_then_whatever_the_predicate_says(is_async: bool) -> None:
+    @Handler
     async def later(event: Event[Object]) -> Iterable[Request]:
         return for_object(event)
 
@@ -283,6 +284,7 @@ async def test_a_watch_can_be_confined() -> None:
         await here.create("b", app="api")
         bodies: list[bytes] = []
 
+        @Handler
         def note(event: Event[Object]) -> Iterable[Request]:
             bodies.append(event.entry.body)
             return for_object(event)

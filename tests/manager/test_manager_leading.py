@@ -66,13 +66,44 @@ async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: Embedd
 
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
-        await eventually(lambda: sum(built.queue.depth().values()) == 5)
+        await eventually(lambda: sum(informer.statistics.objects for informer in manager.cache.informers()) == 5)
         assert manager.ready.failing() == {}
+        assert len(built.queue) == 0, "it is filled when there is somebody to work it off"
         assert told.words == []
         asked = reads()
     await told.until(*(f"object-{number} is done" for number in range(5)))
     assert elected_at == [now()]
     assert reads() == asked
+    manager.stop()
+    await task
+
+
+@virtually
+async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    """Objects that a leader has seen come and go: at a start nobody would know of them either."""
+    told = Told()
+    manager = Manager(client, election=candidate(client, "a"))
+    built = (
+        controller(manager, ConfigMap, namespace="default").owns(ConfigMap, namespace="default").complete(Passes(told))
+    )
+
+    async with another_leader(client):
+        task = asyncio.create_task(manager.run())
+        owner = await client.create(config_map("stays"))
+        await eventually(lambda: built.missing is None)
+        for number in range(50):
+            passing, child = config_map(f"passing-{number}"), config_map(f"child-{number}")
+            passing = await client.create(passing)
+            child.metadata.owner_references = [passing.as_owner(), owner.as_owner(controller=False)]
+            await client.create(child)
+            await client.delete(passing)
+            await client.delete(child)
+        await asyncio.sleep(10)
+        assert len(built.queue) <= 1
+    await told.until("stays is done")
+    assert {words for words in told.words if words.startswith(("passing", "child"))} == set()
     manager.stop()
     await task
 

@@ -205,6 +205,12 @@ class Copy(Generic[T]):
         while unsettled := [each for each in self._informers.values() if not each.is_settled]:
             await self._while_covered(unsettled[0].settled())
 
+    async def absent(self) -> None:
+        """Wait until it is known that the kind does not exist (yet, or any longer)."""
+        while not any(each.is_absent for each in self._informers.values()):
+            # One of several namespaces will do: a kind is absent in all of them.
+            await self._while_covered(next(iter(self._informers.values())).absent())
+
     def find(self, key: ObjectKey) -> T | None:
         """The object of a key. Raises `DecodeError` when it does not fit its type."""
         for informer in self._of(key.namespace):

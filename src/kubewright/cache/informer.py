@@ -132,7 +132,17 @@ class Informer:
     @property
     def is_settled(self) -> bool:
         """True when the copy is complete, or it is known that there is nothing to copy: the kind is missing."""
-        return self.synced.is_set() or (self.trouble is not None and self.trouble.problem == "missing")
+        return self.synced.is_set() or self.is_absent
+
+    @property
+    def is_absent(self) -> bool:
+        """True when it is known that the kind does not exist (yet)."""
+        return self.trouble is not None and self.trouble.problem == "missing"
+
+    async def absent(self) -> None:
+        """Wait until `is_absent`."""
+        while not self.is_absent:
+            await self._reflector.changed()
 
     async def settled(self) -> None:
         """Wait until `is_settled`."""

@@ -362,7 +362,9 @@ class Reflector:
             if trouble.problem == "failed":
                 _log.error("%s: %s; trying again", self._what, trouble, exc_info=trouble.error)
             else:
-                level = logging.WARNING if isinstance(trouble.error, APIError | ProtocolError) else logging.INFO
+                # Whether a missing kind is a problem is for whoever watches it to say.
+                is_refused = isinstance(trouble.error, APIError | ProtocolError) and trouble.problem != "missing"
+                level = logging.WARNING if is_refused else logging.INFO
                 _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, trouble)
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
 

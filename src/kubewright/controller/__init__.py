@@ -3,11 +3,13 @@
 from kubewright.controller.builder import controller as controller
 from kubewright.controller.controller import Controller as Controller
 from kubewright.controller.event import Event as Event
+from kubewright.controller.handler import Handler as Handler
 from kubewright.controller.handler import for_object as for_object
 from kubewright.controller.handler import for_owner as for_owner
 from kubewright.controller.handler import mapped as mapped
 from kubewright.controller.predicate import Predicate as Predicate
 from kubewright.controller.predicate import annotations_changed as annotations_changed
+from kubewright.controller.predicate import beyond_status as beyond_status
 from kubewright.controller.predicate import changed as changed
 from kubewright.controller.predicate import finalizers_changed as finalizers_changed
 from kubewright.controller.predicate import foreign_write as foreign_write

@@ -18,8 +18,8 @@ from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.controller import SYNC_TIMEOUT, Controller
-from kubewright.controller.handler import AsyncHandler, Handler, for_object, for_owner
-from kubewright.controller.predicate import Predicate
+from kubewright.controller.handler import Handler, for_object, for_owner
+from kubewright.controller.predicate import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, Reconciler, Request
 from kubewright.controller.source import Source, Watched
@@ -64,6 +64,8 @@ def controller(
 ) -> Builder[T]:
     """A controller that reconciles the objects of a kind. `where` filters their events; see `Controller` for the rest.
 
+    Unless `where` says otherwise, changes of their status alone are left out (`beyond_status`): mostly they are the
+    controller's own, and would defeat its `requeue_after`. With `where=resource_version_changed` nothing is left out.
     `namespace`, `labels` and `fields` confine what is watched, and so what is in the cache. Every `resync` seconds all
     objects are looked at again; None for never.
     """
@@ -92,7 +94,7 @@ def controller(
             manager.cache,
             kind,
             for_object,
-            where=where,
+            where=beyond_status if where is None else where,
             namespace=namespace,
             labels=labels,
             fields=fields,
@@ -140,7 +142,7 @@ class Builder(Generic[T]):
     def watches(
         self,
         kind: type[Object],
-        handler: Handler[Request] | AsyncHandler[Request],
+        handler: Handler[Request],
         *,
         where: Predicate | None = None,
         namespace: str | None = None,
@@ -151,7 +153,8 @@ class Builder(Generic[T]):
     ) -> Builder[T]:
         """Look at the objects that `handler` names when something happens to one of `kind`.
 
-        With `optional` the controller does not wait for a kind that is not installed (yet).
+        With `optional` the controller does not wait for a kind that is not installed (yet); when it gets installed, all
+        objects of the controller's own kind are reconciled.
         """
         return self.source(
             Watched(
@@ -170,7 +173,7 @@ class Builder(Generic[T]):
     def watches_metadata(
         self,
         kind: type[Object],
-        handler: Handler[Request] | AsyncHandler[Request],
+        handler: Handler[Request],
         *,
         where: Predicate | None = None,
         namespace: str | None = None,

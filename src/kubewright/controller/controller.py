@@ -10,15 +10,16 @@ import asyncio
 import inspect
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from time import monotonic
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
-from kubewright.api.errors import KubernetesError
+from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.resource import Object
 from kubewright.cache.author import Author, author
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread
@@ -27,7 +28,7 @@ from kubewright.controller.hot_loop import HotLoops
 from kubewright.controller.queue import Queue, QueueClosed, Reason, Work
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import Attempt, ErrorHook, Reconciler, Result, TerminalError, checked
-from kubewright.controller.source import Source
+from kubewright.controller.source import Source, Watched
 from kubewright.controller.statistics import RECONCILE_BOUNDS, Histogram
 
 Key = TypeVar("Key", bound=Hashable)
@@ -78,6 +79,13 @@ class Statistics:
         self.active = 0
 
 
+class Warner(Protocol):
+    """As much of a recorder of Kubernetes Events as a controller needs itself."""
+
+    def warning(self, regarding: Object, reason: str, note: str) -> None:
+        """Somebody should look into that object."""
+
+
 class Controller(Generic[Key]):
     """Runs a reconciler for the keys its sources name. `run_sources` and `run_workers` are run by the manager."""
 
@@ -112,6 +120,8 @@ class Controller(Generic[Key]):
         self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
         self.statistics = Statistics(workers)
         self.recent: OrderedDict[Key, Remembered] = OrderedDict()
+        self.recorder: Callable[[str], Warner] | None = None
+        """How a recorder of Kubernetes Events is made, by its component; the manager sets it."""
         self._kind = kind
         self._workers = workers
         self._timeout = timeout
@@ -126,6 +136,7 @@ class Controller(Generic[Key]):
         self._failures: dict[Key, int] = {}
         self._lost_races: dict[Key, int] = {}
         self._syncing: asyncio.Task[None] | None = None
+        self._working = asyncio.Event()
         self._stopping = False
         self._all_workers: asyncio.Task[object] | None = None
         self._threads: ThreadPoolExecutor | None = None
@@ -141,6 +152,8 @@ class Controller(Generic[Key]):
     def watch(self, source: Source[Key]) -> Callable[[], None]:
         """Take keys from one more source, from now on if the controller is running. Returns the way to stop that."""
         self._sources[source] = None
+        if isinstance(source, Watched):
+            source.attach(self._working, self._enqueue_all)
         if self._group is not None:
             self._start(source, self._group)
         return lambda: self._unwatch(source)
@@ -156,7 +169,12 @@ class Controller(Generic[Key]):
         return next((f"{self.name}: {source.missing}" for source in self._sources if source.missing is not None), None)
 
     async def run_sources(self) -> None:
-        """Fill the queue until cancelled. Needs no leadership, so that a standby is warm."""
+        """Watch until cancelled, and fill the queue while there are workers.
+
+        Needs no leadership, so that a standby's cache is warm. What its watches tell is put into the queue when it
+        begins to work, as at a start, and as controller-runtime does it: all that exists then, and nothing of what has
+        gone by then. So the queue of a standby does not grow with what comes and goes.
+        """
         try:
             async with asyncio.TaskGroup() as self._group:
                 for source in list(self._sources):
@@ -167,6 +185,17 @@ class Controller(Generic[Key]):
 
     def _start(self, source: Source[Key], group: asyncio.TaskGroup) -> None:
         self._sources[source] = group.create_task(source.run(self.queue), name=f"{self.name}: {source}")
+
+    def _own_sources(self) -> Iterator[Watched[Key]]:
+        """The watches of the reconciled objects themselves."""
+        return (source for source in self._sources if isinstance(source, Watched) and source.is_own)
+
+    def _enqueue_all(self, reason: Reason) -> bool:
+        """Have all objects of the controller's own kind reconciled. False when it watches no such kind."""
+        own = list(self._own_sources())
+        for source in own:
+            source.enqueue_all(self.queue, reason)
+        return bool(own)
 
     def _unwatch(self, source: Source[Key]) -> None:
         task = self._sources.pop(source, None)
@@ -181,6 +210,7 @@ class Controller(Generic[Key]):
         """Once the sources are complete, reconcile until stopped or cancelled. Returns when `stop` was called and
         the passes under way are over.
         """
+        self._working.set()
         await self._sources_synced()
         self._all_workers = asyncio.current_task()
         try:
@@ -292,15 +322,10 @@ class Controller(Generic[Key]):
             cancelled = Cancelled("the pass, or something that it waited for, was cancelled from within")
             return await self._failed(work, cancelled.with_traceback(error.__traceback__))
         except TerminalError as error:
-            statistics.terminal_errors += 1
-            statistics.errors += 1
-            statistics.results["error"] += 1
-            _log.error("giving up until the next change: %s", _message(error))
-            self.queue.forget(key)
-            self._lost_races.pop(key, None)
-            await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
-            return error
+            return await self._given_up(key, error)
         except Exception as error:
+            if isinstance(error, DecodeError) and self._does_not_fit(key, error):
+                return await self._given_up(key, error)
             if isinstance(error, Conflict) and self._is_lost_race(key, error):
                 # Somebody else was faster. The next pass sees what they wrote; nobody needs to hear of it.
                 statistics.conflicts += 1
@@ -329,6 +354,30 @@ class Controller(Generic[Key]):
             statistics.results["success"] += 1
             self.queue.forget(key)
         return result
+
+    async def _given_up(self, key: Key, error: Exception) -> Exception:
+        statistics = self.statistics
+        statistics.terminal_errors += 1
+        statistics.errors += 1
+        statistics.results["error"] += 1
+        _log.error("giving up until the next change: %s", _message(error))
+        self.queue.forget(key)
+        self._lost_races.pop(key, None)
+        await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
+        return error
+
+    def _does_not_fit(self, key: Key, error: DecodeError) -> bool:
+        """Whether it is the reconciled object itself that does not fit its type; if so, an event tells its owner.
+
+        Another object may be mended without this one changing, so that such an error is tried again.
+        """
+        for source in self._own_sources():
+            unfit = source.unfit(key, error)
+            if unfit is not None:
+                if self.recorder is not None:
+                    self.recorder(self.name).warning(unfit, "InvalidObject", _message(error))
+                return True
+        return False
 
     def _is_lost_race(self, key: Key, error: Conflict) -> bool:
         """Whether a conflict is nothing to report: an optimistic lock that failed, one of the first in a row."""

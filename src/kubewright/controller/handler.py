@@ -1,5 +1,11 @@
 """Handlers: whom an event concerns. From an event to the keys that are put into the queue.
 
+    @mapped
+    def those_named(secret: Secret) -> Iterable[ObjectKey]: ...     # of the object
+
+    @Handler
+    def everybody(event: Event[Object]) -> Iterable[Request]: ...   # of the event
+
 An update concerns whoever the object belonged to before as well as whoever it belongs to now.
 """
 
@@ -8,7 +14,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
@@ -16,16 +22,41 @@ from kubewright.api.resource import Object, resource_info
 from kubewright.cache.entry import Entry
 from kubewright.controller.event import Event
 from kubewright.controller.reconcile import Request
+from kubewright.controller.signature import check_function
 
 T = TypeVar("T", bound=Object)
 Key = TypeVar("Key")
 
-Handler: TypeAlias = Callable[[Event[Object]], Iterable[Key]]
-AsyncHandler: TypeAlias = Callable[[Event[Object]], Awaitable[Iterable[Key]]]
+Keys: TypeAlias = Callable[[Event[Object]], Iterable[Key]]
+LaterKeys: TypeAlias = Callable[[Event[Object]], Awaitable[Iterable[Key]]]
 
 _log = logging.getLogger(__name__)
 
 
+class Handler(Generic[Key]):
+    """A function from an event to the keys that it concerns. One that is async is called beside the watch."""
+
+    __slots__ = ("keys", "later_keys")
+
+    def __init__(self, function: Keys[Key] | LaterKeys[Key]) -> None:
+        check_function(function, "a handler", "event", may_be_async=True)
+        is_async = inspect.iscoroutinefunction(function)
+        self.keys = cast("Keys[Key]", function) if not is_async else None
+        """The function; None when it is async."""
+        self.later_keys = cast("LaterKeys[Key]", function) if is_async else None
+        """The function when it is async."""
+
+    def __call__(self, event: Event[Object]) -> Iterable[Key]:
+        """The keys that the event concerns, by a function that is not async."""
+        if self.keys is None:
+            raise TypeError(f"{self.later_keys!r} is async: await later_keys(event)")
+        return self.keys(event)
+
+    def __repr__(self) -> str:
+        return f"Handler({getattr(self.keys or self.later_keys, '__name__', 'function')})"
+
+
+@Handler
 def for_object(event: Event[Object]) -> Iterable[Request]:
     """The object itself."""
     entry = event.entry
@@ -45,35 +76,39 @@ def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Re
             if owner.kind == name and (owner.controller or not controller_only) and _group(owner.api_version) == group:
                 yield Request(cast(Entry, entry).namespace if is_namespaced else "", owner.name)
 
-    def handle(event: Event[Object]) -> Iterable[Request]:
+    @Handler
+    def owners_of(event: Event[Object]) -> Iterable[Request]:
         return dict.fromkeys((*owners(event.old), *owners(event.new)))
 
-    return handle
+    return owners_of
 
 
 def mapped(
     function: Callable[[T], Iterable[ObjectKey | Request]] | Callable[[T], Awaitable[Iterable[ObjectKey | Request]]],
-) -> Handler[Request] | AsyncHandler[Request]:
+) -> Handler[Request]:
     """The keys that a function gives for the object. It may be async, to read from the cache for instance."""
+    check_function(function, "a map function", "object", may_be_async=True)
     if inspect.iscoroutinefunction(function):
         asynchronous = cast("Callable[[T], Awaitable[Iterable[ObjectKey | Request]]]", function)
 
-        async def handle_later(event: Event[Object]) -> Iterable[Request]:
+        @Handler
+        async def mapped_later(event: Event[Object]) -> Iterable[Request]:
             found: dict[Request, None] = {}
             for each in _decoded(event):
                 found.update((Request(*key), None) for key in await asynchronous(cast(T, each)))
             return found
 
-        return handle_later
+        return mapped_later
     direct = cast("Callable[[T], Iterable[ObjectKey | Request]]", function)
 
-    def handle(event: Event[Object]) -> Iterable[Request]:
+    @Handler
+    def mapped_to(event: Event[Object]) -> Iterable[Request]:
         found: dict[Request, None] = {}
         for each in _decoded(event):
             found.update((Request(*key), None) for key in direct(cast(T, each)))
         return found
 
-    return handle
+    return mapped_to
 
 
 def _decoded(event: Event[Object]) -> list[Object]:

@@ -11,7 +11,6 @@ A source feeds the queue while it runs; it is synced once everything that existe
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import random
 import threading
@@ -20,21 +19,28 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
-from kubewright.api.errors import KubernetesError
+from kubewright.api.codec import decode
+from kubewright.api.dynamic import metadata_only
+from kubewright.api.errors import DecodeError, KubernetesError
+from kubewright.api.kinds import ObjectKey
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.cache.author import Author
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.event import Event
-from kubewright.controller.handler import AsyncHandler, Handler
-from kubewright.controller.predicate import Predicate
+from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
+from kubewright.controller.predicate import Predicate, checked
 from kubewright.controller.queue import Queue, Reason
+from kubewright.controller.reconcile import Request
 
 Key = TypeVar("Key", bound=Hashable)
 
 INITIAL_PRIORITY = -100
 """Of objects that existed at the start: what happens now goes first."""
+
+MOST_UNMAPPED = 10_000
+"""Events that wait for an async map function; with more, everything is reconciled instead."""
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +66,7 @@ class Watched(Generic[Key]):
         self,
         cache: Cache,
         kind: type[Object],
-        handler: Handler[Key] | AsyncHandler[Key],
+        handler: Handler[Key],
         *,
         where: Predicate | None = None,
         namespace: str | None = None,
@@ -70,15 +76,21 @@ class Watched(Generic[Key]):
         optional: bool = False,
         resync: float | None = None,
     ) -> None:
-        """With `optional` a kind that does not exist (yet) counts as one without objects.
+        """With `optional` a kind that does not exist (yet) counts as one without objects. When it gets installed, all
+        objects of the controller's own kind are reconciled: some may have waited for it.
 
         With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
         in case something was missed that no event tells of.
         """
+        if not isinstance(handler, Handler):
+            raise TypeError(
+                f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
+                "of the event with @Handler, or give one such as for_object"
+            )
         self._cache = cache
         self._kind = kind
         self._handler = handler
-        self._where = where
+        self._where = checked(where)
         self._namespace = namespace
         self._watch: Callable[[], Copy[Object]] = lambda: cache.watch(
             kind, namespace=namespace, labels=labels, fields=fields, transform=transform
@@ -86,8 +98,12 @@ class Watched(Generic[Key]):
         self._optional = optional
         self._resync = resync
         self._copy: Copy[Object] | None = None
+        self._watching = asyncio.Event()
         self._started = asyncio.Event()
         self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
+        self._unfit: set[ObjectKey] = set()
+        self._begin: asyncio.Event | None = None
+        self._enqueue_own: Callable[[Reason], bool] = lambda reason: False
 
     @property
     def kind(self) -> type[Object]:
@@ -106,31 +122,75 @@ class Watched(Generic[Key]):
             return ()
         return (self._namespace,) if self._namespace else self._cache.namespaces
 
+    @property
+    def is_own(self) -> bool:
+        """Whether the objects of this kind are themselves what is reconciled."""
+        return cast(object, self._handler) is for_object
+
+    def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
+        """For a controller: feed its queue not before `begin`, and have all objects of its own kind reconciled by
+        `enqueue_own`, which answers False when it cannot do that.
+        """
+        self._begin = begin
+        self._enqueue_own = enqueue_own
+
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
         with self._watch() as copy:
             self._copy = copy
+            self._watching.set()
             try:
-                if inspect.iscoroutinefunction(self._handler):
-                    self._unmapped = asyncio.Queue()
-                    self._subscribe(copy, self._unmapped.put_nowait)
-                    async with asyncio.TaskGroup() as group:
-                        group.create_task(self._map_later(queue, cast("AsyncHandler[Key]", self._handler)))
-                        group.create_task(self._replay(copy, self._unmapped.put_nowait))
-                else:
-                    handler = cast("Handler[Key]", self._handler)
-                    self._subscribe(copy, lambda event: self._add(queue, event, handler(event)))
-                    await self._replay(copy, lambda event: self._add_again(queue, event, handler))
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._follow_installation(copy))
+                    if self._begin is not None:
+                        await self._begin.wait()
+                    if (later_keys := self._handler.later_keys) is not None:
+                        self._unmapped = asyncio.Queue()
+                        group.create_task(self._map_later(queue, later_keys))
+                        self._subscribe(copy, self._leave_unmapped)
+                        await self._replay(copy, self._leave_unmapped)
+                    elif (keys := self._handler.keys) is not None:
+                        self._subscribe(copy, lambda event: self._add(queue, event, keys(event)))
+                        await self._replay(copy, lambda event: self._add_again(queue, event, keys))
             finally:
                 self._copy = None
+                self._watching.clear()
                 self._started.clear()
 
     async def synced(self) -> None:
-        """See `Source`."""
-        await self._started.wait()
+        """See `Source`. As long as it must not feed the queue, it is enough that everything is in the cache."""
+        await self._watching.wait()
         if self._copy is not None:
             await (self._copy.settled() if self._optional else self._copy.synced())
+        if self._begin is None or self._begin.is_set():
+            await self._started.wait()
             await self._unmapped.join()
+
+    def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
+        """Put the keys of all objects into the queue, for that reason, after what happens."""
+        if self._copy is None or self._handler.keys is None:
+            return
+        for informer in self._copy.informers:
+            for entry in list(informer.select()):
+                for key in self._handler.keys(Event(self._kind, entry, entry, False, None)):
+                    queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
+
+    def unfit(self, key: Key, error: DecodeError) -> Object | None:
+        """The object of that key, as far as its metadata goes, when `error` says that it does not fit its type.
+
+        Whatever happens to it next is put into the queue, whatever `where` says.
+        """
+        for informer in self._copy.informers if self._copy is not None else ():
+            entry = informer.find(ObjectKey(*key)) if isinstance(key, Request) else None
+            if entry is None:
+                continue
+            try:
+                decode(self._kind, entry.body)
+            except DecodeError as own:
+                if str(own) == str(error):
+                    self._unfit.add(entry.key)
+                    return decode(metadata_only(self._kind), entry.body)
+        return None
 
     @property
     def missing(self) -> str | None:
@@ -154,11 +214,18 @@ class Watched(Generic[Key]):
 
         def changed(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
             event = Event(kind, old, new, initial, own)
-            if where is None or self._is_wanted(event, where):
+            if where is None or self._is_wanted(event, where) or self._was_unfit(event):
                 take(event)
 
         copy.subscribe(changed)
         self._started.set()
+
+    def _was_unfit(self, event: Event[Object]) -> bool:
+        """Whether its reconcile was given up until it changes; asked of what `where` leaves out."""
+        if not self._unfit or event.key not in self._unfit:
+            return False
+        self._unfit.discard(event.key)
+        return True
 
     def _is_wanted(self, event: Event[Object], where: Predicate) -> bool:
         try:
@@ -179,9 +246,9 @@ class Watched(Generic[Key]):
         for key in keys:
             queue.add(key, priority=priority, reason=reason)
 
-    def _add_again(self, queue: Queue[Key], event: Event[Object], handler: Handler[Key]) -> None:
+    def _add_again(self, queue: Queue[Key], event: Event[Object], keys: Keys[Key]) -> None:
         try:
-            self._add(queue, event, handler(event))
+            self._add(queue, event, keys(event))
         except Exception:
             self._log_failure(event)
 
@@ -196,12 +263,39 @@ class Watched(Generic[Key]):
                 for entry in list(informer.select()):
                     take(Event(self._kind, entry, entry, False, None))
 
-    async def _map_later(self, queue: Queue[Key], handler: AsyncHandler[Key]) -> None:
+    async def _follow_installation(self, copy: Copy[Object]) -> None:
+        """Wake those who may have waited for a kind when it is there."""
+        name = self._kind.__name__
+        while True:
+            await copy.absent()
+            if not self._optional:
+                _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
+            await copy.synced()
+            if self._optional:
+                self._enqueue_own(Reason(name, "installed", None))
+
+    def _leave_unmapped(self, event: Event[Object]) -> None:
+        """Have an event mapped later.
+
+        When too many wait, all objects of the controller's own kind are reconciled in their place: whomever they
+        concern is among these. A controller that watches no kind of its own has nothing to fall back on.
+        """
+        unmapped = self._unmapped
+        name = self._kind.__name__
+        if unmapped.qsize() >= MOST_UNMAPPED and self._enqueue_own(Reason(name, "too many to map", None)):
+            _log.warning("the map function of %s does not keep up: everything is reconciled instead", name)
+            while not unmapped.empty():
+                unmapped.get_nowait()
+                unmapped.task_done()
+        else:
+            unmapped.put_nowait(event)
+
+    async def _map_later(self, queue: Queue[Key], later_keys: LaterKeys[Key]) -> None:
         """Map events one after the other, in their order, beside the watch."""
         while True:
             event = await self._unmapped.get()
             try:
-                self._add(queue, event, await handler(event))
+                self._add(queue, event, await later_keys(event))
             except Exception:
                 self._log_failure(event)
             self._unmapped.task_done()

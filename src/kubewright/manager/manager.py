@@ -191,6 +191,7 @@ class Manager:
     def _add_controller(self, controller: Controller[Any]) -> None:
         if any(other.name == controller.name for other in self._controllers):
             raise ValueError(f'there is a controller "{controller.name}" already; give this one another name=')
+        controller.recorder = self.recorder
         self._controllers.append(controller)
         if not self._is_running:
             return

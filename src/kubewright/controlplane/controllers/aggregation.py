@@ -11,7 +11,7 @@ from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache
 from kubewright.client import Client
-from kubewright.controller import Event, Request, Watched
+from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
@@ -36,7 +36,7 @@ class ClusterRoleAggregation:
 
     async def run(self) -> None:
         """Watch and aggregate until cancelled."""
-        await self._runtime.run(self.name, self.reconcile, Watched(self._runtime.cache, ClusterRole, _for_all))
+        await self._runtime.run(self.name, self.reconcile, Watched(self._runtime.cache, ClusterRole, Handler(_for_all)))
 
     async def reconcile(self, request: Request) -> None:
         """Bring the rules of all roles up to date. One that cannot be written does not hold up the others."""

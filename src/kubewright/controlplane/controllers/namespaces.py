@@ -21,7 +21,7 @@ from kubewright.api.resource import Object
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound
-from kubewright.controller import Channel, Event, Request, Watched, for_object, predicate
+from kubewright.controller import Channel, Event, Handler, Request, Watched, for_object, predicate
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.namespace_conditions import Findings, said
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
@@ -76,7 +76,7 @@ class Namespaces:
                 self.name,
                 self.reconcile,
                 Watched(cache, Namespace, for_object, where=_is_going),
-                Watched(cache, CustomResourceDefinition, self._note_kind),
+                Watched(cache, CustomResourceDefinition, Handler(self._note_kind)),
                 self._alarms,
                 self._emptied,
             )
@@ -239,6 +239,7 @@ def _is_going(old: Namespace | None, new: Namespace | None) -> bool:
     return old is None or new is None or _state(old) != _state(new)
 
 
+@Handler
 def for_its_namespace(event: Event[Object]) -> Iterable[Request]:
     """A handler: the namespace that the object is in."""
     return (Request("", event.key.namespace),)

@@ -18,7 +18,7 @@ from kubewright.api.resource import Object
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
-from kubewright.controller import Event, Request, Watched
+from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.nodes import SIMULATED
@@ -75,8 +75,8 @@ class PodSimulator:
             await self._runtime.run(
                 self.name,
                 self.reconcile,
-                Watched(cache, Node, self._node_changed),
-                Watched(cache, Pod, self._pod_changed),
+                Watched(cache, Node, Handler(self._node_changed)),
+                Watched(cache, Pod, Handler(self._pod_changed)),
                 self._alarms,
                 workers=16,
                 beside=(self._events.run,),

@@ -15,7 +15,7 @@ from kubewright.api.resource import Object
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound
-from kubewright.controller import Event, Request, Watched
+from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.placement import objections, refusal
 from kubewright.controlplane.controllers.pods import ENDED, condition
@@ -88,8 +88,8 @@ class Scheduler:
         await self._runtime.run(
             self.name,
             self.reconcile,
-            Watched(cache, Pod, self._pod_changed),
-            Watched(cache, Node, self._node_changed),
+            Watched(cache, Pod, Handler(self._pod_changed)),
+            Watched(cache, Node, Handler(self._node_changed)),
             # One worker: each decision counts the pods that the one before has placed.
             workers=1,
             beside=(self._events.run,),
