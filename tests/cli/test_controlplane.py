@@ -84,6 +84,17 @@ def serve(tmp_path: Path) -> Serve:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+async def test_a_watch_that_is_open_leaves_no_traceback_at_the_end(serve: Serve, ending: signal.Signals) -> None:
+    async with serve("--port", "0") as served, served.client() as client, client.watch(Namespace) as watch:
+        events = aiter(watch)
+        await anext(events)
+        code, output, errors = await served.end(ending)
+
+    assert (code, output) == (0, "")
+    assert [line for line in errors.splitlines() if not line.startswith("try: ")] == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 async def test_it_serves_until_it_is_told_to_end(serve: Serve, ending: signal.Signals) -> None:
     async with serve("--port", "0") as served:
         assert re.fullmatch(r"https://127\.0\.0\.1:\d+", served.url)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from urllib.parse import urlsplit
 
 import pytest
 
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.meta import ObjectMeta
+from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.asgi import Application
 from kubewright.controlplane.embedded.assembly import assemble
@@ -46,3 +50,49 @@ async def test_who_would_rather_have_a_websocket_gets_an_ordinary_answer(caplog:
     assert status == b"HTTP/1.1 200 OK\r\n"
     assert b"application/json" in body
     assert [record.getMessage() for record in caplog.records if "upgrade" in record.getMessage().lower()] == []
+
+
+async def test_stopping_ends_open_watches_orderly_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with ControlPlane.embedded(controllers=[]) as plane:
+        transport = HTTPTransport(plane.url, tls=plane.admin.ssl_context())
+        stream = await transport.stream("GET", "/api/v1/namespaces?watch=1&timeoutSeconds=3600")
+        first = await anext(stream)
+    async with asyncio.timeout(60):
+        rest = [piece async for piece in stream]  # a connection that was cut would raise here
+    await transport.aclose()
+
+    assert first.startswith(b'{"type":"ADDED"')
+    assert b"ERROR" not in b"".join(rest)
+    assert [record for record in caplog.records if record.name.startswith("uvicorn")] == []
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_stopping_does_not_wait_for_a_client_that_does_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    head = b"GET /api/v1/configmaps?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with asyncio.timeout(60), ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        address = urlsplit(plane.url)
+        reader, writer = await asyncio.open_connection(
+            address.hostname, address.port, ssl=plane.admin.ssl_context(), server_hostname="localhost", limit=1024
+        )
+        writer.write(head)
+        await reader.readline()
+        # More than the buffers of both ends hold.
+        for number in range(12):
+            large = ConfigMap(
+                metadata=ObjectMeta(name=f"large-{number}", namespace="default"), data={"x": "x" * 900_000}
+            )
+            await admin.create(large)
+    writer.close()
+
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_program_that_logs_everything_does_not_see_lines_of_uvicorn(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with ControlPlane.embedded(controllers=[]) as plane:
+        transport = HTTPTransport(plane.url, tls=plane.admin.ssl_context())
+        assert (await transport.request("GET", "/version")).status == 200
+        await transport.aclose()
+
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")] == []

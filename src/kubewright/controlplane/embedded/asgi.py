@@ -28,6 +28,12 @@ class Application:
 
     def __init__(self, server: APIServer) -> None:
         self._server = server
+        self._streams: set[asyncio.Future[None]] = set()
+
+    def end_streams(self) -> None:
+        """End every watch, as if its time were over."""
+        for sending in self._streams:
+            sending.cancel()
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -39,9 +45,41 @@ class Application:
             if response.stream is None:
                 await _send_whole(response, send)
             else:
-                await _send_stream(response, receive, send)
+                await self._send_stream(response, receive, send)
         except ConnectionCut:
             scope[CLOSE]()
+        except asyncio.CancelledError:
+            # The server has stopped and cut the connection: nobody waits for this any more.
+            scope[CLOSE]()
+
+    async def _send_stream(self, response: Response, receive: Receive, send: Send) -> None:
+        async def until_gone() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        async def pieces() -> None:
+            if response.stream is None:
+                return
+            async for piece in response.stream:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+        await send(_start(response, length=None))
+        # The head goes out at once: a watch of something that never happens has begun all the same.
+        await send({"type": "http.response.body", "body": b"", "more_body": True})
+        gone, sending = asyncio.ensure_future(until_gone()), asyncio.ensure_future(pieces())
+        self._streams.add(sending)
+        try:
+            await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._streams.discard(sending)
+            for task in (gone, sending):
+                task.cancel()
+            results = await asyncio.gather(gone, sending, return_exceptions=True)
+        failure = results[1]
+        if isinstance(failure, Exception):
+            raise failure
+        # Whoever has gone does not get it.
+        await send({"type": "http.response.body", "body": b""})
 
 
 async def _request(scope: Message, receive: Receive) -> Request:
@@ -79,31 +117,3 @@ def _start(response: Response, *, length: int | None) -> Message:
 async def _send_whole(response: Response, send: Send) -> None:
     await send(_start(response, length=len(response.body)))
     await send({"type": "http.response.body", "body": response.body})
-
-
-async def _send_stream(response: Response, receive: Receive, send: Send) -> None:
-    async def until_gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        raise ConnectionCut
-
-    async def pieces() -> None:
-        if response.stream is None:
-            return
-        async for piece in response.stream:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
-
-    await send(_start(response, length=None))
-    # The head goes out at once: a watch of something that never happens has begun all the same.
-    await send({"type": "http.response.body", "body": b"", "more_body": True})
-    gone, sending = asyncio.ensure_future(until_gone()), asyncio.ensure_future(pieces())
-    try:
-        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (gone, sending):
-            task.cancel()
-        results = await asyncio.gather(gone, sending, return_exceptions=True)
-    cut = results[1]
-    if isinstance(cut, ConnectionCut):
-        raise cut

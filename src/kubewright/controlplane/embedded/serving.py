@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from typing import cast
+from typing import Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from kubewright.controlplane.embedded.asgi import CLOSE, PEER, Application
+
+_BACKLOG: Final = 2048
+_GRACE: Final = 1.0
+
+_log = logging.getLogger("kubewright.controlplane")
 
 
 class _Protocol(HttpToolsProtocol):
     """Tells the application who is at the other end of the connection."""
 
     _peer: bytes | None = None
+
+    def __init__(self, config: uvicorn.Config, server_state: ServerState, app_state: dict[str, object]) -> None:
+        super().__init__(config, server_state, app_state)
+        self.logger = _log
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Remember the client's certificate; TLS has checked it against our authority."""
@@ -35,25 +44,12 @@ class _Protocol(HttpToolsProtocol):
         """Say nothing: clients that would rather have a WebSocket are answered as if they had not asked."""
 
 
-class _Server(uvicorn.Server):
-    """Leaves the signals of the process to the process, and does nothing while nobody asks for anything."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ended = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        """Wait for the end. uvicorn's own wakes ten times a second for a Date header, which is not wanted here."""
-        await self.ended.wait()
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Do nothing."""
-        yield
-
-
 class Serving:
-    """One listening socket. `start` returns when connections are taken, `stop` when none is left."""
+    """One listening socket. `start` returns when connections are taken, `stop` when none is left.
+
+    Of uvicorn it takes the protocol alone: what uvicorn's server adds (signals, a clock that ticks ten times a second,
+    lines in the log of a program that has one) belongs to whoever runs a process, not to a part of one.
+    """
 
     def __init__(self, application: Application, tls: ssl.SSLContext, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -61,7 +57,9 @@ class Serving:
         # and without it the body of an answer waits some 40 ms for the acknowledgement of the headers.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(
+        self._application = application
+        self._tls = tls
+        self._config = uvicorn.Config(
             application,
             http=_Protocol,
             loop="none",
@@ -71,28 +69,34 @@ class Serving:
             access_log=False,
             server_header=False,
             date_header=False,
+            proxy_headers=False,
             timeout_keep_alive=90,
-            timeout_graceful_shutdown=1,
         )
-        config.load()
-        config.ssl = tls
-        self._server = _Server(config)
-        self._task: asyncio.Task[None] | None = None
+        self._config.load()
+        self._state = ServerState()
+        self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Begin to take connections."""
-        self._task = asyncio.create_task(self._server.serve(sockets=[self._socket]))
-        while not self._server.started:
-            if self._task.done():
-                self._task.result()
-            await asyncio.sleep(0)
+        self._listener = await asyncio.get_running_loop().create_server(
+            lambda: _Protocol(self._config, self._state, {}), sock=self._socket, ssl=self._tls, backlog=_BACKLOG
+        )
 
     async def stop(self) -> None:
-        """Close the socket and every connection."""
-        self._server.should_exit = True
-        self._server.force_exit = True
-        self._server.ended.set()
-        if self._task is not None:
-            with suppress(asyncio.CancelledError):
-                await self._task
+        """Close the socket and every connection: watches end orderly, other requests have a second to be answered."""
+        if self._listener is not None:
+            self._listener.close()
         self._socket.close()
+        self._application.end_streams()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=_GRACE)
+        # What is left does not read, or waits for something: without its client it has nobody to complain to.
+        for connection in list(self._state.connections):
+            cast(_Protocol, connection).transport.abort()
+        await asyncio.sleep(0)
+        tasks = list(self._state.tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
