@@ -44,7 +44,7 @@ async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
 async def own_namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A namespace of the test's own, on the control plane it runs on."""
     created = await admin.create(Namespace(metadata=ObjectMeta(name=unique_name(request.node.name))))
-    await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=10)
+    await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=60)
     yield created.metadata.name
     await admin.delete(created, missing_ok=True)
 

@@ -14,7 +14,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MERGE = "application/merge-patch+json"
 ANYTHING: JSONObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 FREE: JSONObject = {"type": "object", "properties": {"spec": ANYTHING, "status": ANYTHING}}
-SECONDS = 20
+SECONDS = 60
 
 
 def version(name: str = "v1", *, storage: bool = True, schema: JSONObject = FREE, **more: JSONValue) -> JSONObject:

@@ -65,7 +65,7 @@ async def test_the_name_of_a_priority_class_stands_for_its_value(client: Client,
     mine = PriorityClass(metadata=ObjectMeta(name=namespace), value=42, preemption_policy="Never")
     mine = await client.create(mine)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             # The real server knows of it from an informer, which is a little behind.
             while True:
                 try:
@@ -119,7 +119,7 @@ async def test_one_priority_class_is_that_of_pods_that_name_none(client: Client,
     other = PriorityClass(metadata=ObjectMeta(name=f"{namespace}-other"), value=8, global_default=True)
 
     async def admitted(with_class: str) -> Pod:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 found = await client.create(pod(), dry_run=True)
                 if (found.spec.priority_class_name or "") == with_class:

@@ -98,7 +98,7 @@ class World:
         try:
             for found in self.objects:
                 created.append(await admin.create(from_json(KINDS[str(found["kind"])], found)))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 for found in self.objects:
                     if "roleRef" in found:
                         await self._seen(admin, found)

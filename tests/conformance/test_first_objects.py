@@ -161,7 +161,7 @@ async def test_the_roles_and_bindings_of_a_new_server_are_the_ones_we_ship(admin
                 found[key(received)] = received
         return found
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         # A controller fills in the rules of aggregated roles, one after the other.
         while (received := await theirs()) != ours and not items(received["ClusterRole", "", "admin"], "rules"):
             await asyncio.sleep(0.05)

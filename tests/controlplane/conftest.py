@@ -11,12 +11,12 @@ WaitUntil = Callable[[Callable[[], bool]], None]
 
 @pytest.fixture
 def wait_until() -> WaitUntil:
-    """Returns as soon as the condition holds, fails the test when it does not within 20 s."""
+    """Returns as soon as the condition holds, fails the test when it does not within 60 s."""
 
     def wait(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not become true within 20 s"
+            assert time.monotonic() < deadline, "the condition did not become true within 60 s"
             time.sleep(0.01)
 
     return wait

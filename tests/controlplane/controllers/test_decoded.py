@@ -38,7 +38,7 @@ def settings(name: str, value: str) -> ConfigMap:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0)
 

@@ -147,23 +147,23 @@ async def test_kubectl_rollout_works(
         return (await api_server.kubectl("-n", pod_namespace, *arguments)).stdout
 
     await kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
-    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     await kubectl("set", "image", "deployment/web", "web=web:2")
-    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     assert [line.split()[0] for line in (await kubectl("rollout", "history", "deployment/web")).split("\n")[2:4]] == [
         "1",
         "2",
     ]
 
     await kubectl("rollout", "undo", "deployment/web")
-    await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    await kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     undone = await client.get(Deployment, "web", namespace=pod_namespace)
     assert undone.spec.template.spec.containers[0].image == "web:1"
     assert undone.metadata.annotations[REVISION] == "3"
     assert len(await client.list(ReplicaSet, namespace=pod_namespace)) == 2
 
     await kubectl("rollout", "restart", "deployment/web")
-    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    assert "successfully rolled out" in await kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     assert len(await client.list(ReplicaSet, namespace=pod_namespace)) == 3
     assert "Image:\tweb:2" in (await kubectl("rollout", "history", "deployment/web", "--revision=2")).replace(" ", "")
 

@@ -34,7 +34,7 @@ async def log(client: Client, clock: VirtualClock) -> AsyncIterator[EventLog]:
 
 
 async def _settled(client: Client, holds: Callable[[list[Event]], bool]) -> list[Event]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds(events := await client.list(Event, namespace="default", page_size=0)):
             await asyncio.sleep(0)
     return events

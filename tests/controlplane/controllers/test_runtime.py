@@ -56,7 +56,7 @@ class Passes:
         self._act()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():
                 self._more.clear()
                 await self._more.wait()

@@ -22,7 +22,7 @@ def template(**selector: str) -> PodTemplateSpec:
 
 
 async def _events(client: Client, kind: str, holds: Callable[[list[Event]], bool]) -> list[Event]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             fields = {"involvedObject.kind": kind}
             found = await client.list(Event, namespace="default", fields=fields)
@@ -43,7 +43,7 @@ async def test_the_life_of_a_deployment_is_told(embedded_control_plane: ControlP
                 spec=DeploymentSpec(replicas=1, selector=LabelSelector(match_labels=LABELS), template=template()),
             )
         )
-        await client.wait_for(web, available, timeout=20)
+        await client.wait_for(web, available, timeout=60)
         await _events(client, "Pod", _reasons("Scheduled", "Started"))
         (pod,) = await client.list(Pod, namespace="default", labels=LABELS)
         described = (await embedded_control_plane.kubectl("describe", "pod", pod.metadata.name)).stdout
@@ -74,7 +74,7 @@ async def test_the_life_of_a_deployment_is_told(embedded_control_plane: ControlP
 async def test_a_pod_that_fits_nowhere_is_told_of(embedded_control_plane: ControlPlane) -> None:
     async with embedded_control_plane.client() as client:
         picky = Pod(metadata=ObjectMeta(name="picky", namespace="default"), spec=template(zone="none").spec)
-        await client.wait_for(await client.create(picky), condition("PodScheduled", "False"), timeout=20)
+        await client.wait_for(await client.create(picky), condition("PodScheduled", "False"), timeout=60)
 
         (event,) = await _events(client, "Pod", _reasons("FailedScheduling"))
 

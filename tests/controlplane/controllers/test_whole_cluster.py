@@ -38,7 +38,7 @@ class Told:
         self._more.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds():
                 self._more.clear()
                 await self._more.wait()
@@ -171,7 +171,7 @@ async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_bu
 
         plane.faults.fail(watches_gadgets, code=404, times=2)
         plane.faults.cut_open_watches(watches_gadgets)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(informer.state == "missing" for informer in cache.informers()):
                 await asyncio.sleep(0)
         await client.delete(lost)

@@ -23,7 +23,7 @@ async def test_a_pod_waits_a_moment_for_the_account_of_its_namespace(monkeypatch
         await client.create(ServiceAccount(metadata=ObjectMeta(name="other")))
         assert not creating.done()
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
-        assert (await asyncio.wait_for(creating, 10)).spec.service_account_name == "default"
+        assert (await asyncio.wait_for(creating, 60)).spec.service_account_name == "default"
 
 
 async def test_a_pod_is_refused_when_the_account_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:

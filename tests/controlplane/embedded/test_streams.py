@@ -25,7 +25,7 @@ async def session(embedded_control_plane: ControlPlane) -> AsyncIterator[Session
     containers = [Container(name="main", image="web:1"), Container(name="side", image="web:1")]
     async with embedded_control_plane.client() as client:
         pod = Pod(metadata=ObjectMeta(name="web", namespace="default"), spec=PodSpec(containers=containers))
-        await client.wait_for(await client.create(pod), ready, timeout=20)
+        await client.wait_for(await client.create(pod), ready, timeout=60)
     session = Session(Config.from_kubeconfig_text(embedded_control_plane.kubeconfig()))
     yield session
     await session.aclose()

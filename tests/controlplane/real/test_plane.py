@@ -264,7 +264,7 @@ async def test_the_controllers_turn_a_deployment_into_pods(real_control_plane: C
 
     # The pods never run, as there is no node, but the controller counts them.
     await real_control_plane.kubectl(
-        "wait", "deployment/web", "--for=jsonpath={.status.replicas}=3", "--timeout=20s", "-n", namespace
+        "wait", "deployment/web", "--for=jsonpath={.status.replicas}=3", "--timeout=60s", "-n", namespace
     )
 
     _, pods = get(real_control_plane.admin, f"/api/v1/namespaces/{namespace}/pods")

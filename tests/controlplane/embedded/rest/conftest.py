@@ -28,7 +28,7 @@ async def send() -> AsyncIterator[Send]:
             )
             headers = [("Content-Type", kind), ("User-Agent", "tester/1")]
             content = None if body is None else json.dumps(body).encode()
-            answer = await transport.request(method, target, headers, content, timeout=10)
+            answer = await transport.request(method, target, headers, content, timeout=60)
             return answer.status, msgspec.json.decode(answer.body, type=JSONObject)
 
         yield send

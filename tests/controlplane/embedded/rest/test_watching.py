@@ -73,8 +73,8 @@ async def test_a_bookmark_is_never_ahead_of_a_change_that_is_still_to_come(monke
 
 async def test_a_watch_ends_with_how_far_the_server_is(client: Client) -> None:
     start = await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
+    other = await client.create(Secret(metadata=ObjectMeta(name="a")))
     async with client.watch(ConfigMap, resource_version=start.metadata.resource_version, timeout=1) as events:
-        other = await client.create(Secret(metadata=ObjectMeta(name="a")))
         seen = [(event.type, event.header.resource_version) async for event in events]
     assert seen == [("BOOKMARK", other.metadata.resource_version)]
 
