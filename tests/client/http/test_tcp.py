@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import pytest
 
@@ -114,6 +115,52 @@ async def test_a_dial_that_is_cancelled_leaves_no_attempt(serve: Serve, monkeypa
     ):
         await client.request("GET", "/")
     assert asyncio.all_tasks() == {asyncio.current_task(), *server.tasks}
+    await client.aclose()
+
+
+async def test_a_dial_that_is_cancelled_after_the_race_leaves_no_connection() -> None:
+    ending, left = asyncio.Event(), asyncio.Event()
+    transport = Mock(asyncio.Transport)
+
+    async def slow() -> tcp.Made[asyncio.Protocol]:
+        try:
+            await asyncio.Future[None]()
+        finally:
+            ending.set()
+            await left.wait()
+        raise AssertionError("cancelled")
+
+    async def quick() -> tcp.Made[asyncio.Protocol]:
+        return transport, asyncio.Protocol()
+
+    race = asyncio.create_task(tcp._race([slow, quick]))
+    await ending.wait()
+    race.cancel()
+    left.set()
+    with pytest.raises(asyncio.CancelledError):
+        await race
+    transport.abort.assert_called_once_with()
+
+
+@pytest.mark.parametrize("addresses", [["127.0.0.1"], ["127.0.0.2", "127.0.0.1"]])
+async def test_a_connection_that_is_reset_as_it_is_made_is_a_failed_one(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+) -> None:
+    async def handler(peer: Peer) -> None:
+        peer.reset()
+
+    keep_alive = tcp._keep_alive
+
+    def after_the_reset(transport: asyncio.Transport) -> None:
+        transport.abort()
+        keep_alive(transport)
+
+    monkeypatch.setattr(tcp, "_keep_alive", after_the_reset)
+    server = await serve(handler)
+    _resolving(monkeypatch, *addresses)
+    client = HTTPTransport(f"http://{HOST}:{server.port}")
+    with pytest.raises(ConnectionFailed, match="the connection was closed as soon as it was made"):
+        await client.request("POST", "/")
     await client.aclose()
 
 

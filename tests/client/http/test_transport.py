@@ -468,3 +468,36 @@ async def test_a_closed_transport_says_so(serve: Serve) -> None:
 
 async def test_closing_a_transport_that_was_never_used_is_fine() -> None:
     await HTTPTransport("https://127.0.0.1:1").aclose()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize("later", range(4))
+async def test_a_write_can_be_dropped_at_any_moment_of_losing_its_connection(
+    serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, secure: bool, later: int
+) -> None:
+    """The socket is closed a turn of the loop before a connection with TLS hears of it."""
+    sockets: list[asyncio.Transport] = []
+    attach = Connection.attach
+
+    def remember(connection: Connection, transport: asyncio.Transport, socket: asyncio.Transport) -> None:
+        sockets.append(socket)
+        attach(connection, transport, socket)
+
+    monkeypatch.setattr(Connection, "attach", remember)
+    arrived = asyncio.Event()
+
+    async def handler(peer: Peer) -> None:
+        await peer.request()
+        arrived.set()
+        await peer.gone()
+
+    server = await serve(handler, certificates.server() if secure else None)
+    async with _client(server, certificates.client() if secure else None) as client:
+        write = asyncio.create_task(client.request("POST", "/"))
+        await arrived.wait()
+        sockets[0].abort()
+        for _ in range(later):
+            await asyncio.sleep(0)
+        client.drop_writes()
+        with pytest.raises(ConnectionLost):
+            await write

@@ -20,6 +20,7 @@ from kubewright.client.http.body import Body
 from kubewright.client.http.deadlines import Deadlines
 from kubewright.client.http.failure import tls_failure
 from kubewright.client.http.response import Headers, Response, StreamedResponse
+from kubewright.client.http.tcp import open_socket
 
 # Methods that change nothing (RFC 9110, section 9.2.1). That PUT and DELETE are idempotent is not enough: the second
 # may undo what somebody did after the first, or be refused because the first has taken effect.
@@ -149,9 +150,9 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once and forget the exchange, if there is one. Of a write, what has not arrived never will."""
-        if self.is_writing and self._socket is not None and not self._is_lost:
+        if self.is_writing and self._socket is not None and (end := open_socket(self._socket)) is not None:
             # A mere close would leave it to the kernel to deliver what is in its buffer, maybe much later.
-            self._socket.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._forget()
         self._closing = True
         if self._transport is not None:

@@ -12,6 +12,7 @@ import asyncio
 import ipaddress
 import os
 import socket
+from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import chain, zip_longest
@@ -84,14 +85,19 @@ async def _race(attempts: Sequence[Callable[[], Coroutine[object, object, Made[P
             patience = ATTEMPT_DELAY if attempt is not None else None
             ended, running = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             winner = next((task for task in ended if task.exception() is None), None)
-        return winner.result()
     finally:
         losers = [task for task in begun if task is not winner]
         for task in losers:
             task.add_done_callback(_discard)
             task.cancel()
-        if losers:
-            await asyncio.wait(losers)
+        try:
+            if losers:
+                await asyncio.wait(losers)
+        except asyncio.CancelledError:
+            if winner is not None:
+                _discard(winner)
+            raise
+    return winner.result()
 
 
 def _discard(task: asyncio.Task[Made[P]]) -> None:
@@ -107,8 +113,16 @@ def _failure(errors: Sequence[BaseException | None]) -> OSError:
     return OSError(", ".join(reasons))
 
 
+def open_socket(transport: asyncio.Transport) -> TransportSocket | None:
+    """The socket of a connection; None once it is closed, which a protocol may hear of only later."""
+    end: TransportSocket | None = transport.get_extra_info("socket")
+    return end if end is not None and end.fileno() >= 0 else None
+
+
 def _keep_alive(transport: asyncio.Transport) -> None:
-    end = transport.get_extra_info("socket")
+    end = open_socket(transport)
+    if end is None:
+        return
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _OPTIONS.items():
         option = getattr(socket, name, None)
