@@ -524,7 +524,8 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
     scenario()
 
 
-def test_another_object_that_does_not_fit_its_type_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("own", [gadget(), unfit("a")], ids=["fits", "does not fit either"])
+def test_another_object_that_does_not_fit_its_type_is_tried_again(own: Object) -> None:
     """It may be mended without the reconciled one changing."""
 
     @at_home
@@ -532,7 +533,7 @@ def test_another_object_that_does_not_fit_its_type_is_tried_again(caplog: pytest
         await without_validation(home.client)
         reading = Reading(CachedClient(home.client, home.cache), "other")
         built = controller(home, Gadget, fields={"metadata.name": "a"}).complete(reading)
-        await home.client.create(gadget())
+        await home.client.create(own)
         await home.client.create(unfit("other"))
         async with home.running():
             await asyncio.sleep(60)
