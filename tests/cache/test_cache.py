@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 
@@ -11,12 +12,17 @@ import pytest
 
 from kubewright.api.core.v1 import ConfigMap, Node, Secret
 from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.resource import Object, resource
 from kubewright.cache import Cache, CachedClient, Copy
 from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
 from kubewright.client import Client
+from kubewright.client.wait import established
+from kubewright.manifest.crd import definition_of
 from kubewright.testing.namespaces import unique_name
 
 
@@ -254,3 +260,49 @@ def test_two_indexes_of_one_name_are_refused_unless_they_are_the_same(admin: Cli
     with pytest.raises(ValueError, match="give this one a name of its own"):
         cache.index(ConfigMap, "values")
     cache.index(Node, "values")
+
+
+@resource("deep.example.com/v1")
+class Deep(Object):
+    """A kind whose objects may hold anything."""
+
+    spec: dict[str, JSONValue] = {}
+
+
+async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_others_back(
+    admin: Client, own_namespace: str, cache: Cache
+) -> None:
+    """Servers take it, and Python 3.11 does not decode it."""
+    definition = await admin.create(definition_of(Deep))
+    try:
+        await admin.wait_for(definition, established)
+        with cache.watch(Deep, namespace=own_namespace) as copy:
+            await copy.synced()
+            await admin.create(Deep(metadata=ObjectMeta(name="before", namespace=own_namespace)))
+            spec = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
+            body = b'{"apiVersion":"deep.example.com/v1","kind":"Deep","metadata":{"name":"deep"},"spec":%b}' % spec
+            await admin._operations.session.request(
+                "POST",
+                f"/apis/deep.example.com/v1/namespaces/{own_namespace}/deeps",
+                request="create Deep",
+                headers=[("Content-Type", "application/json")],
+                body=body,
+            )
+            await admin.create(Deep(metadata=ObjectMeta(name="later", namespace=own_namespace)))
+            await until(lambda: copy.find(ObjectKey(own_namespace, "later")) is not None)
+            client = CachedClient(admin, cache)
+            for listing in (
+                client.list(Deep, namespace=own_namespace),
+                client.list(Deep, namespace=own_namespace, consistency="live"),
+            ):
+                assert {"before", "later"} <= {each.metadata.name for each in await listing}
+            key = ObjectKey(own_namespace, "deep")
+            assert copy.informers[0].find(key) is not None
+            if sys.version_info < (3, 12):
+                with pytest.raises(DecodeError, match="nested too deeply") as caught:
+                    await client.find(Deep, key)
+                assert (caught.value.kind, caught.value.key) == ("Deep", key)
+            await client.delete(Deep, key)
+            await until(lambda: copy.informers[0].find(key) is None)
+    finally:
+        await admin.delete(definition)

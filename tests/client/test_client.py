@@ -84,6 +84,7 @@ async def test_a_kind_that_the_server_does_not_have_is_not_an_object_that_is_gon
         await client.find(ConfigMap, "a")
 
     server.answers({"resources": []})
+    server.answers({"items": []})
     with pytest.raises(NotFound, match='the server has no kind "Widget"'):
         await client.find(Dynamic.of("example.com/v1", "Widget"), "a")
 

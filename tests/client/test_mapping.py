@@ -34,6 +34,7 @@ WIDGETS: dict[str, JSONValue] = {
     "categories": None,
 }
 WIDGETS_STATUS: dict[str, JSONValue] = {"name": "widgetry/status", "kind": "Widget", "namespaced": True}
+NO_DEFINITIONS: dict[str, JSONValue] = {"items": []}
 GADGETS: dict[str, JSONValue] = {"name": "gadgets", "kind": "Gadget", "namespaced": False}
 
 
@@ -83,6 +84,7 @@ async def test_the_core_group_is_discovered_at_its_own_root(mapper: Mapper, serv
 
 async def test_a_missing_kind_is_an_error_that_lists_the_others(mapper: Mapper, server: ScriptedServer) -> None:
     server.answers(resources(WIDGETS, GADGETS))
+    server.answers(NO_DEFINITIONS)
     with pytest.raises(NotFound) as caught:
         await mapper.info(Dynamic.of("example.com/v1", "Wigdet"))
 
@@ -95,6 +97,7 @@ async def test_a_missing_kind_is_an_error_that_lists_the_others(mapper: Mapper, 
 
 async def test_a_missing_group_is_the_same_error(mapper: Mapper, server: ScriptedServer) -> None:
     server.answers(b"404 page not found\n", status=404, headers={"Content-Type": "text/plain"})
+    server.answers(NO_DEFINITIONS)
     with pytest.raises(NotFound, match=r'no kind "Widget" in "example.com/v1" \(kinds there: none\)'):
         await mapper.info(Widget)
 
@@ -102,6 +105,7 @@ async def test_a_missing_group_is_the_same_error(mapper: Mapper, server: Scripte
 async def test_a_missing_kind_is_asked_for_again(mapper: Mapper, server: ScriptedServer) -> None:
     """Its definition may have been installed since."""
     server.answers(status=404)
+    server.answers(NO_DEFINITIONS)
     with pytest.raises(NotFound):
         await mapper.info(Widget)
 

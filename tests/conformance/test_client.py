@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from tests.conformance.custom_kinds import Kind, version
 
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec
 from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from kubewright.api.codec import decode, from_json, origin
@@ -41,8 +42,9 @@ from kubewright.client.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kubewright.client.wait import Field, WaitTimeout, available, deleted, exists, ready
+from kubewright.client.wait import Field, WaitTimeout, available, deleted, established, exists, ready
 from kubewright.controlplane import ControlPlane
+from kubewright.testing.namespaces import unique_name
 
 
 class Part(Model):
@@ -630,3 +632,27 @@ async def test_any_object_of_the_server_survives_a_typed_round_trip(client: Clie
             except Conflict:  # its controller writes, too
                 read = await client.get(Deployment, "web")
     assert updated.metadata.resource_version == read.metadata.resource_version
+
+
+@pytest.mark.parametrize("is_typed", [True, False])
+async def test_a_kind_can_be_used_as_soon_as_its_definition_is_established(
+    admin: Client, own_namespace: str, is_typed: bool
+) -> None:
+    """The endpoints and the discovery of the real server lag behind: the client waits."""
+    for number in range(5):
+        group = f"{unique_name('soon')}-{number}.example.com"
+        api_version = f"{group}/v1"
+        if is_typed:
+            kind = Dynamic.of(api_version, "Prompt", plural="prompts", namespaced=True)
+        else:
+            kind = Dynamic.of(api_version, "Prompt")
+        names: JSONValue = {"plural": "prompts", "kind": "Prompt"}
+        spec: JSONValue = {"group": group, "scope": "Namespaced", "names": names, "versions": [version()]}
+        content: JSONValue = {"metadata": {"name": f"prompts.{group}"}, "spec": spec}
+        definition = await admin.create(from_json(CustomResourceDefinition, content))
+        try:
+            await admin.wait_for(definition, established)
+            made = await admin.create(kind(metadata=ObjectMeta(name="a", namespace=own_namespace)))
+            assert [each.key for each in await admin.list(kind, namespace=own_namespace)] == [made.key]
+        finally:
+            await admin.delete(definition)

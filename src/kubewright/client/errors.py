@@ -81,6 +81,11 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     metadata: dict[str, object] | None = None
 
     @property
+    def names_object(self) -> bool:
+        """True when it is about one object, rather than about a kind or about nothing the server knows."""
+        return self.details is not None and self.details.name != ""
+
+    @property
     def causes(self) -> tuple[StatusCause, ...]:
         """The single causes; empty when the server gave none."""
         return (self.details.causes or ()) if self.details else ()

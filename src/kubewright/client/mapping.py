@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec import field
 
 from kubewright.api.codec import decode_model
@@ -9,9 +11,10 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.model import BuiltIn
 from kubewright.api.resource import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
+from kubewright.client.definitions import Definitions
 from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails
 from kubewright.client.paths import api_root
-from kubewright.client.session import Session
+from kubewright.client.session import COMING_PAUSES, Session
 
 
 class APIResource(BuiltIn):
@@ -54,6 +57,8 @@ class Mapper:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._definitions = Definitions(session)
+        session.is_coming = self._definitions.claim_path
         self._known: dict[GroupVersionKind, ResourceInfo] = {}
 
     def known(self, kind: type[Object]) -> ResourceInfo | None:
@@ -62,13 +67,23 @@ class Mapper:
         return info if info.namespaced is not None else self._known.get(info.gvk)
 
     async def info(self, kind: type[Object]) -> ResourceInfo:
-        """All that is needed to address a kind. Raises `NotFound` when the server does not serve it."""
+        """All that is needed to address a kind. Raises `NotFound` when the server does not serve it.
+
+        A kind that a definition claims is waited for some seconds: discovery lags behind.
+        """
         known = self.known(kind)
-        if known is None:
-            gvk = resource_info(kind).gvk
-            await self._discover(gvk)
-            known = self._known[gvk]
-        return known
+        if known is not None:
+            return known
+        gvk = resource_info(kind).gvk
+        for pause in (*COMING_PAUSES, None):
+            try:
+                await self._discover(gvk)
+                break
+            except NotFound:
+                if pause is None or not await self._definitions.claim_kind(gvk):
+                    raise
+            await asyncio.sleep(pause)
+        return self._known[gvk]
 
     async def resources(self, api_version: str) -> list[APIResource]:
         """What the server serves in one group and version, subresources included."""

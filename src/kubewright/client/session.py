@@ -34,6 +34,9 @@ _log = logging.getLogger(__name__)
 MOST_RETRIES = 10
 """As client-go's."""
 
+COMING_PAUSES = (0.1, 0.2, 0.4, 0.8, *[1.0] * (MOST_RETRIES - 4))
+"""Seconds between requests for what the server is going to serve."""
+
 _R = TypeVar("_R", Response, StreamedResponse)
 _R_co = TypeVar("_R_co", Response, StreamedResponse, covariant=True)
 
@@ -73,6 +76,8 @@ class Session:
         self._rate_limit = rate_limit
         self._timeout = timeout
         self._sleep = sleep
+        self.is_coming: Callable[[str], Awaitable[bool]] | None = None
+        """Whether the resource at a path that was not found is going to be served: then it is asked for again."""
         self._warnings = Warnings(on_warning)
         self._is_closed = False
         self.answers: dict[tuple[str, str, str], int] = {}
@@ -169,6 +174,13 @@ class Session:
                 return response
             if last:
                 break
+            if response.status == 404:
+                missing = failure(404, response.headers, await self._rest(response, request), request)
+                if self.is_coming is None or missing.status.names_object or not await self.is_coming(target):
+                    self._warnings.read(response.headers)
+                    raise missing
+                await self._sleep(COMING_PAUSES[number])
+                continue
             if response.status == 401 and not refreshed:
                 refreshed = True
                 if await self._has_another(credential, response):
