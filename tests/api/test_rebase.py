@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from kubewright.api.core.v1 import Pod
+from kubewright.api.core.v1 import Pod, Service
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet
 from kubewright.api.meta import Condition
@@ -44,7 +44,9 @@ class Thing(Resource[Spec, Status]):
     pass
 
 
-THING, POD, DYNAMIC = (Shape("model", model=each) for each in (Thing, Pod, Dynamic.of("example.com/v1", "Thing")))
+THING, POD, SERVICE, DYNAMIC = (
+    Shape("model", model=each) for each in (Thing, Pod, Service, Dynamic.of("example.com/v1", "Thing"))
+)
 
 
 def on(live: JSONObject, before: JSONObject, after: JSONObject) -> JSONValue:
@@ -83,6 +85,20 @@ def test_an_item_that_both_added_is_one() -> None:
     assert on(
         {"parts": [{"name": "a", "weight": 1, "novel": 1}]}, {}, {"parts": [{"name": "a", "weight": 2}, {"name": "b"}]}
     ) == {"parts": [{"name": "a", "weight": 2, "novel": 1}, {"name": "b"}]}
+
+
+def test_a_key_that_the_server_fills_in_need_not_be_given() -> None:
+    """Else a port that is added again, by a program that has not seen its own write yet, would be there twice."""
+
+    def ports(*ports: JSONObject) -> JSONObject:
+        return {"spec": {"ports": [*ports]}}
+
+    dns: JSONObject = {"port": 53, "protocol": "UDP"}
+    live = ports(dns, {"port": 53, "protocol": "TCP", "targetPort": 53})
+    assert rebased(ports(dns), ports(dns, {"port": 53, "name": "dns"}), live, SERVICE) == ports(
+        dns, {"port": 53, "protocol": "TCP", "targetPort": 53, "name": "dns"}
+    )
+    assert rebased(ports({"port": 80, "protocol": "TCP"}), ports(), ports({"port": 80}, dns), SERVICE) == ports(dns)
 
 
 def test_an_item_that_others_removed_comes_back_only_if_we_changed_it() -> None:

@@ -9,12 +9,15 @@ says which list it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubewright.api.codec import encode
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, same
 from kubewright.api.shape import SCALAR, Shape
+
+# Keys of list items that a server fills in. Kubernetes has this one, in the ports of containers and services.
+_DEFAULTS: Mapping[str, JSONValue] = {"protocol": "TCP"}
 
 
 class ListClash(Exception):
@@ -115,7 +118,9 @@ def _by_key(items: list[JSONValue], keys: tuple[str, ...], path: str) -> dict[by
 
 
 def _key(item: JSONValue, keys: tuple[str, ...]) -> bytes:
-    return encode([item.get(key) for key in keys]) if keys and isinstance(item, dict) else encode(item)
+    if not keys or not isinstance(item, dict):
+        return encode(item)
+    return encode([_DEFAULTS.get(key) if (value := item.get(key)) is None else value for key in keys])
 
 
 def _order(old: Iterable[bytes], new: dict[bytes, JSONValue], there: dict[bytes, JSONValue]) -> list[bytes]:
