@@ -177,3 +177,28 @@ def test_the_repr_of_a_secret_does_not_tell_it(secret: Object) -> None:
     assert repr(secret) == str(secret) == f"<{secret.kind} ns/a>"
     assert secret.__rich_repr__() == [("key", ("ns", "a"))]
     assert "hunter2" in repr(ConfigMap(data={"a": "hunter2"}))
+
+
+def test_a_kind_that_derives_from_another_has_its_status() -> None:
+    @resource("example.com/v1beta1", kind="Derived")
+    class Older(Resource[GardenSpec, GardenStatus]):
+        pass
+
+    @resource("example.com/v1", kind="Derived")
+    class Newer(Older):
+        note: str = ""
+
+    @resource("example.com/v2", kind="Derived")
+    class WithoutStatus(Resource[GardenSpec, None]):
+        pass
+
+    @resource("example.com/v3", kind="Derived")
+    class StillWithout(WithoutStatus):
+        pass
+
+    assert [resource_info(kind).has_status for kind in (Older, Newer, WithoutStatus, StillWithout)] == [
+        True,
+        True,
+        False,
+        False,
+    ]

@@ -248,7 +248,10 @@ def resource_info(cls: type[Object]) -> ResourceInfo:
 
 
 def _has_status_type(cls: type[Object]) -> bool:
-    return cls.__annotations__.get("status") is not None
+    # A kind may derive from another one, as a new version often does.
+    kinds = cls.__mro__[: cls.__mro__.index(Resource)]
+    types = (kind.__annotations__["status"] for kind in kinds if "status" in kind.__annotations__)
+    return next(types, None) is not None
 
 
 def _check_names(cls: type[Object], gvk: GroupVersionKind, plural: str | None) -> None:
