@@ -365,6 +365,24 @@ async def create_gadget(client: Client) -> None:
 
 
 @virtual
+async def test_a_watch_that_is_broken_for_long_is_named_and_one_that_is_for_a_moment_is_not() -> None:
+    async with world() as here:
+        source = Watched(here.cache, ConfigMap, for_object)
+        async with feeding(source, here.queue):
+            await source.synced()
+            here.plane.faults.fail(reads_config_maps, code=503, message="away", times=None)
+            here.plane.faults.cut_open_watches(reads_config_maps)
+            await asyncio.sleep(30)
+            assert here.cache.informers()[0].state == "unreachable"
+            assert missing(source) is None
+            await asyncio.sleep(60)
+            assert "away" in (missing(source) or "")
+            here.plane.faults.clear()
+            await asyncio.sleep(60)
+            assert missing(source) is None
+
+
+@virtual
 async def test_a_kind_that_is_not_installed_is_waited_for() -> None:
     async with world() as here:
         source = Watched(here.cache, Gadget, for_object)

@@ -79,6 +79,8 @@ class Trouble(Exception):
         super().__init__(f"{error}; {reason}" if reason else str(error))
         self.problem = problem
         self.error = error
+        self.since = asyncio.get_running_loop().time()
+        """When the watch was last seen to work, by the clock of the loop."""
 
 
 class Sink(Protocol):
@@ -358,6 +360,8 @@ class Reflector:
         if self.state is State.LISTING:
             self._revision = 0
         before = self.trouble
+        if before is not None:
+            trouble.since = before.since
         if before is None or (before.problem, type(before.error)) != (trouble.problem, type(trouble.error)):
             if trouble.problem == "failed":
                 _log.error("%s: %s; trying again", self._what, trouble, exc_info=trouble.error)

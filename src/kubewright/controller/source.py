@@ -27,6 +27,7 @@ from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.cache.author import Author
 from kubewright.cache.informer import Transform
+from kubewright.cache.reflector import Trouble
 from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
@@ -43,6 +44,14 @@ MOST_UNMAPPED = 10_000
 """Events that wait for an async map function; with more, everything is reconciled instead."""
 
 _log = logging.getLogger(__name__)
+
+
+BROKEN_WATCH = 60.0
+"""Seconds after which a watch that cannot be resumed makes its controller unready: what it knows is out of date."""
+
+
+def _lasts(trouble: Trouble) -> bool:
+    return asyncio.get_running_loop().time() - trouble.since > BROKEN_WATCH
 
 
 class Source(Protocol[Key]):
@@ -202,7 +211,9 @@ class Watched(Generic[Key]):
             if trouble is not None and trouble.problem == "missing":
                 if not self._optional:
                     return f"{informer.kind_name} is not installed: the server knows no such kind (yet)"
-            elif trouble is not None and (trouble.problem == "forbidden" or not informer.synced.is_set()):
+            elif trouble is not None and (
+                trouble.problem == "forbidden" or not informer.synced.is_set() or _lasts(trouble)
+            ):
                 # A server that is away for a moment is no reason to be unready: the copy is still there.
                 return str(trouble)
             if not informer.synced.is_set() and trouble is None:
