@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC
 
 import pytest
 
-from kubewright.api.codec import decode_json, from_json, origin
-from kubewright.api.coordination.v1 import Lease
+from kubewright.api.codec import decode_json, origin
+from kubewright.api.coordination.v1 import Lease, LeaseSpec
 from kubewright.api.core.v1 import Namespace, Service
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
 from kubewright.api.networking.v1 import IPAddress, ServiceCIDR
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resource import Object
 from kubewright.api.scheduling.v1 import PriorityClass
+from kubewright.api.time import MicroTime
 from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.http.transport import HTTPTransport
@@ -124,11 +127,9 @@ def _managed(item: JSONValue) -> JSONValue:
 
 
 async def test_a_lease_has_microseconds_and_is_updated_at_a_revision_only(client: Client) -> None:
-    lease: JSONValue = {
-        "metadata": {"name": "a"},
-        "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.6Z"},
-    }
-    created = await client.create(from_json(Lease, lease))
+    renewed = MicroTime(2026, 1, 2, 3, 4, 5, 600_000, tzinfo=UTC)
+    spec = LeaseSpec(holder_identity="me", lease_duration_seconds=15, renew_time=renewed)
+    created = await client.create(Lease(metadata=ObjectMeta(name="a"), spec=spec))
     stored = mapping(decode_json(origin(created) or b"{}"))
     created.metadata.resource_version = ""
     with pytest.raises(Invalid) as refused:

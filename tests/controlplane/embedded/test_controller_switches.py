@@ -103,7 +103,7 @@ async def prepare(client: Client) -> None:
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
     await client.create(from_json(ClusterRole, ROLE))
     await client.create(from_json(ClusterRole, PART))
-    await client.create(ConfigMap(metadata=ObjectMeta(name="garbage", owner_references=[NOBODY])))
+    await client.create(ConfigMap(metadata=ObjectMeta(name="garbage", namespace="default", owner_references=[NOBODY])))
     going = await client.create(Namespace(metadata=ObjectMeta(name="going")))
     await client.delete(going)
     await client.create(Namespace(metadata=ObjectMeta(name="new")))

@@ -237,7 +237,8 @@ async def test_a_control_plane_that_just_runs_has_nothing_to_log(caplog: pytest.
     async with ControlPlane.embedded() as plane, plane.client() as client:
         owner = await client.create(config_map("owner"))
         reference = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=owner.metadata.uid)
-        child = await client.create(ConfigMap(metadata=ObjectMeta(name="child", owner_references=[reference])))
+        metadata = ObjectMeta(name="child", namespace="default", owner_references=[reference])
+        child = await client.create(ConfigMap(metadata=metadata))
         await client.delete(owner)
         await client.wait_for(child, deleted, timeout=30)
         assert any(event.resource == "endpoints" for event in plane.audit.events)
