@@ -283,6 +283,23 @@ async def test_a_change_of_status_alone_is_refused_where_it_would_not_be_written
     assert server.sent == []
 
 
+@pytest.mark.parametrize("note", ['"a < b"', '"a \\u003c b"', "1.50"])
+async def test_a_change_of_status_alone_is_seen_however_the_server_writes_its_json(
+    client: Client, server: ScriptedServer, note: str
+) -> None:
+    """Go escapes < and > and &."""
+    server.answers(
+        {"resources": [{"name": each, "kind": "Widget", "namespaced": True} for each in ("widgets", "widgets/status")]}
+    )
+    body = f'{{"metadata":{{"name":"a","namespace":"shop"}},"spec":{{"note":{note}}},"status":{{"ready":0}}}}'
+    widget = decode(Widget, body.encode())
+    widget["status"] = {"ready": 9}
+    for write in (client.patch, client.update):
+        with pytest.raises(ValueError, match="only the status of Widget shop/a was changed"):
+            await write(widget)
+    assert len(server.sent) == 1
+
+
 async def test_a_status_that_was_changed_beside_the_rest_is_left_to_be_sent(
     client: Client, server: ScriptedServer
 ) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from kubewright.api.codec import decode_json, encode, remembered
 from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, Parts, as_read, joined, merged, parts_of
+from kubewright.api.origin import JSONObject, Parts, as_read, joined, merged, parts_of, patch_between
 from kubewright.api.resource import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 
@@ -45,7 +45,7 @@ def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     parts = merged(obj, looked_at(subresource))
     if info.has_status and not subresource:
         read = as_read(obj) or parts
-        refuse_status_alone(obj, [name for name in read | parts if read.get(name) != parts.get(name)], "update")
+        refuse_status_alone(obj, patch_between(read, parts), "update")
         parts.pop("status", None)
     return joined(_named(obj) | parts)
 
