@@ -290,6 +290,61 @@ async def test_work_that_does_not_end_in_time_is_told_as_such(plane: EmbeddedCon
 
 
 @virtually
+async def test_that_work_goes_on_without_the_lease_is_told_whatever_failed_before(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    """The process has to exit on it. Something else may fail first, for the same reason even."""
+    told = Told()
+    is_released = asyncio.Event()
+    manager = Manager(client, election=candidate(client, "a"))
+
+    async def stubborn() -> None:
+        told("begins")
+        while not is_released.is_set():
+            try:
+                await is_released.wait()
+            except asyncio.CancelledError:
+                told("is told")
+
+    async def tidying() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError("no farewell")
+
+    manager.add(stubborn)
+    manager.add(tidying)
+    task = asyncio.create_task(manager.run())
+    await told.until("begins")
+    plane.faults.fail(is_of_leases, code=500, times=None)
+    with pytest.raises(LeadershipLost, match="this process has to exit now") as lost:
+        await task
+    assert not lost.value.is_work_over
+    is_released.set()
+    await asyncio.sleep(1)
+
+
+@virtually
+async def test_a_refused_write_is_not_told_as_the_cause_of_a_lost_lease(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    manager = Manager(client, election=candidate(client, "a"))
+
+    async def tidying() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await client.create(config_map("farewell"))
+
+    manager.add(tidying)
+    task = asyncio.create_task(manager.run())
+    await manager.elected.wait()
+    plane.faults.fail(is_of_leases, code=500, times=None)
+    with pytest.raises(LeadershipLost, match="could not be renewed for 12 s"):
+        await task
+
+
+@virtually
 async def test_there_is_no_deadline_once_the_leaders_work_has_ended(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:

@@ -117,7 +117,7 @@ class Manager:
         self._caches_group = Group("caches", self._fail)
         self._sources_group = Group("sources", self._fail)
         self._others_group = Group("runnables", self._fail)
-        self._leader_group = Group("leader-only runnables", self._fail)
+        self._leader_group = Group("leader-only runnables", self._fail_leading)
         self._health_server = Server(health_address, option="health_address")
         self._metrics_server = Server(metrics_address, option="metrics_address")
         self._debug_server = Server(debug_address, option="debug_address")
@@ -331,6 +331,8 @@ class Manager:
             ending.append(leading)
         await asyncio.wait(ending)
         if leading is not None and not leading.cancelled() and (error := leading.exception()) is not None:
+            if isinstance(error, LeadershipLost) and not error.is_work_over:
+                self._failure = None  # whatever it was: that work goes on without the lease is worse
             self._fail(error)
         await self._sources_group.stop(None)
         await self._caches_group.stop(None)
@@ -348,6 +350,11 @@ class Manager:
             if not isinstance(self._failure, LeadershipLost):
                 _log.error("stopping, because something failed: %s", summary(self._failure))
         self._stop.set()
+
+    def _fail_leading(self, error: BaseException) -> None:
+        # A write that was refused is only what came of losing the lease; the election says why that was.
+        if not (isinstance(cause(error), LeadershipLost) and self._has_lost_lease):
+            self._fail(error)
 
     # What others ask
 
