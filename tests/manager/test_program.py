@@ -232,6 +232,47 @@ async def test_it_exits_with_one_line_when_another_takes_its_lease(
     assert not any("Traceback" in line for line in lines)
 
 
+STUBBORN = """
+    import asyncio
+    from kubewright import Manager, run
+    from kubewright.manager.leader_election import LeaderElection
+
+    async def stubborn():
+        print("leading", flush=True)
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
+
+    def setup(manager: Manager) -> None:
+        manager.election = LeaderElection(
+            manager.live, "stubborn", namespace="{namespace}", lease_duration=4, renew_deadline=3, retry_period=1
+        )
+        manager.add(stubborn)
+
+    run(setup, name="stubborn")
+"""
+
+
+async def test_it_exits_when_its_lease_is_over_also_when_its_work_does_not_end(
+    client: Client, kubeconfig: Path, tmp_path: Path, namespace: str
+) -> None:
+    program = tmp_path / "stubborn.py"
+    program.write_text(textwrap.dedent(STUBBORN).format(namespace=namespace))
+    async with started("--kubeconfig", kubeconfig, *QUIET, "--log-format", "json", program=program) as process:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), 50) == b"leading\n"
+        theft = MergePatch({"spec": {"holderIdentity": "thief"}})
+        await client.patch(Lease, theft, name="stubborn", namespace=namespace)
+        code, lines = await ended(process)
+    assert code == 1
+    last = json.loads(lines[-1])
+    assert last["level"] == "critical"
+    # The thread that watches over the loop may be the first to notice.
+    assert "has to exit now" in last["msg"] or "another may lead now" in last["msg"]
+
+
 async def test_only_the_namespaces_given_are_looked_at(client: Client, kubeconfig: Path, namespace: str) -> None:
     outside = await create(client, "outside", "default")
     inside = await create(client, "inside", namespace)

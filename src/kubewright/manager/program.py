@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -25,7 +24,7 @@ from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.log import configure, last_words, summary
 from kubewright.manager.manager import Manager
-from kubewright.manager.signals import stop_on_signals
+from kubewright.manager.signals import exit_now, stop_on_signals
 
 if TYPE_CHECKING:
     import argparse
@@ -49,13 +48,11 @@ def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | No
 
 
 def _tell(name: str, error: BaseException) -> None:
-    """Say why the program ends; end it here and now if another one may be leading already."""
+    """Say why the program ends."""
     is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
     line = last_words(name, summary(error), error) if is_own_fault else last_words(name, str(error))
     sys.stderr.write(f"{line}\n")
-    if isinstance(error, LeadershipLost) and not error.is_work_over:
-        sys.stderr.flush()
-        os._exit(1)
+    sys.stderr.flush()
 
 
 async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Namespace) -> None:
@@ -75,7 +72,14 @@ async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Na
         setup(manager)
         tune_collector(manager)
         async with stop_on_signals(manager.stop):
-            await manager.run()
+            try:
+                await manager.run()
+            except LeadershipLost as lost:
+                if not lost.is_work_over:
+                    # Here and now, as another may be leading: to end in order is to wait for that work.
+                    _tell(name, lost)
+                    exit_now()
+                raise
 
 
 def tune_collector(manager: Manager) -> None:
