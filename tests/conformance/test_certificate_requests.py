@@ -159,6 +159,13 @@ async def test_a_request_must_be_one(ask: Ask, name: str, fields: JSONObject, co
     assert refused.told == (422, "Invalid", message)
 
 
+@pytest.mark.parametrize("before", [b"hello\n", b"-----BEGIN CERTIFICATE REQUEST-----\n", b"-----BEGIN X-----\n!\n"])
+async def test_what_is_before_the_request_does_not_matter(ask: Ask, name: str, before: bytes) -> None:
+    request = encoded(before + base64.b64decode(REQUEST))
+
+    assert (await ask("POST", PLACE, {"metadata": {"name": name}, "spec": spec(request=request)})).code == 201
+
+
 async def test_a_request_must_be_signed_with_the_key_it_names(ask: Ask, name: str) -> None:
     der = bytearray(x509.load_pem_x509_csr(base64.b64decode(REQUEST)).public_bytes(serialization.Encoding.DER))
     der[der.index(b"jane")] ^= 1

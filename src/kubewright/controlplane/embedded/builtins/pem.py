@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-_BLOCK = re.compile(rb"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n(.*?)^-----END \1-----[ \t\r]*$", re.DOTALL | re.MULTILINE)
+_BEGIN, _END, _DASHES = b"-----BEGIN ", b"\n-----END ", b"-----"
 
 
 class Block(NamedTuple):
@@ -24,16 +24,36 @@ class Block(NamedTuple):
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """The blocks of a text. What is not well-formed is passed over."""
-    for found in _BLOCK.finditer(text):
-        label, body = found.groups()
-        headers, separator, rest = body.rpartition(b"\n\n")
-        has_headers = bool(separator) and b":" in headers
-        try:
-            content = base64.b64decode(b"".join((rest if has_headers else body).split()), validate=True)
-        except binascii.Error:
-            continue
-        yield Block(label.decode(errors="replace"), has_headers, content)
+    """The blocks of a text, in time linear in it. What is not well-formed is passed over.
+
+    A block is what is between an end and the last beginning before it.
+    """
+    start = 0
+    while (end := text.find(_END, start)) >= 0:
+        begin = text.rfind(_BEGIN, start, end)
+        after = end + len(_END)
+        if begin >= 0 and text[begin - 1 : begin] in (b"", b"\n"):
+            found = _block(text[begin + len(_BEGIN) : end].split(b"\n"), _line(text, after))
+            if found is not None:
+                yield found
+        start = after
+
+
+def _line(text: bytes, start: int) -> bytes:
+    end = text.find(b"\n", start)
+    return (text[start:end] if end >= 0 else text[start:]).rstrip()
+
+
+def _block(lines: Sequence[bytes], end: bytes) -> Block | None:
+    label = lines[0].rstrip()
+    if label != end or not label.endswith(_DASHES):
+        return None
+    headers = list(takewhile(lambda line: b":" in line, lines[1:]))
+    try:
+        content = base64.b64decode(b"".join(b"".join(lines[1 + len(headers) :]).split()), validate=True)
+    except binascii.Error:
+        return None
+    return Block(label.removesuffix(_DASHES).decode(errors="replace"), bool(headers), content)
 
 
 def parse_request(text: bytes) -> x509.CertificateSigningRequest:
