@@ -234,6 +234,22 @@ def test_any_other_change_is_left_in_whatever_becomes_of_the_status(now: Callabl
     assert beyond_status(event(widget(1, before=SPEC, status='{"ready":1}'), now(status)))
 
 
+def test_a_change_of_what_looks_like_the_status_is_left_in() -> None:
+    """Definitions may have fields that servers send after the status."""
+    first = '"steps":[{"name":"a","status":{"ready":1}},{"name":"a"}]'
+    second = '"steps":[{"name":"a"},{"name":"a","status":{"ready":1}}]'
+    was, now = widget(1, status='{"ready":1}', after=first), widget(2, status='{"ready":1}', after=second)
+    assert beyond_status(event(was, now))
+    assert not beyond_status(event(was, widget(2, status='{"ready":2}', after=first)))
+
+
+def test_the_status_is_left_out_of_an_object_that_is_nested_too_deeply_to_be_decoded() -> None:
+    deep = f'"spec":{"[" * 10_000}{"]" * 10_000}'
+    was, now = widget(1, before=deep, status='{"ready":1}'), widget(2, before=deep, status='{"ready":2}')
+    assert not beyond_status(event(was, now))
+    assert beyond_status(event(was, widget(2, before=deep, status='{"ready":2}', labels={"a": "b"})))
+
+
 # What is given is checked
 
 

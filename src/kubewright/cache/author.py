@@ -38,17 +38,9 @@ class Author(Struct, gc=False, eq=False):
         if old is None or new is None:
             return False
         try:
-            change = merge_patch(decode_json(old.body), decode_json(new.body))
-            sent = decode_json(self.patch)
-        except NOT_JSON:
+            return _covers_all(decode_json(self.patch), merge_patch(decode_json(old.body), decode_json(new.body)))
+        except NOT_JSON:  # nested too deeply, for instance
             return False
-        for name in ("apiVersion", "kind"):  # which items of lists come without
-            change.pop(name, None)
-        metadata = change.pop("metadata", {})
-        own = sent.get("metadata", {}) if isinstance(sent, dict) else {}
-        if isinstance(metadata, dict):
-            metadata = {name: value for name, value in metadata.items() if name not in _BY_THE_SERVER}
-        return bool(metadata or change) and _covers(own, metadata) and _covers(sent, change)
 
 
 NOBODY = Author()
@@ -89,3 +81,14 @@ def _covers(sent: JSONValue, change: JSONValue) -> bool:
     if isinstance(change, dict) and isinstance(sent, dict):
         return all(name in sent and _covers(sent[name], value) for name, value in change.items())
     return sent == change
+
+
+def _covers_all(sent: JSONValue, change: dict[str, JSONValue]) -> bool:
+    """Whether there is a change of an object apart from what each write changes, and all of it is in what was sent."""
+    for name in ("apiVersion", "kind"):  # which items of lists come without
+        change.pop(name, None)
+    metadata = change.pop("metadata", {})
+    own = sent.get("metadata", {}) if isinstance(sent, dict) else {}
+    if isinstance(metadata, dict):
+        metadata = {name: value for name, value in metadata.items() if name not in _BY_THE_SERVER}
+    return bool(metadata or change) and _covers(own, metadata) and _covers(sent, change)

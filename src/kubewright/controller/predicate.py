@@ -18,8 +18,11 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 import msgspec
+from msgspec.json import encode
 
+from kubewright.api.codec import NOT_JSON
 from kubewright.api.resource import Object
+from kubewright.api.shallow import members
 from kubewright.cache.entry import Entry
 from kubewright.cache.selection import matcher
 from kubewright.client.selectors import Labels
@@ -115,18 +118,24 @@ _status = msgspec.json.Decoder(_Status)
 def _apart_from_status(entry: Entry, generation: int) -> bytes:
     """The JSON of an object without its status and revision, and with that generation: cut out, not decoded.
 
-    Kinds without a status subresource count changes of their status as generations. Wherever something else is cut
-    out, because the JSON is not as servers send it, the rest is not equal to that of any other state.
+    Kinds without a status subresource count changes of their status as generations. Wherever another revision or
+    generation is cut out, because the JSON is not as servers send it, the rest is not equal to that of any other state.
     """
     body = entry.body.replace(b'"resourceVersion":"%d"' % entry.revision, b"", 1)
     if entry.generation != generation:
         body = body.replace(b'"generation":%d' % entry.generation, b'"generation":%d' % generation, 1)
-    status = bytes(_status.decode(entry.body).status)
-    start = body.rfind(b'"status":' + status) if status else -1
-    if start < 1:
+    try:
+        status = bytes(_status.decode(entry.body).status)
+    except NOT_JSON:  # nested too deeply to be decoded
+        status = members(entry.body).get("status", b"")
+    if not status:
         return body
-    end = start + len(b'"status":') + len(status)
-    return body[: start - 1] + body[end:] if body[start - 1] == ord(",") else body[:start] + body[end + 1 :]
+    last = b',"status":%b}' % status
+    if body.endswith(last):
+        return body[: -len(last)] + b"}"
+    # Some definitions have fields that come after the status, and these may hold the like of it.
+    others = (b"%b:%b" % (encode(name), value) for name, value in members(body).items() if name != "status")
+    return b"{%b}" % b",".join(others)
 
 
 def _is_more_than_status(event: Event[Object]) -> bool:
