@@ -17,7 +17,7 @@ def nested(depth: int, value: int) -> str:
     return '{"a":' * depth + str(value) + "}" * depth
 
 
-@pytest.mark.parametrize("depth", [450, 900, 5000])
+@pytest.mark.parametrize("depth", [900, 5000])
 def test_a_change_that_is_nested_too_deeply_to_be_compared_is_not_known_to_be_ours(depth: int) -> None:
     writer = Author(patch=f'{{"spec":{nested(depth, 2)}}}'.encode())
     assert not writer.made(entry(1, nested(depth, 1)), entry(2, nested(depth, 2)))

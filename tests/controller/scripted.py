@@ -32,6 +32,13 @@ def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]
     return run
 
 
+async def cancelled_task() -> None:
+    """Wait for a task that gets cancelled, as code does that shares its work between callers."""
+    task = asyncio.create_task(asyncio.Event().wait())
+    task.cancel()
+    await task
+
+
 def now() -> float:
     return round(asyncio.get_running_loop().time(), 6)
 

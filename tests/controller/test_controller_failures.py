@@ -10,8 +10,9 @@ from tests.controller.scripted import LONG, Every, Reconciler, always, conflict,
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
+from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import current
-from kubewright.controller.controller import QUIET_CONFLICTS, Cancelled, Controller, ReconcileTimeout
+from kubewright.controller.controller import QUIET_CONFLICTS, Controller, ReconcileTimeout
 from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
 from kubewright.manager.log import stack_trace

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 from tests.controller.feeding import feeding, keys, missing, taken
-from tests.controller.scripted import virtual
+from tests.controller.scripted import cancelled_task, virtual
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -164,7 +164,14 @@ async def async_handler_of_a_lazy_answer(event: Event[Object]) -> Iterable[Reque
     return lazy_handler_failing_for_b(event)
 
 
+async def async_handler_whose_task_is_cancelled_for_b(event: Event[Object]) -> Iterable[Request]:
+    if event.entry.name == "b":
+        await cancelled_task()
+    return for_object(event)
+
+
 FAILING = [
+    Handler(async_handler_whose_task_is_cancelled_for_b),
     Handler(handler_failing_for_b),
     Handler(lazy_handler_failing_for_b),
     Handler(async_handler_failing_for_b),

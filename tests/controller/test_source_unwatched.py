@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 from tests.controller.feeding import feeding, keys, missing, taken
-from tests.controller.scripted import virtual
+from tests.controller.scripted import cancelled_task, virtual
 
 from kubewright.api.errors import KubernetesError
 from kubewright.controller.queue import Queue, Reason
@@ -292,6 +292,45 @@ async def test_a_function_that_ends_is_begun_again_and_says_so(caplog: pytest.Lo
     assert [record.getMessage() for record in caplog.records] == [
         "the source events ended; beginning it again in 1 s"
     ] * 2
+
+
+@virtual
+async def test_a_function_whose_task_is_cancelled_is_begun_again(caplog: pytest.LogCaptureFixture) -> None:
+    begun = 0
+
+    async def feed(add: Callable[[str], None]) -> None:
+        nonlocal begun
+        begun += 1
+        add(str(begun))
+        await cancelled_task()
+
+    queue = Queue[str]()
+    async with feeding(Function(feed, name="orders"), queue):
+        await asyncio.sleep(2.5)
+        assert await keys(queue) == ["1", "2", "3"]
+    assert "the source orders failed: something that it waited for was cancelled" in caplog.messages[0]
+
+
+@virtual
+async def test_a_poll_whose_task_is_cancelled_is_a_poll_that_failed() -> None:
+    polls = 0
+
+    async def fetch() -> Mapping[str, Hashable]:
+        nonlocal polls
+        polls += 1
+        if polls == 2:
+            await cancelled_task()
+        return {"a": polls}
+
+    queue = Queue[str]()
+    source = Polled(fetch, every=10)
+    async with feeding(source, queue):
+        await asyncio.sleep(5)
+        assert await keys(queue) == ["a"]
+        await asyncio.sleep(10)
+        assert (await keys(queue), missing(source)) == ([], "poll: something that it waited for was cancelled")
+        await asyncio.sleep(10)
+        assert (await keys(queue), missing(source)) == (["a"], None)
 
 
 def test_a_function_without_a_name_has_one() -> None:

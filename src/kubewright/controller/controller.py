@@ -23,6 +23,7 @@ from kubewright.api.resource import Object
 from kubewright.cache.author import Author, author
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread
+from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
 from kubewright.controller.hot_loop import HotLoops
 from kubewright.controller.queue import Queue, QueueClosed, Reason, Work
@@ -519,10 +520,6 @@ def _message(error: Exception) -> str:
 
 class ReconcileTimeout(Exception):
     """A pass took longer than the controller allows."""
-
-
-class Cancelled(Exception):
-    """Something a reconciler waited for was cancelled."""
 
 
 _RETRY = Reason("retry", "after an error", None)

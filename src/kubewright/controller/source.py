@@ -29,6 +29,7 @@ from kubewright.cache.author import Author
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector import Trouble
 from kubewright.client.selectors import Fields, Labels
+from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
 from kubewright.controller.predicate import Predicate, checked
@@ -306,7 +307,7 @@ class Watched(Generic[Key]):
         while True:
             event = await self._unmapped.get()
             try:
-                self._add(queue, event, await later_keys(event))
+                self._add(queue, event, await outcome(later_keys(event)))
             except Exception:
                 self._log_failure(event)
             self._unmapped.task_done()
@@ -388,7 +389,7 @@ class Polled(Generic[Key]):
         while True:
             try:
                 # A copy: the next answer may be the same mapping, changed in place.
-                found = dict(await self._fetch())
+                found = dict(await outcome(self._fetch()))
             except Exception as error:
                 words = str(error) or type(error).__name__
                 self._problem = f"{self._name}: {words}"
@@ -441,7 +442,7 @@ class Function(Generic[Key]):
 
         while True:
             try:
-                await self._feed(add)
+                await outcome(self._feed(add))
             except Exception as error:
                 known = isinstance(error, KubernetesError)
                 words = "the source %s failed: %s; beginning it again in %g s"
