@@ -14,7 +14,7 @@ from kubewright.client.config.config import Config
 from kubewright.client.errors import ConnectionLost
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.client.session import Session
-from kubewright.client.write_guard import guard_writes
+from kubewright.client.write_guard import check_write, guard_writes
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, Serve
@@ -58,6 +58,26 @@ async def test_a_guarded_task_and_those_it_begins_send_no_write_that_the_guard_r
     await session.request(method, "/api", request="a write of another task")
     assert seen == ["GET", method]
     await session.aclose()
+
+
+@pytest.mark.parametrize("refusing", ["outer", "inner"])
+async def test_a_guard_within_another_does_not_take_its_place(refusing: str) -> None:
+    """As in the work of one election that runs another: it may write with both leases only."""
+
+    def check(name: str) -> None:
+        if name == refusing:
+            raise TooLateError
+
+    async def inner() -> None:
+        guard_writes(lambda: check("inner"))
+        with pytest.raises(TooLateError):
+            check_write()
+
+    async def outer() -> None:
+        guard_writes(lambda: check("outer"))
+        await asyncio.create_task(inner())
+
+    await asyncio.create_task(outer())
 
 
 async def test_the_guard_is_asked_again_after_a_wait_for_a_connection(serve: Serve) -> None:

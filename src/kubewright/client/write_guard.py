@@ -14,9 +14,17 @@ _guard: ContextVar[Callable[[], None] | None] = ContextVar("kubewright.write_gua
 def guard_writes(check: Callable[[], None]) -> None:
     """Have `check` called before each write of this task, and of the tasks and threads it begins, by whichever client.
 
-    It raises what the write is to fail with instead of being sent. Reads are always sent.
+    It raises what the write is to fail with instead of being sent. Reads are always sent. A guard that the task has
+    already, from whoever began it, is asked first.
     """
-    _guard.set(check)
+    outer = _guard.get()
+
+    def check_both() -> None:
+        if outer is not None:
+            outer()
+        check()
+
+    _guard.set(check if outer is None else check_both)
 
 
 def check_write() -> None:
