@@ -7,7 +7,18 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.manager.scripted import Passes, Recording, Told, config_map, eventually, get, running, virtually
+from tests.manager.scripted import (
+    Passes,
+    Recording,
+    Told,
+    another_leader,
+    candidate,
+    config_map,
+    eventually,
+    get,
+    running,
+    virtually,
+)
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -199,6 +210,22 @@ def test_a_server_that_cannot_be_reached_at_the_start_is_waited_for_and_that_is_
     assert answers == "the API server answers"
     assert all(line.startswith("waiting for the API server: ") for line in waiting)
     assert 3 <= len(waiting) <= 8
+
+
+@virtually
+async def test_a_cold_standby_is_not_ready_before_the_server_has_answered_at_all(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    """A server that takes connections and says nothing is noticed only when the first request has run out of time."""
+    answers = asyncio.Event()
+    plane.faults.delay(lambda target: target.resource == "selfsubjectaccessreviews", answers, times=None)
+    manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
+    controller(manager, ConfigMap).complete(Passes(Told()))
+    async with another_leader(client), running(manager):
+        await asyncio.sleep(1)
+        assert list(manager.ready.failing().values()) == ["waiting for the API server: no answer yet"]
+        answers.set()
+        await eventually(lambda: manager.ready.failing() == {})
 
 
 @virtually

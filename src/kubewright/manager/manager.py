@@ -371,6 +371,7 @@ class Manager:
     async def _absent_once_reachable(self) -> list[Missing]:
         """What is missing, as soon as the server answers."""
         attempt, pause = 0, _FIRST_PAUSE
+        self._unreachable = "no answer yet"
         while True:
             attempt += 1
             try:
@@ -383,9 +384,9 @@ class Manager:
                 level = logging.WARNING if attempt.bit_count() == 1 else logging.DEBUG
                 _log.log(level, "waiting for the API server: %s", error)
             else:
-                if self._unreachable is not None:
+                self._unreachable = None
+                if attempt > 1:
                     _log.info("the API server answers")
-                    self._unreachable = None
                 return absent
             await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # not a secret
             pause = min(2 * pause, _LONGEST_PAUSE)
