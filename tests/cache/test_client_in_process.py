@@ -731,6 +731,32 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
     assert told[:2] == ["added", "hidden"]
 
 
+def test_nothing_is_kept_of_an_object_whose_end_the_watch_told_before_the_deletion_was_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as copy:
+                await copy.synced()
+                session = here.client._operations.session
+                ask = session.request
+                ends: list[str] = []
+                copy.subscribe(lambda old, new, initial, own: ends.append("" if new is not None else "end"))
+
+                async def answered_late(method: str, path: str, **how: object) -> Response:
+                    answer = await ask(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
+                    if method == "DELETE":
+                        await here.until(lambda: "end" in ends)
+                    return answer
+
+                monkeypatch.setattr(session, "request", answered_late)
+                await here.client.delete(await here.client.create(settings("a")))
+                assert len(copy.informers[0]._overlay) == 0
+                assert copy.informers[0]._overlay._removals == {}
+
+    run(scenario)
+
+
 def test_a_delete_that_is_refused_hides_nothing() -> None:
     async def scenario() -> None:
         async with world() as here:

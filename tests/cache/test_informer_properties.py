@@ -159,6 +159,7 @@ class View:
         self.subscribe(may_go_back)
         self.mode = "empty"
         self.position = 0  # how far the watch is
+        self.lists = 0
         self.to_list: list[Thing] = []
         self.copy: dict[ObjectKey, bytes] = {}
         self.forget()
@@ -202,6 +203,7 @@ class View:
 
     def begin_list(self) -> None:
         self.mode = "listing"
+        self.lists += 1
         self.position = self.server.revision
         self.to_list = [thing for thing in self.server.objects.values() if self.holds(thing)]
         self.informer.init()
@@ -317,7 +319,8 @@ class InformerMachine(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.kind_exists = True
-        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None, bool]] = []
+        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None, Callable[[], bool]]] = []
+        self.listed_meanwhile = False  # while the answer to a deletion was under way
         self.view = View(self.server, self.scope, self.holds, may_go_back=self.disasters)
 
     @staticmethod
@@ -406,15 +409,22 @@ class InformerMachine(RuleBasedStateMachine):
     @rule(number=numbers, at_once=st.booleans())
     def the_program_deletes(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number)) is not None:
-            is_new = self.view.informer.uid(thing.key) != thing.uid
+            informer, lists, uid = self.view.informer, self.view.lists, thing.uid
+            removal = informer.removal_begins(thing.key)
+
+            def is_new() -> bool:
+                informer.removal_ends(removal)
+                self.listed_meanwhile |= self.view.lists != lists
+                return removal.is_unseen(uid)
+
             self._answer(thing.key, self.server.delete(thing.key), thing.uid, None, is_new, at_once=at_once)
 
     @rule(number=numbers, at_once=st.booleans())
     def the_program_lets_go(self, number: int, at_once: bool) -> None:
         if (thing := self.pick(number, deleting=True)) is not None:
             self.server.let_go(thing.key)
-            is_new = thing.revision > self.view.informer.revision
-            self._answer(thing.key, None, thing.uid, None, is_new, at_once=at_once)
+            informer, revision = self.view.informer, thing.revision
+            self._answer(thing.key, None, thing.uid, None, lambda: revision > informer.revision, at_once=at_once)
 
     @rule(number=numbers)
     def an_answer_arrives(self, number: int) -> None:
@@ -427,12 +437,12 @@ class InformerMachine(RuleBasedStateMachine):
         thing: Thing | None,
         uid: str,
         author: Author | None,
-        is_new: bool = False,
+        is_new: Callable[[], bool] = bool,
         *,
         at_once: bool,
     ) -> None:
         if at_once:
-            self.view.answered(key, thing, uid, author, is_new)
+            self.view.answered(key, thing, uid, author, is_new())
         else:
             self.answers.append((key, thing, uid, author, is_new))
 
@@ -492,8 +502,8 @@ class InformerMachine(RuleBasedStateMachine):
         if self.kind_exists and not self.view.in_doubt:
             shown = {entry.key: entry.body for entry in self.view.informer.select()}
             assert shown == self.view.state(self.server.revision)
-            if len(self.view.informer._overlay):
-                # The watch told of an object and of its end while the answer to its deletion was under way.
+            if self.listed_meanwhile:
+                # Whether that list was before or after an object that is not in it cannot be told.
                 self.view.begin_list()
                 self.view.end_list()
             assert len(self.view.informer._overlay) == 0

@@ -24,6 +24,7 @@ from kubewright.cache.author import Author, author, author_of
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, revision_of
 from kubewright.cache.informer import Informer
+from kubewright.cache.overlay import Removal
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
 from kubewright.client.client import PAGE_SIZE
@@ -305,13 +306,18 @@ class _Recording(Operations, frozen=True, kw_only=True):
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """See `Operations.delete`."""
         key = ObjectKey(place.namespace, place.name)
-        # Of what the watch brings while the answer is awaited it cannot be told later whether it was before or after.
-        before = {informer: informer.uid(key) for informer in self.cache.informers(place.info.gvk)} if key.name else {}
-        response = await Operations.delete(self, place, options, selection)
-        if not options.dry_run:
-            _count_write()
-            if before:
-                _recorded(self.cache, place, response, partial(_note_deletion, before))
+        # What the watch brings while the answer is awaited may be the end of the object already.
+        informers = list(self.cache.informers(place.info.gvk)) if key.name and not options.dry_run else []
+        removals = {informer: informer.removal_begins(key) for informer in informers}
+        try:
+            response = await Operations.delete(self, place, options, selection)
+            if not options.dry_run:
+                _count_write()
+            if removals:
+                _recorded(self.cache, place, response, partial(_note_deletion, removals))
+        finally:
+            for informer, removal in removals.items():
+                informer.removal_ends(removal)
         return response
 
 
@@ -352,16 +358,17 @@ def _note_write(
 
 
 def _note_deletion(
-    before: Mapping[Informer, str], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
+    removals: Mapping[Informer, Removal], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
 ) -> None:
-    """`before` is which object each copy had under that name when the deletion was sent."""
     header = answer.metadata
     if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
         _note_write(informers, place, answer, body)
         return
     uid = header.uid or (answer.details.uid if answer.details is not None else "")
     for informer in informers:
-        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=before.get(informer, uid) != uid)
+        removal = removals.get(informer)
+        is_new = removal is not None and removal.is_unseen(uid)
+        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=is_new)
 
 
 def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:

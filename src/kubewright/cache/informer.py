@@ -19,7 +19,7 @@ from kubewright.api.resource import Object, resource_info
 from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
-from kubewright.cache.overlay import Overlay
+from kubewright.cache.overlay import Overlay, Removal
 from kubewright.cache.reflector import Reflector, Trouble
 from kubewright.cache.selection import matcher
 from kubewright.cache.store import Store
@@ -216,6 +216,14 @@ class Informer:
             is_ours = self._in_scope is None or self._in_scope(entry)
             self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, author)
 
+    def removal_begins(self, key: ObjectKey) -> Removal:
+        """A deletion by this program is going to be sent. To be followed by `removal_ends`, whatever comes of it."""
+        return self._overlay.removal_begins(key, self.uid(key))
+
+    def removal_ends(self, removal: Removal) -> None:
+        """It is answered, or will not be."""
+        self._overlay.removal_ends(removal)
+
     def removed(self, key: ObjectKey, uid: str, *, is_new: bool = False) -> None:
         """A deletion of this program removed the object for good; if `is_new`, before the watch had brought it."""
         shown = self.find(key)
@@ -301,8 +309,7 @@ class Informer:
 
     def delete(self, entry: Entry) -> None:
         """See `Sink`."""
-        if len(self._overlay):
-            self._overlay.ended(entry)
+        self._overlay.ended(entry)
         if self._listed is not None:
             # Deleted while the list is streamed. The copy learns of it with the rest of the list.
             self._listed.pop(entry.key, None)

@@ -28,6 +28,20 @@ class _Pending(msgspec.Struct, gc=False):
     lists: int = -1  # of a removed object that the copy has not seen: how many lists had begun by then
 
 
+class Removal(msgspec.Struct, gc=False, eq=False):
+    """A deletion of ours that was sent and is not answered yet."""
+
+    key: ObjectKey
+    brought: str
+    """The uid of the object that the watch had brought under that key by then; empty for none."""
+    ended: set[str]
+    """The uids of those whose end it has told since."""
+
+    def is_unseen(self, uid: str) -> bool:
+        """Whether the watch had not brought that object when its deletion was sent, and is still to tell of its end."""
+        return uid != self.brought and uid not in self.ended
+
+
 class Overlay:
     """Own writes that the copy does not show yet, by key. Empty most of the time."""
 
@@ -36,6 +50,7 @@ class Overlay:
         self._pending: dict[ObjectKey, _Pending] = {}
         self._awaited: list[tuple[int, ObjectKey]] = []  # a heap of the revisions of what was written
         self._lists = 0
+        self._removals: dict[ObjectKey, list[Removal]] = {}
         self.lag = 0.0
         """Seconds the watch was behind the newest own write that it has brought."""
 
@@ -57,6 +72,19 @@ class Overlay:
         if before is None or before.revision < revision:
             self._pending[key] = _Pending(entry, revision, "", self._now(), author)
             heappush(self._awaited, (revision, key))
+
+    def removal_begins(self, key: ObjectKey, brought: str) -> Removal:
+        """A deletion of ours is going to be sent. To be followed by `removal_ends`, whatever comes of it."""
+        removal = Removal(key, brought, set())
+        self._removals.setdefault(key, []).append(removal)
+        return removal
+
+    def removal_ends(self, removal: Removal) -> None:
+        """It is answered, or will not be."""
+        under_way = self._removals[removal.key]
+        under_way.remove(removal)
+        if not under_way:
+            del self._removals[removal.key]
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
@@ -119,9 +147,14 @@ class Overlay:
 
     def ended(self, last: Entry) -> None:
         """The watch tells of the end of an object."""
-        pending = self._pending.get(last.key)
+        if not self._pending and not self._removals:
+            return
+        key = last.key
+        for removal in self._removals.get(key, ()):
+            removal.ended.add(last.header.uid)
+        pending = self._pending.get(key)
         if pending is not None and pending.lists >= 0 and pending.uid == last.header.uid:
-            self._drop(last.key)
+            self._drop(key)
 
     def reached(self, revision: int) -> None:
         """The watch has brought everything up to `revision`."""
