@@ -13,6 +13,8 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 import yaml
 
+from kubewright.manifest.yaml_values import PLAIN
+
 MAX_DEPTH: Final = 10_000
 
 # Go's bounds: documents of few values may consist of aliases almost entirely, large ones to a tenth.
@@ -24,18 +26,12 @@ _SHARE_OF_SMALL, _SHARE_OF_LARGE = 0.99, 0.10
 _Start: TypeAlias = yaml.SequenceStartEvent | yaml.MappingStartEvent
 
 
-class Loader(yaml.CSafeLoader):
-    """The safe loader, which makes plain values only; a date is text. For nodes of `compose`."""
+def compose(loader: yaml.CSafeLoader) -> yaml.Node | None:
+    """The first document of a loader's text, None when there is none. Raises `yaml.MarkedYAMLError`, never recurses.
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def compose(loader: Loader) -> yaml.Node | None:
-    """The first document of a loader's text, None when there is none. Raises `yaml.MarkedYAMLError`, never recurses."""
-    composer = _Composer(loader)
+    What the nodes stand for is for `value_of` to say: plain scalars without a tag have the tag `PLAIN`.
+    """
+    composer = _Composer()
     for event in _events(loader):
         if isinstance(event, yaml.DocumentEndEvent):
             return composer.root
@@ -43,7 +39,7 @@ def compose(loader: Loader) -> yaml.Node | None:
     return None
 
 
-def _events(loader: Loader) -> Iterator[yaml.Event]:
+def _events(loader: yaml.CSafeLoader) -> Iterator[yaml.Event]:
     while (event := loader.get_event()) is not None:
         yield event
 
@@ -74,9 +70,8 @@ class _Anchored(NamedTuple):
 
 
 class _Composer:
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self) -> None:
         self.root: yaml.Node | None = None
-        self._loader = loader
         self._open: list[_Open] = []
         self._anchors: dict[str, _Anchored] = {}
         # Of every open mapping, the key whose value is next.
@@ -90,7 +85,8 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.ScalarEvent):
-            tag = self._tag(yaml.ScalarNode, event.tag, event.value, event.implicit)
+            plain = PLAIN if event.implicit[0] else yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+            tag = event.tag if event.tag not in (None, "!") else plain
             node = yaml.ScalarNode(tag, event.value, _start(event), _end(event), event.style)
             self._count(1)
             if event.anchor is not None:
@@ -100,11 +96,6 @@ class _Composer:
             self._begin(event)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._end(event)
-
-    def _tag(self, kind: type[yaml.Node], tag: str | None, value: str | None, implicit: object) -> str:
-        if tag is not None and tag != "!":
-            return tag
-        return cast(str, self._loader.resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # in its stubs
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         found = self._anchors.get(event.anchor or "")
@@ -124,8 +115,7 @@ class _Composer:
         if self._depth[flow] > MAX_DEPTH:
             raise yaml.scanner.ScannerError(None, None, f"exceeded max depth of {MAX_DEPTH}", _start(event))
         kind = yaml.SequenceNode if isinstance(event, yaml.SequenceStartEvent) else yaml.MappingNode
-        tag = self._tag(kind, event.tag, None, event.implicit)
-        node = kind(tag, [], _start(event), None, event.flow_style)
+        node = kind(event.tag or "!", [], _start(event), None, event.flow_style)
         self._add(node)
         self._open.append(_Open(node, event.anchor, flow, self._values))
         self._keys.append(None)

@@ -7,13 +7,14 @@ from typing import cast
 
 import yaml
 
-from kubewright.manifest.yaml_reader import Loader, compose
+from kubewright.manifest.yaml_reader import compose
+from kubewright.manifest.yaml_values import value_of
 
 
 def parse_yaml(text: str) -> object:
     """The values of a document, None for an empty one. Raises `ValueError` that says where it is not YAML."""
     try:
-        loader = Loader(text)
+        loader = yaml.CSafeLoader(text)
         try:
             node = compose(loader)
             if isinstance(another := loader.get_event(), yaml.DocumentStartEvent):
@@ -21,13 +22,13 @@ def parse_yaml(text: str) -> object:
                 raise yaml.MarkedYAMLError(
                     "expected a single document in the stream", None, "but found another document", where
                 )
-            return None if node is None else loader.construct_document(node)
+            return None if node is None else value_of(node)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise ValueError(_problem(error)) from None
     except (yaml.YAMLError, ValueError):
-        # The reader's errors have no line, and quote the character; a scalar with a false tag is a ValueError.
+        # The reader's errors have no line, and quote the character; surrogates are a ValueError.
         raise ValueError("it holds characters or values that YAML does not allow") from None
 
 
@@ -35,7 +36,7 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or "not YAML"
     # What the parser quotes may be part of a password (an undefined alias is `password: *…`); not what it expected.
     if not problem.startswith("did not find expected"):
-        problem = re.sub(r"\s*(['\"]).*\1", "", problem)
+        problem = re.sub(r"\s*(['\"`]).*\1", "", problem)
     where = (
         f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: " if error.problem_mark else ""
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 import msgspec
 import yaml
@@ -14,7 +14,8 @@ from kubewright.controlplane.embedded.gotext import json_complaint
 from kubewright.controlplane.embedded.nesting import cut, decode, decode_deep
 from kubewright.controlplane.embedded.repetitions import repeated_fields, repeated_keys, repeats_fields
 from kubewright.controlplane.embedded.status import StatusError, bad_request, unsupported_media_type
-from kubewright.manifest.yaml_reader import Loader, compose
+from kubewright.manifest.yaml_reader import compose
+from kubewright.manifest.yaml_values import value_of
 
 LARGEST_BODY = 3 * 1024 * 1024
 _PARSING = "couldn't get version/kind; json parse error: "
@@ -76,22 +77,19 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         except StatusError:
             pass  # flow-style YAML looks like this, too
     try:
-        loader = _Loader(body)
+        loader = yaml.CSafeLoader(body)
         try:
             # Of several documents the first.
             node = compose(loader)
-            value = None if node is None else loader.construct_document(node)
+            value = None if node is None else value_of(node)
         finally:
             loader.dispose()
         if duplicates is not None and node is not None:
             duplicates += repeated_keys(node)
-        # What JSON cannot say (dates, sets) is turned into what it would have been in JSON, or refused; in the order
-        # that Go gives it on the way.
+        # In the order that Go gives it on the way.
         plain = msgspec.json.encode(cut(value), order="sorted")
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
         raise bad_request(f"{prefix}error converting YAML to JSON: yaml: {_yaml_problem(error, body)}") from None
-    except RecursionError:
-        raise bad_request(f"{prefix}error converting YAML to JSON: yaml: exceeded max depth") from None
     return decode_json(plain)
 
 
@@ -104,31 +102,9 @@ def _yaml_problem(error: Exception, body: bytes) -> str:
     if error.problem == "found undefined alias" and error.problem_mark is not None:
         name = re.match(r"\*([\w-]+)", body.decode()[error.problem_mark.index :])
         return f"unknown anchor '{name[1] if name else ''}' referenced"
-    if isinstance(error, yaml.composer.ComposerError):
+    if isinstance(error, (yaml.composer.ComposerError, yaml.constructor.ConstructorError)):
         return error.problem
     line = error.problem_mark.line if error.problem_mark is not None else 0
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
     return f"line {line}: {error.problem}" if line else error.problem
-
-
-class _Loader(Loader):
-    """Reads keys as the strings they are in JSON, and one letter as a boolean."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """The mapping; of a key that is there twice, the last value counts."""
-        found = super().construct_mapping(node, deep)
-        return {str(key).lower() if isinstance(key, bool) else key: value for key, value in found.items()}
-
-    bool_values = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
-
-
-def _untagged(loader: _Loader, node: yaml.Node) -> object:
-    """What a tag that nobody knows is on, as if it were not."""
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node, deep=True)
-    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
-
-
-_Loader.add_constructor(None, _untagged)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^[yYnN]$"), list("yYnN"))
