@@ -441,6 +441,7 @@ def _alone() -> tuple[Connection, _Owner, Mock]:
     transport = Mock(spec=asyncio.Transport)
     transport.is_closing.return_value = False
     transport.get_write_buffer_size.return_value = 0
+    transport.get_extra_info.return_value = None  # no socket
     return Connection(owner, loop, Deadlines(loop), "host:1", 1000), owner, transport
 
 
