@@ -139,7 +139,8 @@ def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
 def from_json(cls: type[ObjectT], value: JSONValue) -> ObjectT:
     """An object from plain values, such as a YAML document: a manifest, which no server has sent.
 
-    Fields that the type does not know are kept, and written by `create`, `apply` and `update`.
+    `create`, `apply` and `update` write it as it stands, with what was changed in Python: fields that the type does not
+    know are kept, and defaults of the type that it leaves out are left to the server.
     """
     decoded = decode(cls, _encoder.encode(value))
     decoded.__dict__[_MANIFEST] = decoded.__dict__.pop(_ORIGIN)
