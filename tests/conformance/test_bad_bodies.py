@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.conformance.asking import Ask
 
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.markers import JSONValue
@@ -340,3 +341,25 @@ async def test_a_definition_with_an_absurd_schema_is_refused_in_the_same_words(p
         compared(name, *await pair.answers("POST", path, JSON, definition(schema))) for name, schema in SCHEMAS.items()
     ]
     assert not any(differences), "\n".join(filter(None, differences))
+
+
+@pytest.mark.parametrize("number", [b"1" * 5000, b"-" + b"1" * 5000, b"1e999"])
+@pytest.mark.parametrize("opening", [b"", b'{"a":' * 1000])
+async def test_a_number_beyond_all_bounds_is_refused(widgets: None, ask: Ask, number: bytes, opening: bytes) -> None:
+    value = opening + number + b"}" * opening.count(b"{")
+    body = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"a":%b}}' % value
+
+    answer = await ask("POST", "/apis/example.com/v1/namespaces/NAMESPACE/widgets", body)
+
+    assert answer.code == 400
+    assert (
+        b"json: cannot unmarshal number %b into Go value of type float64" % number
+        in str(answer.body["message"]).encode()
+    )
+
+
+@pytest.mark.parametrize("name", ["limit", "timeoutSeconds", "resourceVersion"])
+async def test_a_parameter_of_thousands_of_digits_is_out_of_range(ask: Ask, name: str) -> None:
+    answer = await ask("GET", f"/api/v1/namespaces/NAMESPACE/configmaps?{name}={'9' * 5000}")
+
+    assert "value out of range" in str(answer.body["message"])

@@ -84,3 +84,14 @@ async def test_the_10001st_level_is_refused(kind: Kind, ask: Ask, opening: str) 
 
     assert answer.code == 400
     assert f"invalid character '{opening}' exceeded max depth" in str(answer.body["message"])
+
+
+async def test_a_deep_value_is_shown_in_a_column(kind: Kind, fetch: Fetch, namespace: str) -> None:
+    await kind.define(version(additionalPrinterColumns=[{"name": "S", "type": "string", "jsonPath": ".spec"}]))
+    collection = kind.path().replace("NAMESPACE", namespace)
+    await fetch(collection, "POST", [("Content-Type", "application/json")], thing(kind, "deep", chain(900)))
+
+    answer = await fetch(f"{collection}/deep", "GET", [("Accept", TABLE)])
+
+    assert answer.status == 200
+    assert chain(900).replace('"', '\\"').encode() in answer.body

@@ -58,12 +58,15 @@ def decode_json(body: bytes, duplicates: list[str] | None = None, prefix: str = 
 
 
 def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str) -> JSONValue:
-    """What is JSON to Go alone: strings that are not Unicode, numbers beyond all bounds, thousands of levels."""
+    """What is JSON to Go alone: strings that are not Unicode, large numbers, thousands of levels."""
     if complaint := json_complaint(body):
         raise bad_request(f"{prefix}{complaint}")
     # Byte by byte, as Go does it; Python would take several for one.
     text = re.sub("[\udc80-\udcff]", "\ufffd", body.decode("utf-8", "surrogateescape"))
-    return decode_deep(text, duplicates)
+    try:
+        return decode_deep(text, duplicates)
+    except OverflowError as error:
+        raise bad_request(f"{prefix}json: cannot unmarshal number {error} into Go value of type float64") from None
 
 
 def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = "") -> JSONValue:

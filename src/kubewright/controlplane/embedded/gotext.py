@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 MAX_DEPTH: Final = 10_000
 _SUMMARY = 30
+_BEYOND_64_BITS = 21
 
 _ESCAPES = {
     '"': '\\"',
@@ -42,6 +43,12 @@ def printed_number(value: float) -> str:
         return format(decimal, "f")
     mantissa = format(decimal.scaleb(-exponent), "f")
     return f"{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent):02d}"
+
+
+def bounded_integer(numeral: str) -> int:
+    """The integer of any number of decimal digits; one of more than 64 bits is cut, and still has more."""
+    digits = numeral.lstrip("+-").lstrip("0")[:_BEYOND_64_BITS] or "0"
+    return -int(digits) if numeral.startswith("-") else int(digits)
 
 
 def quoted(text: str) -> str:

@@ -10,6 +10,7 @@ for one value.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias, TypeVar, cast
@@ -38,7 +39,8 @@ def decode(body: bytes) -> JSONValue:
 def decode_deep(text: str, duplicates: list[str] | None = None) -> JSONValue:
     """Any JSON, `cut`, read without recursion; complaints about fields that appear twice go to `duplicates`.
 
-    `text` is known to be JSON. Lone surrogates in it are replaced, as Go does.
+    `text` is known to be JSON. Lone surrogates in it are replaced, as Go does. Raises `OverflowError` with a number
+    that is beyond all bounds.
     """
     repeated: dict[str, None] = {}  # in place of a set, for its order: each is told once
     root: list[JSONValue] = []
@@ -73,6 +75,8 @@ def decode_deep(text: str, duplicates: list[str] | None = None) -> JSONValue:
 
 
 def _scalar(token: str) -> JSONValue:
+    if token[0] in "-0123456789" and not math.isfinite(float(token)):
+        raise OverflowError(token)
     value: JSONValue = json.loads(token)
     return _SURROGATES.sub("\ufffd", value) if isinstance(value, str) else value
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.gotext import bounded_integer, quoted
 from kubewright.controlplane.embedded.status import bad_request
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
@@ -56,9 +56,9 @@ class Query:
             return None
         if not _INTEGER.fullmatch(value):
             raise bad_request(f"strconv.ParseInt: parsing {quoted(value)}: invalid syntax")
-        if not -(2**63) <= int(value) < 2**63:
+        if not -(2**63) <= (number := bounded_integer(value)) < 2**63:
             raise bad_request(f"strconv.ParseInt: parsing {quoted(value)}: value out of range")
-        return int(value)
+        return number
 
     @property
     def dry_run(self) -> bool:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import cast
+
+import msgspec
 import pytest
 from tools.record_answers import answers, questions
 
@@ -100,3 +103,11 @@ def test_an_empty_status_is_what_go_writes_for_one() -> None:
         "numberReady": 0,
     }
     assert empty_field("core/v1#ConfigMap", "status") is None
+
+
+@pytest.mark.parametrize(("deep", "found"), [(b'{"a":{}}', "object"), (b"[[]]", "array")])
+def test_what_is_too_deep_to_be_taken_apart_is_refused_as_what_it_is(deep: bytes, found: str) -> None:
+    with pytest.raises(
+        StatusError, match=f"json: cannot unmarshal {found} into Go struct field ConfigMap.data of type"
+    ):
+        normalizer("core/v1#ConfigMap")(cast(JSONObject, {"data": {"a": msgspec.Raw(deep)}}))

@@ -103,3 +103,9 @@ def test_a_format_is_recognized_for_its_type_only(name: str, type_: str, expecte
 def test_a_hostile_text_is_refused_at_once(name: str, text: str) -> None:
     """In all ways in which its parts could be read, one after the other, this would take for ever."""
     assert not FORMATS[name](text)
+
+
+def test_a_prefix_of_thousands_of_digits_is_no_network() -> None:
+    assert not FORMATS["cidr"]("1.2.3.4/" + "1" * 5000)
+    assert not FORMATS["cidr"]("::1/" + "1" * 5000)
+    assert FORMATS["cidr"]("1.2.3.4/" + "0" * 5000 + "8")

@@ -46,11 +46,12 @@ _INTEGERS = {"int": 64, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32, "u
 class _Mismatch(Exception):
     """A JSON value that Go cannot put where it is; the struct and path are added on the way out."""
 
-    def __init__(self, found: JSONValue, wanted: str, *, numeral: bool = False, form: str = "") -> None:
+    def __init__(self, found: JSONValue | msgspec.Raw, wanted: str, *, numeral: bool = False, form: str = "") -> None:
         super().__init__(wanted)
         self._form = form
-        self._value = found
-        self.found = _json_kind(found, numeral=numeral)
+        # Too deep to be taken apart, it is a `Raw`: an object or a list.
+        self._value: JSONValue = ({} if bytes(found)[:1] == b"{" else []) if isinstance(found, msgspec.Raw) else found
+        self.found = _json_kind(self._value, numeral=numeral)
         self.wanted = wanted
         self.struct = ""
         self.path: list[str] = []

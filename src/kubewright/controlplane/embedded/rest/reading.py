@@ -8,7 +8,7 @@ from itertools import islice
 
 from kubewright.controlplane.embedded.continuation import decode_continue, encode_continue, expired_continue
 from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.gotext import bounded_integer, quoted
 from kubewright.controlplane.embedded.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
@@ -192,12 +192,12 @@ def parse_revision(value: str) -> int:
     complaint = ""
     if not value.isdecimal() or not value.isascii():
         complaint = "invalid syntax"
-    elif int(value) >= 2**64:
+    elif bounded_integer(value) >= 2**64:
         complaint = "value out of range"
     if complaint:
         parsing = f"strconv.ParseUint: parsing {quoted(value)}: {complaint}"
         raise StatusError(500, "", f"resourceVersion: Invalid value: {quoted(value)}: {parsing}")
-    return int(value)
+    return bounded_integer(value)
 
 
 def _check_revision(call: Call, value: str) -> None:

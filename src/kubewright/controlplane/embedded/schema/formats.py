@@ -12,6 +12,7 @@ import unicodedata
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 
+from kubewright.controlplane.embedded.gotext import bounded_integer
 from kubewright.controlplane.embedded.schema.patterns import go_pattern
 
 Check = Callable[[str], bool]
@@ -120,8 +121,8 @@ def _is_cidr(text: str) -> bool:
     if not slash or not re.fullmatch(r"[0-9]+", length):
         return False
     if ":" in address:
-        return _is_ipv6(address) and int(length) <= 128
-    return _is_ipv4(address) and int(length) <= 32
+        return _is_ipv6(address) and bounded_integer(length) <= 128
+    return _is_ipv4(address) and bounded_integer(length) <= 32
 
 
 def _is_mac(text: str) -> bool:

@@ -6,6 +6,8 @@ import json
 import re
 from decimal import Decimal
 
+import msgspec
+
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject, items, text
 from kubewright.controlplane.embedded.resources import ResourceType
@@ -95,7 +97,7 @@ def cell_text(value: JSONValue) -> str:
     return value if isinstance(value, str) else _json_text(value)
 
 
-def _json_text(value: JSONValue) -> str:
+def _json_text(value: object) -> str:
     match value:
         case dict():
             fields = (f"{_json_text(name)}:{_json_text(item)}" for name, item in sorted(value.items()))
@@ -106,6 +108,8 @@ def _json_text(value: JSONValue) -> str:
             return _float_text(value, 21)
         case str():
             return re.sub("[<>&\u2028\u2029]", _escaped, json.dumps(value, ensure_ascii=False))
+        case msgspec.Raw():  # too deep to be taken apart
+            return bytes(value).decode()
         case _:
             return json.dumps(value)
 
