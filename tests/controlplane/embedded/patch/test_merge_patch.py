@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+from typing import cast
 
+import msgspec
 import pytest
 
 from kubewright.api.markers import JSONValue
@@ -73,3 +75,20 @@ def test_what_is_no_object_is_refused(patch: JSONValue, message: str, lenient_me
     with pytest.raises(StatusError) as caught:
         apply_merge_patch({"a": 1}, patch, lenient=True)
     assert (caught.value.code, caught.value.message) == (422 if isinstance(patch, list) else 400, lenient_message)
+
+
+@pytest.mark.parametrize(
+    ("current", "value"),
+    [(b'{"x":1}', {"y": 2}), (b'{"x":1}', b'{"y":2}'), ({"x": 1}, b'{"y":2}'), ("scalar", b'{"y":{"z":null}}')],
+)
+def test_what_lies_too_deep_to_be_merged_is_refused_and_not_replaced(current: object, value: object) -> None:
+    """It is kept as text: to put the text of the patch in its place would lose the fields beside it."""
+    document, patch = [{"a": msgspec.Raw(each) if isinstance(each, bytes) else each} for each in (current, value)]
+    with pytest.raises(StatusError, match="does not merge below 250 levels"):
+        apply_merge_patch(cast(JSONObject, document), cast(JSONObject, patch))
+
+
+def test_what_lies_too_deep_to_be_merged_can_be_replaced_and_removed() -> None:
+    document = cast(JSONObject, {"a": msgspec.Raw(b'{"x":null}'), "b": 1})
+    assert apply_merge_patch(document, {"a": [1]}) == {"a": [1], "b": 1}
+    assert apply_merge_patch(document, {"a": None}) == {"b": 1}

@@ -6,8 +6,11 @@ keeps them.
 
 from __future__ import annotations
 
+import msgspec
+
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.nesting import LEVELS
 from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.patch.result import checked
 from kubewright.controlplane.embedded.status import bad_request
@@ -39,6 +42,7 @@ def _merged(document: JSONObject, patch: JSONObject) -> JSONObject:
             merged.pop(name, None)
             continue
         current = merged.get(name)
+        _check_depth(current, value)
         if not isinstance(current, dict):
             merged[name] = _without_nulls(value)
         elif isinstance(value, dict):
@@ -46,6 +50,16 @@ def _merged(document: JSONObject, patch: JSONObject) -> JSONObject:
         else:
             merged[name] = value
     return merged
+
+
+def _check_depth(current: object, value: object) -> None:
+    """Refuse what would have to be merged with, or searched for nulls in, a value that is kept as text."""
+    is_deep = isinstance(current, msgspec.Raw) or isinstance(value, msgspec.Raw)
+    is_merged = isinstance(current, dict | msgspec.Raw) and isinstance(value, dict | msgspec.Raw)
+    if is_deep and (is_merged or (isinstance(value, msgspec.Raw) and b"null" in bytes(value))):
+        raise bad_request(
+            f"the embedded control plane does not merge below {LEVELS} levels: replace the object, or a field above"
+        )
 
 
 def _without_nulls(value: JSONValue) -> JSONValue:
