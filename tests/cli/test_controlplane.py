@@ -182,6 +182,16 @@ async def test_the_kubeconfig_is_removed_at_the_end(serve: Serve, ending: signal
     assert not served.kubeconfig.exists()
 
 
+async def test_the_kubeconfig_behind_a_link_is_removed_and_the_link_stays(serve: Serve, tmp_path: Path) -> None:
+    """What is to be removed are the credentials; the link is the user's."""
+    link, file = tmp_path / "link", tmp_path / "file"
+    link.symlink_to(file)
+    async with serve("--port", "0", "--kubeconfig", "link", kubeconfig="link") as served:
+        assert Config.from_kubeconfig(file).server == served.url
+        await served.end()
+    assert (link.is_symlink(), file.exists()) == (True, False)
+
+
 async def test_the_kubeconfig_of_another_run_is_not_removed(serve: Serve) -> None:
     async with serve("--port", "0") as first, serve("--port", "0") as second:
         assert (await first.end())[0] == 0

@@ -42,7 +42,7 @@ def kubeconfig_file(plane: ControlPlane, path: Path) -> Iterator[None]:
         yield
     finally:
         if written is not None and _ours(path) == written:
-            path.unlink()
+            path.resolve().unlink()  # of a link, what holds the credentials
 
 
 def _ours(path: Path) -> str | None:
