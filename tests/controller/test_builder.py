@@ -428,6 +428,26 @@ def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.Log
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
 
 
+@at_home
+async def test_an_optional_kind_that_gets_installed_leaves_the_queue_of_a_standby_empty(home: Home) -> None:
+    """It holds nothing that could be gone when it begins to work."""
+    noting = Noting()
+    built = controller(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
+    for name in "ab":
+        await home.create(name)
+    standby = [asyncio.create_task(home.cache.run()), asyncio.create_task(built.run_sources())]
+    await asyncio.sleep(60)
+    await installed(home.client)
+    await asyncio.sleep(60)
+    assert len(built.queue) == 0
+    await home.client.delete(ConfigMap, "a", namespace="default")
+    standby.append(asyncio.create_task(built.run_workers()))
+    assert await noting.news() == ["b"]
+    for task in standby:
+        task.cancel()
+    await asyncio.wait(standby)
+
+
 def test_a_kind_that_is_not_optional_and_missing_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     @at_home
     async def scenario(home: Home) -> None:
@@ -520,6 +540,27 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
             await asyncio.sleep(10)
             assert len(reading.times) == 3
             assert statistics.results["success"] == 1
+
+    scenario()
+
+
+def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        await without_validation(home.client)
+        reading = Reading(CachedClient(home.client, home.cache))
+        controller(home, Gadget).complete(reading)
+        await home.client.create(unfit("a"))
+        async with home.running():
+            await asyncio.sleep(10)
+            await home.client.patch(AnyGadget, MergePatch({"spec": {"size": 1}}), name="a", namespace="default")
+            await asyncio.sleep(10)
+            assert len(reading.times) == 2
+            there = await home.client.get(AnyGadget, "a", namespace="default")
+            there.content["status"] = {"seen": 1}
+            await home.client.status.update(there)
+            await asyncio.sleep(10)
+            assert len(reading.times) == 2
 
     scenario()
 

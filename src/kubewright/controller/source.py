@@ -226,14 +226,14 @@ class Watched(Generic[Key]):
 
         def changed(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
             event = Event(kind, old, new, initial, own)
-            if where is None or self._is_wanted(event, where) or self._was_unfit(event):
+            if self._was_unfit(event) or where is None or self._is_wanted(event, where):
                 take(event)
 
         copy.subscribe(changed)
         self._started.set()
 
     def _was_unfit(self, event: Event[Object]) -> bool:
-        """Whether its reconcile was given up until it changes; asked of what `where` leaves out."""
+        """Whether its reconcile was given up until it changes; this is the change."""
         if not self._unfit or event.key not in self._unfit:
             return False
         self._unfit.discard(event.key)
@@ -283,7 +283,8 @@ class Watched(Generic[Key]):
             if not self._optional:
                 _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
             await copy.synced()
-            if self._optional:
+            # Before it begins, nobody has looked in vain for anything.
+            if self._optional and (self._begin is None or self._begin.is_set()):
                 self._enqueue_own(Reason(name, "installed", None))
 
     def _leave_unmapped(self, event: Event[Object]) -> None:
