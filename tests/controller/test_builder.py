@@ -544,6 +544,35 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
     scenario()
 
 
+def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_given_up_until_it_changes() -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        await without_validation(home.client)
+        warnings = Warnings()
+        reading = Reading(CachedClient(home.client, home.cache))
+        built = controller(home, Gadget).complete(reading)
+        built.recorder = warnings.of
+        deep = b"%b%b" % (b"[" * 2000, b"]" * 2000)
+        metadata = b'"metadata":{"name":"deep","namespace":"default"}'
+        kind = b'"apiVersion":"builder.example.com/v1","kind":"Gadget"'
+        await home.client._operations.session.request(
+            "POST",
+            "/apis/builder.example.com/v1/namespaces/default/gadgets",
+            body=b'{%b,%b,"spec":{"deep":%b}}' % (kind, metadata, deep),
+            request="create",
+            headers=[("content-type", "application/json")],
+        )
+        async with home.running():
+            await asyncio.sleep(3600)
+            assert len(reading.times) == built.statistics.terminal_errors == 1
+            assert [regarding for regarding, _, _ in warnings.told] == ["Gadget deep True"]
+            await home.client.delete(Gadget, "deep", namespace="default")
+            await asyncio.sleep(10)
+            assert len(reading.times) > 1
+
+    scenario()
+
+
 def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
     @at_home
     async def scenario(home: Home) -> None:

@@ -23,6 +23,7 @@ from kubewright.api.codec import decode
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ObjectMeta
 from kubewright.api.resource import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.cache.author import Author
@@ -186,7 +187,7 @@ class Watched(Generic[Key]):
                     queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
 
     def unfit(self, key: Key, error: DecodeError) -> Object | None:
-        """The object of that key, as far as its metadata goes, when `error` says that it does not fit its type.
+        """The object of that key, with no more than its identity, when `error` says that it does not fit its type.
 
         Whatever happens to it next is put into the queue, whatever `where` says.
         """
@@ -199,7 +200,9 @@ class Watched(Generic[Key]):
             except DecodeError as own:
                 if str(own) == str(error):
                     self._unfit.add(entry.key)
-                    return decode(metadata_only(self._kind), entry.body)
+                    # Not decoded: it may be nested so deeply that nothing of it can be.
+                    names = ObjectMeta(namespace=entry.namespace, name=entry.name, uid=entry.header.uid)
+                    return metadata_only(self._kind)(metadata=names)
         return None
 
     @property
