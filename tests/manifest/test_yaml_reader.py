@@ -86,6 +86,12 @@ def test_aliases_that_stand_for_far_more_than_is_written_are_refused(levels: int
     assert refused.value.problem == "document contains excessive aliasing"
 
 
+def test_many_values_between_thousands_of_brackets_are_refused() -> None:
+    """libyaml takes time in proportion to the product of both: minutes, for half a megabyte."""
+    with pytest.raises(yaml.MarkedYAMLError, match="too many values nest too deeply"):
+        read("[" * 9_000 + "a," * 200_000)
+
+
 def test_merge_keys_are_aliases_like_any_other() -> None:
     lines = ["a0: &a0 {x: 1}"]
     lines += [f"a{level}: &a{level} {{<<: [{', '.join([f'*a{level - 1}'] * 9)}]}}" for level in range(1, 10)]

@@ -16,6 +16,8 @@ import yaml
 from kubewright.manifest.yaml_values import PLAIN
 
 MAX_DEPTH: Final = 10_000
+# libyaml goes through all open brackets at each value between them: with thousands open, some 50 KB take many seconds.
+_MAX_BRACKETS_PASSED: Final = 2 * MAX_DEPTH**2  # twice what so many levels take by themselves
 
 # Go's bounds: documents of few values may consist of aliases almost entirely, large ones to a tenth.
 _FREE_ALIASES: Final = 100
@@ -77,11 +79,15 @@ class _Composer:
         # Of every open mapping, the key whose value is next.
         self._keys: list[yaml.Node | None] = []
         self._depth = {True: 0, False: 0}
+        self._brackets_passed = 0
         # As Go counts: the document is a value, too, and so is an alias besides what it stands for.
         self._values = 1
         self._aliased = 0
 
     def take(self, event: yaml.Event) -> None:
+        self._brackets_passed += self._depth[True]
+        if self._brackets_passed > _MAX_BRACKETS_PASSED:
+            raise yaml.scanner.ScannerError(None, None, "too many values nest too deeply", _start(event))
         if isinstance(event, yaml.AliasEvent):
             self._alias(event)
         elif isinstance(event, yaml.ScalarEvent):
