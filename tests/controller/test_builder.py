@@ -61,6 +61,9 @@ class Home:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
+            for task in tasks:
+                if not task.cancelled():
+                    task.result()
 
 
 class Noting:

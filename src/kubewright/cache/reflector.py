@@ -195,6 +195,8 @@ class Reflector:
                 async with aclosing(aiter(events)) as stream:
                     await (self._take_streamed(stream) if streams else self._take(stream))
         except TimeoutError:
+            if not streams:
+                raise
             self._stop_streaming("its events do not end the list")
         except RequestTimeout:
             await self._check_revision()
