@@ -24,10 +24,11 @@ from typing import Generic, Protocol, TypeVar
 from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import APIError, NotFound, TransportError
 
-WRITERS = 16
-"""Writes at a time when many events wait, so that they keep up with a controller of sixteen workers."""
-MOST_IN_ONE_LANE = 12
-"""Of those, in one namespace: the others are for the other namespaces, however slow this one is."""
+WRITERS = 8
+"""Writes at a time when many events wait."""
+MOST_IN_ONE_LANE = 2
+"""Of those, in one namespace: the others are for the other namespaces, however slow this one is. Each may need a
+connection, and a handshake costs as much as twenty events."""
 LONGEST_QUEUE = 10_000
 """Events that wait to be written; what comes on top of the longest lane is dropped."""
 MOST_ATTEMPTS = 12
