@@ -28,7 +28,7 @@ CUSTOM_GROUP = "differential.example.com"
 TIMES = ("time", "creationTimestamp", "deletionTimestamp", "lastTransitionTime")
 CONTROLLERS = ("kube-controller-manager", "kubewright")
 FIXED_TIME = "2026-01-01T00:00:00Z"
-SECONDS = 20
+SECONDS = 60
 
 
 @dataclass(frozen=True)

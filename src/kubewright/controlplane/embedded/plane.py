@@ -15,8 +15,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_pem_x509_certificate
 
+from kubewright.api.core.v1 import ServiceAccount
 from kubewright.cache import Cache
 from kubewright.client import Client, Config
+from kubewright.client.wait import exists
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.controlplane.controllers import CONTROLLERS
@@ -27,6 +29,7 @@ from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 from kubewright.controlplane.embedded.asgi import Application
 from kubewright.controlplane.embedded.assembly import Assembled, assemble
 from kubewright.controlplane.embedded.audit import AuditLog
@@ -84,7 +87,7 @@ class EmbeddedControlPlane(ControlPlane):
         self._running: _Running | None = None
 
     async def start(self) -> None:
-        """Return when the server answers."""
+        """Return when the server answers, and admits pods if the controllers for that run."""
         if self._running is not None:
             raise ControlPlaneError("this control plane was started already")
         authority = CertificateAuthority()
@@ -114,6 +117,9 @@ class EmbeddedControlPlane(ControlPlane):
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
             for controller in self._chosen(client, cache, authority):
                 stack.push_async_callback(_end, asyncio.create_task(controller.run()))
+            if self._is_chosen(ServiceAccounts.name):
+                # Before it is there, pods are refused.
+                await client.wait_for(ServiceAccount, exists, name="default", namespace="default")
             self._stack = stack.pop_all()
 
     def _controllers_client(self) -> Client:
@@ -136,11 +142,14 @@ class EmbeddedControlPlane(ControlPlane):
             SimulatedNodes.name: {"count": self._nodes},
         }
         for name, make in CONTROLLERS.items():
-            if self._controllers is not None and name not in self._controllers:
+            if not self._is_chosen(name):
                 continue
             if self._nodes == 0 and name in (SimulatedNodes.name, Scheduler.name, PodSimulator.name):
                 continue
             yield make(client, clock=self._clock, cache=cache, **options.get(name, {}))
+
+    def _is_chosen(self, controller: str) -> bool:
+        return self._controllers is None or controller in self._controllers
 
     async def stop(self) -> None:
         """End the server and forget everything."""
