@@ -47,7 +47,7 @@ def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
         read = as_read(obj) or parts
         refuse_status_alone(obj, patch_between(read, parts), "update")
         parts.pop("status", None)
-    return joined(_named(obj) | parts)
+    return joined(_named(parts, obj))
 
 
 def refuse_status_alone(obj: Object, changed: Collection[str], verb: str) -> None:
@@ -61,12 +61,14 @@ def refuse_status_alone(obj: Object, changed: Collection[str], verb: str) -> Non
 
 def whole(obj: Object) -> bytes:
     """The JSON of an object, with the fields that its type does not know."""
-    return encode(obj) if remembered(obj) is None else joined(_named(obj) | merged(obj))
+    return encode(obj) if remembered(obj) is None else joined(_named(merged(obj), obj))
 
 
-def _named(obj: Object) -> Parts:
-    """The two fields that items of lists, and some manifests, come without."""
-    return {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))}
+def _named(parts: Parts, obj: Object) -> Parts:
+    """With the two fields that items of lists, and some manifests, come without."""
+    if "apiVersion" in parts and "kind" in parts:
+        return parts
+    return {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))} | parts
 
 
 def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
