@@ -69,23 +69,23 @@ def test_context_is_meant_for_a_kubeconfig_even_in_a_pod(home: Path, in_pod: Con
 
 
 def test_context_may_be_named(tmp_path: Path) -> None:
-    first, second = write(tmp_path / "a", "one", context="x"), write(tmp_path / "b", "two", context="y")
+    first, second = write(tmp_path / "a", "one", context="x"), write(tmp_path / "b", "two", context="z")
 
     assert Config.from_kubeconfig(first, second).server == "https://one:443"
-    assert Config.from_kubeconfig(first, second, context="y").server == "https://two:443"
+    assert Config.from_kubeconfig(first, second, context="z").server == "https://two:443"
     assert Config.load(kubeconfig=str(first), context="x").server == "https://one:443"
-    with pytest.raises(ConfigError, match=r'the context "y" is not defined \(contexts: x\)'):
-        Config.load(kubeconfig=first, context="y")
+    with pytest.raises(ConfigError, match=r'the context "z" is not defined \(contexts: x\)'):
+        Config.load(kubeconfig=first, context="z")
 
 
 def test_kubeconfig_variable_may_name_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = write(tmp_path / "a", "one", context="x"), write(tmp_path / "b", "two", context="y")
+    first, second = write(tmp_path / "a", "one", context="x"), write(tmp_path / "b", "two", context="z")
     monkeypatch.setenv(
         "KUBECONFIG", os.pathsep.join(["", str(tmp_path / "missing"), str(first), str(first), str(second)])
     )
 
     assert Config.load().server == "https://one:443"
-    assert Config.load(context="y").server == "https://two:443"
+    assert Config.load(context="z").server == "https://two:443"
 
 
 def test_kubeconfig_variable_that_names_nothing_is_an_error(
@@ -135,8 +135,8 @@ def test_text_of_a_kubeconfig_is_enough(tmp_path: Path) -> None:
     text = write(tmp_path / "a", "text").read_text()
 
     assert Config.from_kubeconfig_text(text).server == "https://text:443"
-    with pytest.raises(ConfigError, match='cannot read the kubeconfig given as text: the context "y" is not defined'):
-        Config.from_kubeconfig_text(text, context="y")
+    with pytest.raises(ConfigError, match='cannot read the kubeconfig given as text: the context "z" is not defined'):
+        Config.from_kubeconfig_text(text, context="z")
 
 
 def test_program_may_say_everything_itself() -> None:

@@ -27,12 +27,20 @@ def too_large() -> StatusError:
 
 
 def decode_body(
-    content_type: str, body: bytes, *, protobuf: Callable[[bytes], JSONObject], duplicates: list[str] | None = None
+    content_type: str,
+    body: bytes,
+    *,
+    protobuf: Callable[[bytes], JSONObject],
+    duplicates: list[str] | None = None,
+    finite: bool = True,
 ) -> JSONValue:
-    """Decode by content type; JSON when there is none. Complaints about fields that appear twice go to `duplicates`."""
+    """Decode by content type; JSON when there is none. Complaints about fields that appear twice go to `duplicates`.
+
+    Without `finite`, a number in JSON that is beyond all bounds is infinite: for those who refuse it where it stands.
+    """
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in ("", "application/json") or media_type.endswith("+json"):
-        return decode_json(body, duplicates)
+        return decode_json(body, duplicates, finite=finite)
     if media_type == "application/vnd.kubernetes.protobuf":
         return protobuf(body)
     if media_type in ("application/yaml", "application/apply-patch+yaml"):
@@ -43,7 +51,9 @@ def decode_body(
     )
 
 
-def decode_json(body: bytes, duplicates: list[str] | None = None, prefix: str = _PARSING) -> JSONValue:
+def decode_json(
+    body: bytes, duplicates: list[str] | None = None, prefix: str = _PARSING, *, finite: bool = True
+) -> JSONValue:
     """JSON of up to 10,000 levels; with `duplicates`, checked for fields that appear twice (the last one counts).
 
     What is no JSON is refused with a message that begins with `prefix`.
@@ -53,18 +63,18 @@ def decode_json(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         if duplicates is not None and repeats_fields(body):
             duplicates += repeated_fields(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _decode_as_go(body, duplicates, prefix)
+        return _decode_as_go(body, duplicates, prefix, finite)
     return value
 
 
-def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str) -> JSONValue:
+def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str, finite: bool) -> JSONValue:
     """What is JSON to Go alone: strings that are not Unicode, large numbers, thousands of levels."""
     if complaint := json_complaint(body):
         raise bad_request(f"{prefix}{complaint}")
     # Byte by byte, as Go does it; Python would take several for one.
     text = re.sub("[\udc80-\udcff]", "\ufffd", body.decode("utf-8", "surrogateescape"))
     try:
-        return decode_deep(text, duplicates)
+        return decode_deep(text, duplicates, finite=finite)
     except OverflowError as error:
         raise bad_request(f"{prefix}json: cannot unmarshal number {error} into Go value of type float64") from None
 

@@ -36,11 +36,11 @@ def decode(body: bytes) -> JSONValue:
     return value if body.count(b"{") + body.count(b"[") <= LEVELS else cut(value)
 
 
-def decode_deep(text: str, duplicates: list[str] | None = None) -> JSONValue:
+def decode_deep(text: str, duplicates: list[str] | None = None, *, finite: bool = True) -> JSONValue:
     """Any JSON, `cut`, read without recursion; complaints about fields that appear twice go to `duplicates`.
 
     `text` is known to be JSON. Lone surrogates in it are replaced, as Go does. Raises `OverflowError` with a number
-    that is beyond all bounds.
+    that is beyond all bounds, unless it need not be `finite`.
     """
     repeated: dict[str, None] = {}  # in place of a set, for its order: each is told once
     root: list[JSONValue] = []
@@ -55,13 +55,13 @@ def decode_deep(text: str, duplicates: list[str] | None = None) -> JSONValue:
             expected = False
             continue
         if isinstance(container, dict) and not expected:
-            names[-1] = name = str(_scalar(token[0]))
+            names[-1] = name = str(_scalar(token[0], finite))
             expected = True
             if duplicates is not None and name in container:
                 repeated[f'duplicate field "{_path(nesting, names)}"'] = None
             continue
         expected = False
-        value: JSONValue = {} if token[0] == "{" else [] if token[0] == "[" else _scalar(token[0])
+        value: JSONValue = {} if token[0] == "{" else [] if token[0] == "[" else _scalar(token[0], finite)
         if isinstance(container, dict):
             container[cast(str, names[-1])] = value
         else:
@@ -74,9 +74,11 @@ def decode_deep(text: str, duplicates: list[str] | None = None) -> JSONValue:
     return cut(root[0])
 
 
-def _scalar(token: str) -> JSONValue:
-    if token[0] in "-0123456789" and not math.isfinite(float(token)):
-        raise OverflowError(token)
+def _scalar(token: str, finite: bool) -> JSONValue:
+    if token[0] in "-0123456789" and not math.isfinite(number := float(token)):
+        if finite:
+            raise OverflowError(token)
+        return number
     value: JSONValue = json.loads(token)
     return _SURROGATES.sub("\ufffd", value) if isinstance(value, str) else value
 

@@ -42,6 +42,8 @@ def _decoded(call: Call, request: Request, duplicates: list[str]) -> JSONValue:
             request.body,
             protobuf=partial(decode_protobuf, endpoint=call.resource.gvk),
             duplicates=duplicates,
+            # What a field of a built-in kind makes of a number is said with the name of the field.
+            finite=call.resource.custom,
         )
     except StatusError as error:
         # Of what was recognised, and is wrong inside, protobuf has said so.
