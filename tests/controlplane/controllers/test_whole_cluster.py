@@ -182,8 +182,8 @@ async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_bu
             while refused < 1:
                 await asyncio.sleep(0)
         await client.delete(lost)
-        assert cluster.is_complete
         await told.until(lambda: lost.metadata.uid in told.gone)
+        assert cluster.is_complete
         assert kept.metadata.uid not in told.gone
 
         for task in tasks:
