@@ -18,11 +18,11 @@ from kubewright.client.config.address import parse_proxy, parse_server
 from kubewright.client.config.credentials import ANONYMOUS, Credentials
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.config.tls import TLS
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
+from kubewright.client.redacted import Redacted
 
 
-class Config(Discreet, frozen=True, kw_only=True):
+class Config(Redacted, frozen=True, kw_only=True):
     """How to reach one API server. `repr` shows no credential.
 
     Guarantee: `server` is `https://host:port` (or http) plus the path prefix, if any, and `proxy` is a URL with a port;

@@ -17,13 +17,13 @@ from typing import ClassVar, Final, Protocol
 from msgspec import field
 
 from kubewright.client.config.tls import Certificate
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError, CredentialError
+from kubewright.client.redacted import Redacted
 
 _log = logging.getLogger(__name__)
 
 
-class Credential(Discreet, frozen=True, kw_only=True):
+class Credential(Redacted, frozen=True, kw_only=True):
     """What to send with one request. Two are equal when they send the same; `repr` shows neither token nor key."""
 
     headers: Mapping[str, str] = field(default_factory=dict)

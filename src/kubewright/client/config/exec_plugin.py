@@ -23,8 +23,8 @@ import msgspec
 from kubewright.api.time import unix_now
 from kubewright.client.config.credentials import Credential, bearer
 from kubewright.client.config.tls import Certificate
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError, CredentialError
+from kubewright.client.redacted import Redacted
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def stdin_is_terminal() -> bool:
     return os.isatty(0)
 
 
-class ExecPlugin(Discreet, frozen=True, kw_only=True):
+class ExecPlugin(Redacted, frozen=True, kw_only=True):
     """A command that obtains a credential, as a kubeconfig describes it.
 
     `cluster` is handed to the command when the kubeconfig says `provideClusterInfo`. `origin` says where this came
@@ -258,7 +258,7 @@ class ExecCredentials:
         return credential
 
 
-class _AnswerStatus(Discreet, frozen=True, rename="camel"):
+class _AnswerStatus(Redacted, frozen=True, rename="camel"):
     expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     token: str | None = None
     client_certificate_data: str | None = None

@@ -14,18 +14,18 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
+from kubewright.client.redacted import Redacted
 
 
-class ExecVariable(Discreet, frozen=True):
+class ExecVariable(Redacted, frozen=True):
     """One environment variable of an exec plugin."""
 
     name: str
     value: str | None = None
 
 
-class Exec(Discreet, frozen=True, rename="camel"):
+class Exec(Redacted, frozen=True, rename="camel"):
     """The exec plugin of a user."""
 
     command: str | None = None
@@ -37,13 +37,13 @@ class Exec(Discreet, frozen=True, rename="camel"):
     interactive_mode: str | None = None
 
 
-class AuthProvider(Discreet, frozen=True):
+class AuthProvider(Redacted, frozen=True):
     """The legacy plugin of a user; recognised in order to be refused."""
 
     name: str | None = None
 
 
-class User(Discreet, frozen=True, rename="kebab"):
+class User(Redacted, frozen=True, rename="kebab"):
     """Who to be."""
 
     client_certificate: str | None = None

@@ -18,8 +18,8 @@ from typing import BinaryIO, ClassVar
 
 from msgspec.structs import replace
 
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
+from kubewright.client.redacted import Redacted
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
@@ -27,7 +27,7 @@ _DESCRIPTORS = Path("/proc/self/fd")
 _MISMATCHES = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"})
 
 
-class Certificate(Discreet, frozen=True, kw_only=True):
+class Certificate(Redacted, frozen=True, kw_only=True):
     """A client certificate: the PEM chain, leaf first, and its unencrypted PEM key, which `repr` never shows.
 
     `origin` says where it came from, for messages: `of user "ci" in the kubeconfig "prod.yaml"`. It makes no difference
@@ -82,7 +82,7 @@ class Certificate(Discreet, frozen=True, kw_only=True):
         return ConfigError(f"the client certificate{_spaced(self.origin)} cannot be used: {reason}")
 
 
-class TLS(Discreet, frozen=True, kw_only=True):
+class TLS(Redacted, frozen=True, kw_only=True):
     """How the server is recognised: by the authorities in `ca` (PEM), or the system's when there are none.
 
     An authority need not be a root: as in Go, one that another authority has signed is trusted by itself. `ca_file` is

@@ -6,11 +6,11 @@ import base64
 from typing import ClassVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from kubewright.client.discreet import Discreet
 from kubewright.client.errors import ConfigError
+from kubewright.client.redacted import Redacted
 
 
-class Endpoint(Discreet, frozen=True):
+class Endpoint(Redacted, frozen=True):
     """Where to connect to. Credentials of the URL are kept apart and never shown."""
 
     tls: bool

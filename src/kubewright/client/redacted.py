@@ -1,4 +1,4 @@
-"""`Discreet`, the base of structures that hold secrets: what is shown of them has to be named."""
+"""`Redacted`, the base of structures that hold secrets: only the fields that are named are shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 
-class Discreet(Struct, frozen=True):
+class Redacted(Struct, frozen=True):
     """Shows only the fields in `__shown__`, to `repr` and to pretty printers that ask a structure for its fields."""
 
     __shown__: ClassVar[tuple[str, ...]] = ()
@@ -15,6 +15,6 @@ class Discreet(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
-    # Struct has this, too, for the package rich, and tells it everything.
+    # Struct has this, too, for the package rich, and shows it everything.
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [(name, getattr(self, name)) for name in self.__shown__]

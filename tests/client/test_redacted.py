@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubewright.client.discreet import Discreet
+from kubewright.client.redacted import Redacted
 
 
-class Login(Discreet, frozen=True):
+class Login(Redacted, frozen=True):
     user: str
     password: str
     __shown__: ClassVar = ("user",)
 
 
-class Token(Discreet, frozen=True):
+class Token(Redacted, frozen=True):
     value: str
 
 
@@ -22,7 +22,7 @@ def test_only_what_is_named_is_shown() -> None:
     assert str([Token("s3cr3t")]) == "[Token()]"
 
 
-def test_pretty_printers_are_told_no_more() -> None:
+def test_pretty_printers_show_no_more() -> None:
     assert Login("bob", "s3cr3t").__rich_repr__() == [("user", "bob")]
     assert Token("s3cr3t").__rich_repr__() == []
 
