@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.wait import established, exists

@@ -15,7 +15,7 @@ import pytest
 
 from kubewright import Client, ControlPlane, Manager, ObjectMeta
 from kubewright.api.core.v1 import Pod
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
 

@@ -19,7 +19,7 @@ from kubewright.api.codec import decode_json, origin
 from kubewright.api.errors import KubernetesError
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane, ControlPlaneError
 from kubewright.controlplane.embedded.document import JSONObject, mapping

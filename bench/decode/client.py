@@ -15,8 +15,8 @@ from kubewright.api.core.v1 import Pod
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import Condition
 from kubewright.api.model import Model
-from kubewright.api.resource import Object, Resource
-from kubewright.api.resource import resource as kind
+from kubewright.api.resources import Object, Resource
+from kubewright.api.resources import resource as kind
 from kubewright.client.watch import parse_event
 
 

@@ -26,7 +26,7 @@ from kubewright.api.core.v1 import (
     ServiceSpec,
 )
 from kubewright.api.meta import LabelSelector
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.controller import (
     Event,
     Handler,

@@ -34,7 +34,7 @@ from kubewright.api.codec import encode, to_json
 from kubewright.api.core.v1 import ConfigMap, Service, ServicePort, ServiceSpec
 from kubewright.api.errors import DecodeError
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import now
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted

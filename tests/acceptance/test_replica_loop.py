@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 
 from kubewright import CachedClient, Client, Manager, Model, ObjectMeta, Request, Resource, Result, resource
 from kubewright.api.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.controller import controller
 
 

@@ -8,7 +8,7 @@ from kubewright.api.errors import DecodeError, MalformedJSON
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.api.time import MicroTime, Time
 
 

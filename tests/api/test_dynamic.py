@@ -6,7 +6,7 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.origin import merged
-from kubewright.api.resource import Resource, resource, resource_info
+from kubewright.api.resources import Resource, resource, resource_info
 
 Widget = Dynamic.of("example.com/v1", "Widget")
 

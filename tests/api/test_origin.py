@@ -12,7 +12,7 @@ from kubewright.api.markers import JSONValue, ListMap
 from kubewright.api.model import Model
 from kubewright.api.origin import merge_patch, patch_between, same
 from kubewright.api.origin import merged as merged_parts
-from kubewright.api.resource import Object, Resource, resource
+from kubewright.api.resources import Object, Resource, resource
 
 
 def merged(app: Object) -> JSONValue:

@@ -15,7 +15,7 @@ from kubewright.api.meta import Condition
 from kubewright.api.model import Model
 from kubewright.api.origin import JSONObject, merge_patch, same
 from kubewright.api.rebase import ListClash, rebased, replaces_whole
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.api.shape import Shape
 
 

@@ -3,7 +3,7 @@ import pytest
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError
 from kubewright.api.model import Model
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.api.scheme import Scheme
 
 

@@ -16,7 +16,7 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient, Copy
 from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry

@@ -12,7 +12,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Cache, CachedClient
 from kubewright.client import Client, Config, MergePatch, Watch
 from kubewright.client.errors import NotFound

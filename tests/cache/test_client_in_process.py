@@ -25,7 +25,7 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import Author, author
 from kubewright.cache.client import Consistency

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 from kubewright.cache.author import Author, author_of
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values

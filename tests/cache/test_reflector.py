@@ -13,7 +13,7 @@ from tests.faults.wire import behind_a_proxy
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.cache.entry import Entry
 from kubewright.cache.reflector import Reflector, State, Trouble
 from kubewright.client import Client

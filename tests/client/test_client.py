@@ -8,7 +8,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap, Node, Pod
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.errors import ConfigError, Conflict, Forbidden, NotFound

@@ -9,7 +9,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.client.client import Client
 from kubewright.client.errors import NotFound
 

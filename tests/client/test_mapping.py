@@ -7,7 +7,7 @@ import pytest
 from kubewright.api.core.v1 import Pod
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 from kubewright.client.config.config import Config
 from kubewright.client.errors import Forbidden, NotFound, ProtocolError
 from kubewright.client.mapping import Mapper

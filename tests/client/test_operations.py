@@ -15,7 +15,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Resource, resource, resource_info
+from kubewright.api.resources import Resource, resource, resource_info
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists, Conflict, ConnectionLost, DecodeError, Invalid, ProtocolError

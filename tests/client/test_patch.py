@@ -9,7 +9,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.origin import JSONObject, merge_patch
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client.patch import Change, JSONPatch, MergePatch, PatchFrom, StrategicMergePatch, locked, patch_from
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import Node, Pod
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 from kubewright.client.paths import api_root, collection_path, object_path, query, segment
 
 POD, NODE, DEPLOYMENT = resource_info(Pod), resource_info(Node), resource_info(Deployment)

@@ -12,7 +12,7 @@ from kubewright.api.core.v1 import Container, EmptyDirVolumeSource, Pod, PodSpec
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Resource, resource, resource_info
+from kubewright.api.resources import Resource, resource, resource_info
 from kubewright.client.writing import for_apply, for_create, for_patch, for_update, whole
 
 

@@ -16,7 +16,7 @@ from kubewright.api.authorization.v1 import SubjectAccessReview
 from kubewright.api.codec import from_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established

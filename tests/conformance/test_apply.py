@@ -22,7 +22,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import APIError, Conflict, Invalid
 from kubewright.client.wait import established

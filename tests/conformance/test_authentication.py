@@ -13,7 +13,7 @@ from kubewright.api.codec import decode_json, from_json, origin
 from kubewright.api.core.v1 import Node, Pod, Secret, ServiceAccount
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
 from kubewright.client.errors import APIError, Forbidden, Unauthorized

@@ -19,7 +19,7 @@ from kubewright.api.codec import decode_json, from_json, origin
 from kubewright.api.core.v1 import Pod
 from kubewright.api.markers import JSONValue
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.errors import APIError, Forbidden

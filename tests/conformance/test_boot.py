@@ -7,7 +7,7 @@ import pytest
 from kubewright.api.codec import decode_json, origin
 from kubewright.api.core.v1 import ConfigMap, Namespace, Service
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.client import Client
 from kubewright.client.wait import exists

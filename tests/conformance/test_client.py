@@ -31,7 +31,7 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.markers import JSONValue, ListMap
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.client import Client, Config, JSONPatch, MergePatch, StrategicMergePatch, patch_from
 from kubewright.client.errors import (
     AlreadyExists,

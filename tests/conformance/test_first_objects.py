@@ -15,7 +15,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.networking.v1 import IPAddress, ServiceCIDR
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.api.time import MicroTime
 from kubewright.client import Client

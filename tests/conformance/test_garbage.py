@@ -11,7 +11,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap, Event, Namespace
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import NotFound
 from kubewright.client.paths import Propagation

@@ -13,7 +13,7 @@ from kubewright.api.apps.v1 import Deployment
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, JSONPatch, MergePatch, StrategicMergePatch
 from kubewright.client.errors import APIError, Invalid
 from kubewright.client.patch import Patch

@@ -13,7 +13,7 @@ from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import Role
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.errors import APIError
 from kubewright.client.session import Session

@@ -11,7 +11,7 @@ from tests.conformance.asking import Answer, Ask
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted

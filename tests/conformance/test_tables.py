@@ -18,7 +18,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import BadRequest, NotFound

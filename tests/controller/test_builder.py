@@ -17,7 +17,7 @@ from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Object, Resource, resource, resource_info
+from kubewright.api.resources import Object, Resource, resource, resource_info
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Scope
 from kubewright.client import Client, MergePatch

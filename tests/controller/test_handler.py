@@ -9,7 +9,7 @@ from kubewright.api.apps.v1 import ReplicaSet
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, for_object, for_owner, mapped

@@ -8,7 +8,7 @@ import pytest
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.errors import DecodeError
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.controller.event import Event

@@ -9,7 +9,7 @@ from tests.controller.scripted import LONG, virtual
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.wait import Field, established

@@ -17,7 +17,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Object, Resource, resource
+from kubewright.api.resources import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import Author, author
 from kubewright.client import Client

@@ -13,7 +13,7 @@ from kubewright import Client, ControlPlane, Manager, ObjectMeta, Request, Resul
 from kubewright.api.core.v1 import Pod
 from kubewright.api.events.v1 import Event
 from kubewright.api.rbac.v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.testing.namespaces import unique_name

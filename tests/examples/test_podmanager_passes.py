@@ -28,7 +28,7 @@ from kubewright import (
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Container, Pod, PodCondition, PodSpec
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

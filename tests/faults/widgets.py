@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from kubewright import CachedClient, Client, Condition, Manager, Model, ObjectMeta, Request, Resource, field, resource
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.controller import controller
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.manager import GRACE

@@ -26,7 +26,7 @@ from kubewright.api.core.v1 import ConfigMap, Namespace, Node, Pod, Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
-from kubewright.api.resource import Resource, resource
+from kubewright.api.resources import Resource, resource
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.controller import controller

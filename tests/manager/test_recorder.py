@@ -14,7 +14,7 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.manager.recorder import BURST, REFILL, SERIES_WINDOW, EventBroadcaster
 

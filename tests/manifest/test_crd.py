@@ -13,7 +13,7 @@ from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import Condition
 from kubewright.api.model import Model
-from kubewright.api.resource import Column, Object, Resource, Scale, resource
+from kubewright.api.resources import Column, Object, Resource, Scale, resource
 from kubewright.api.time import Time
 from kubewright.manifest.crd import crd_of, crd_yaml, definition_of
 from kubewright.manifest.errors import ManifestError

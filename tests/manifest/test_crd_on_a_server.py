@@ -23,7 +23,7 @@ from kubewright.api.markers import Atomic, Base64, Choice, Int32, JSONValue, Lis
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Column, Object, Resource, Scale, resource, resource_info
+from kubewright.api.resources import Column, Object, Resource, Scale, resource, resource_info
 from kubewright.api.time import MicroTime, Time
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.https import request

@@ -18,7 +18,7 @@ from kubewright.api.markers import Atomic, Base64, Double, Int32, Int64, JSONVal
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import BuiltIn, Model, ModelMeta
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, Resource, resource
+from kubewright.api.resources import Object, Resource, resource
 from kubewright.api.time import MicroTime, Time
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.schema import Schema, schema_of

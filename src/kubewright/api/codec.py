@@ -18,7 +18,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ListMeta, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shallow import elements, members
 from kubewright.api.shape import SCALAR, Shape
 from kubewright.api.time import MicroTime, refuse_naive_times

@@ -10,7 +10,7 @@ from msgspec import field
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
 from kubewright.api.naming import default_plural
-from kubewright.api.resource import Object, ObjectType, ResourceInfo, resource_info
+from kubewright.api.resources import Object, ObjectType, ResourceInfo, resource_info
 
 
 class Dynamic(Object):

@@ -15,7 +15,7 @@ import msgspec
 from kubewright.api.codec import decode_json, decode_model, encode, origin, remembered
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shape import SCALAR, Shape
 
 JSONObject = dict[str, JSONValue]

@@ -17,7 +17,7 @@ from kubewright.api.codec import decode
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 
 
 class _Kind(Struct, rename="camel"):

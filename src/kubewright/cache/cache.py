@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import Entry
 from kubewright.cache.index import Values, field_values, object_values
 from kubewright.cache.informer import Informer, Scope, Subscriber, Transform

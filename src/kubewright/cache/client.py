@@ -19,7 +19,7 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
-from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.cache.author import Author, author, author_of
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry, revision_of

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache.entry import Entry
 from kubewright.client.skipped import Skipped
 

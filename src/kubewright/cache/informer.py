@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values

@@ -27,7 +27,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.header import Header
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import Entry, entry_of, parse_header
 from kubewright.client import Client, WatchEvent
 from kubewright.client.client import WATCH_TIMEOUT

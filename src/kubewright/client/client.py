@@ -23,7 +23,7 @@ from msgspec import Raw
 from kubewright.api.codec import decode_model, split_list
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.meta import DeleteOptions, ListMeta, Preconditions
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.client import subresources
 from kubewright.client.answer import readable
 from kubewright.client.config.config import Config

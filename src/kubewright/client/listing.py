@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from kubewright.api.meta import ListMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client.errors import Expired
 
 T = TypeVar("T", bound=Object)

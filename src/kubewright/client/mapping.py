@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.codec import decode_model
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
 from kubewright.client.definitions import Definitions
 from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails

@@ -19,7 +19,7 @@ from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
 from kubewright.api.origin import JSONObject
 from kubewright.api.rebase import ListClash
-from kubewright.api.resource import Object, ResourceInfo
+from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client.answer import readable, unreadable
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response

@@ -13,7 +13,7 @@ from kubewright.api.header import Header
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, Parts, as_read, merged, parts_of, patch_between
 from kubewright.api.rebase import rebased, replaces_whole
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shape import Shape
 from kubewright.client.writing import SERVER_METADATA
 

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resource import ResourceInfo
+from kubewright.api.resources import ResourceInfo
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 Propagation: TypeAlias = Literal["Orphan", "Background", "Foreground"]

@@ -15,7 +15,7 @@ from msgspec import Raw
 from kubewright.api.codec import decode
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 
 T = TypeVar("T", bound=Object)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kubewright.api.meta import DeleteOptions, ObjectMeta
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client.operations import Operations, Place, WriteOptions
 from kubewright.client.patch import MergePatch, Patch
 from kubewright.client.paths import FieldValidation, Named

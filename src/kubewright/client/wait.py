@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 from kubewright.api.codec import decode, decode_json, encode, origin
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import same
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client.errors import Expired, KubernetesError
 from kubewright.client.operations import Place
 

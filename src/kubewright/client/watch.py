@@ -20,7 +20,7 @@ import msgspec
 
 from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.header import Header, read_header
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shallow import members
 from kubewright.client.answer import retry_after, worded
 from kubewright.client.errors import ProtocolError, RequestTimeout, Status, TransportError, error_class

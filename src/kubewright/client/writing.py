@@ -10,7 +10,7 @@ import msgspec
 from kubewright.api.codec import decode_json, encode, remembered
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, Parts, as_read, joined, merged, parts_of, patch_between
-from kubewright.api.resource import Object, ResourceInfo
+from kubewright.api.resources import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 
 SERVER_METADATA = (

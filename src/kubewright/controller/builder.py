@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from kubewright.api.dynamic import metadata_only
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels

@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache.author import Author, author
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread

@@ -6,7 +6,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from kubewright.api.codec import decode
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
 

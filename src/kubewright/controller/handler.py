@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import Entry
 from kubewright.controller.event import Event
 from kubewright.controller.reconcile import Request

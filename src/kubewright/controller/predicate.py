@@ -21,7 +21,7 @@ import msgspec
 from msgspec.json import encode
 
 from kubewright.api.codec import NOT_JSON
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shallow import members
 from kubewright.cache.entry import Entry
 from kubewright.cache.selection import matcher

@@ -24,7 +24,7 @@ from kubewright.api.dynamic import metadata_only
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.cache.author import Author
 from kubewright.cache.informer import Transform

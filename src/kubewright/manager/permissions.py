@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 
 from kubewright.api.errors import KubernetesError
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 

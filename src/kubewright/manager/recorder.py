@@ -25,7 +25,7 @@ from kubewright.api.core.v1 import ObjectReference
 from kubewright.api.events.v1 import Event, EventSeries
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import MicroTime, micro_now
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import AlreadyExists, NotFound

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from kubewright.api.codec import from_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Column, Object, ResourceInfo, Scale, resource_info
+from kubewright.api.resources import Column, Object, ResourceInfo, Scale, resource_info
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.path import PathError, schema_at
 from kubewright.manifest.schema import Schema, schema_of

@@ -27,7 +27,7 @@ from kubewright.api.markers import Atomic, Format, JSONValue, ListMap, ListSet, 
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import BuiltIn, Default, Model
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.shape import shape_of
 from kubewright.api.time import MicroTime
 from kubewright.manifest.constraints import constrain

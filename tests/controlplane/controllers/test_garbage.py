@@ -12,7 +12,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted, established
 from kubewright.controlplane.controllers.clock import SystemClock

@@ -3,7 +3,7 @@ from __future__ import annotations
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 from kubewright.client import Client
 from kubewright.controlplane.controllers.served import ServedKind, defined_by, discover
 

@@ -7,7 +7,7 @@ import pytest
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted

@@ -12,7 +12,7 @@ from kubewright.api.dynamic import Dynamic, PartialObject
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.wait import established

@@ -29,7 +29,7 @@ from kubewright.api.core.v1 import (
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists

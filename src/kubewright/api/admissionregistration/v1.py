@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.markers import Atomic, Base64, Choice, Int32, Int64, ListMap, ListSet, StrategicMerge
 from kubewright.api.meta import Condition, LabelSelector
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class ApplyConfiguration(BuiltIn):

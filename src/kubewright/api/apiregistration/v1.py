@@ -8,7 +8,7 @@ from msgspec import field
 
 from kubewright.api.markers import Base64, Int32, ListMap, StrategicMerge
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

@@ -11,7 +11,7 @@ from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, Choice, Int32, Int64, JSONValue, ListMap, StrategicMerge
 from kubewright.api.meta import LabelSelector
 from kubewright.api.model import BuiltIn, Default
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

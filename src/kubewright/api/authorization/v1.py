@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.markers import Atomic
 from kubewright.api.meta import FieldSelectorRequirement, LabelSelectorRequirement
 from kubewright.api.model import BuiltIn, Default
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class FieldSelectorAttributes(BuiltIn):

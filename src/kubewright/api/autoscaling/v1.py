@@ -8,7 +8,7 @@ from msgspec import field
 
 from kubewright.api.markers import Atomic, Int32, Int64
 from kubewright.api.model import BuiltIn, Default
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

@@ -10,7 +10,7 @@ from kubewright.api.markers import Atomic, Int32, Int64, ListMap, StrategicMerge
 from kubewright.api.meta import LabelSelector
 from kubewright.api.model import BuiltIn, Default
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

@@ -10,7 +10,7 @@ from kubewright.api.core import v1 as core_v1
 from kubewright.api.markers import Atomic, Choice, Int32, Int64, ListSet, StrategicMerge
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

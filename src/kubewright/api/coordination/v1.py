@@ -6,7 +6,7 @@ from msgspec import field
 
 from kubewright.api.markers import Int32
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import MicroTime
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import MicroTime
 
 

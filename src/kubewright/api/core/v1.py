@@ -11,7 +11,7 @@ from kubewright.api.markers import Atomic, Base64, Choice, Int32, Int64, ListMap
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import BuiltIn, Default
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import MicroTime, Time
 
 

@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.core import v1 as core_v1
 from kubewright.api.markers import Atomic, Choice, Int32, ListSet
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class EndpointConditions(BuiltIn):

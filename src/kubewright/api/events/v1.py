@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.core import v1 as core_v1
 from kubewright.api.markers import Atomic, Int32
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import MicroTime, Time
 
 

@@ -11,7 +11,7 @@ from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, Choice, Int32, ListMap, StrategicMerge
 from kubewright.api.meta import Condition, LabelSelector
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class HTTPIngressPath(BuiltIn):

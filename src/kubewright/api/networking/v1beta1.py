@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.markers import Atomic, ListMap, StrategicMerge
 from kubewright.api.meta import Condition
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 @resource("networking.k8s.io/v1beta1", plural="ipaddresses", namespaced=False, short_names=["ip"])

@@ -8,7 +8,7 @@ from kubewright.api.core import v1 as core_v1
 from kubewright.api.markers import Atomic
 from kubewright.api.model import BuiltIn
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class Overhead(BuiltIn):

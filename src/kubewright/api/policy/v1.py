@@ -10,7 +10,7 @@ from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, Choice, Int32, Int64, ListMap, StrategicMerge
 from kubewright.api.meta import Condition, DeleteOptions, LabelSelector
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

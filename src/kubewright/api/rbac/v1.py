@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.markers import Atomic
 from kubewright.api.meta import LabelSelector
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class AggregationRule(BuiltIn):

@@ -12,7 +12,7 @@ from kubewright.api.markers import Atomic, Choice, Int64, JSONValue, ListMap, St
 from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.model import BuiltIn
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 from kubewright.api.time import Time
 
 

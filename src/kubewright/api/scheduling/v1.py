@@ -6,7 +6,7 @@ from typing import Literal
 
 from kubewright.api.markers import Choice, Int32
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 @resource("scheduling.k8s.io/v1", plural="priorityclasses", namespaced=False, short_names=["pc"])

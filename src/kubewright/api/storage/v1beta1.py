@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 @resource("storage.k8s.io/v1beta1", plural="volumeattributesclasses", namespaced=False, short_names=["vac"])

@@ -9,7 +9,7 @@ from msgspec import field
 from kubewright.api.markers import ListMap, StrategicMerge
 from kubewright.api.meta import Condition, GroupResource
 from kubewright.api.model import BuiltIn
-from kubewright.api.resource import Object, resource
+from kubewright.api.resources import Object, resource
 
 
 class StorageVersionMigrationStatus(BuiltIn):

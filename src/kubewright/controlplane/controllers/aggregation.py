@@ -8,7 +8,7 @@ from kubewright.api.codec import from_json
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import KubernetesError
 from kubewright.api.rbac.v1 import ClusterRole
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.controller import Event, Handler, Request, Watched

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from kubewright.api.codec import decode
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Copy, Entry
 from kubewright.cache.author import Author
 from kubewright.cache.selection import matcher

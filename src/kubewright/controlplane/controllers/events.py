@@ -19,7 +19,7 @@ from kubewright.api.core.v1 import Event, EventSource, ObjectReference
 from kubewright.api.errors import KubernetesError
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.client import Client, StrategicMergePatch
 from kubewright.client.errors import NotFound
 from kubewright.controlplane.controllers.clock import Clock

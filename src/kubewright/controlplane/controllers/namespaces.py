@@ -17,7 +17,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import Namespace, Pod
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.errors import KubernetesError
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.meta import OwnerReference
-from kubewright.api.resource import resource_info
+from kubewright.api.resources import resource_info
 
 ORPHAN: Literal["orphan"] = "orphan"
 FOREGROUND: Literal["foregroundDeletion"] = "foregroundDeletion"

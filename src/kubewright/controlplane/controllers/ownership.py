@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, OwnerReference
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Cache, CachedClient, Copy
 from kubewright.client import StrategicMergePatch
 from kubewright.client.errors import Invalid, NotFound

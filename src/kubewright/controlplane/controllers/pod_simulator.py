@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 
 from kubewright.api.core.v1 import Node, Pod, PodStatus
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.client import Client
 from kubewright.client.errors import NotFound

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from kubewright.api.core.v1 import Node, Pod, PodCondition
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubewright.api.kinds import ObjectKey
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.cache import Cache
 from kubewright.client import Client

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.client import Client
 from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.response import Headers, Response, StreamedResponse

@@ -17,7 +17,7 @@ from msgspec.structs import fields
 
 from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet, StrategicMerge
-from kubewright.api.resource import Object
+from kubewright.api.resources import Object
 from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 Form: TypeAlias = Literal["scalar", "struct", "map", "list", "untyped"]

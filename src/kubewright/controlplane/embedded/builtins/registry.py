@@ -14,7 +14,7 @@ from datetime import datetime
 
 from kubewright.api.builtin import MODULES
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resource import Object, ResourceInfo, resource_info
+from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.api.time import now
 from kubewright.controlplane.embedded.builtins import (
     autoscaling,

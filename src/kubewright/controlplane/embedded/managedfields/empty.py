@@ -14,7 +14,7 @@ from typing import Annotated, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.controlplane.embedded.document import JSONObject, inside
 
 # Where the real structs differ from what their Python types tell: fields that are shown although they may be absent,

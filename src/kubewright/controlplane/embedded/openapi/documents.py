@@ -9,7 +9,7 @@ from kubewright.api.autoscaling.v1 import Scale
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
 from kubewright.controlplane.embedded.discovery import announced_subresources
 from kubewright.controlplane.embedded.document import JSONObject

@@ -21,7 +21,7 @@ from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, Format, JSONValue, ListMap, ListSet, StrategicMerge, Values
 from kubewright.api.model import Default
 from kubewright.api.quantity import Quantity
-from kubewright.api.resource import Object, resource_info
+from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import MicroTime
 from kubewright.controlplane.embedded.document import JSONObject, items, text
 

@@ -11,7 +11,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resource import Column, Object, Resource, Scale, resource, resource_info
+from kubewright.api.resources import Column, Object, Resource, Scale, resource, resource_info
 
 
 class GardenSpec(Model):
