@@ -139,7 +139,7 @@ class Requeuer:
         while True:
             await told.wait()
             told.clear()
-            requests = [Request(*widget.key) for widget in await self._manager.client.list(Widget)]
+            requests = [widget.key for widget in await self._manager.client.list(Widget)]
             for _ in range(int(os.environ["REQUEUES"])):
                 done = self._reconciler.passes + len(requests)
                 for request in requests:

@@ -343,7 +343,7 @@ async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_pass(
                 group.create_task(label_a_hundred_times(each))
         async with asyncio.timeout(30):
             await all_there.wait()
-        assert requests.all == [Request(*owner.key)]
+        assert requests.all == [owner.key]
         requests.let_go.set()
         await requests.until(lambda: len(requests.all) == 2)
         await client.create(widget("later"))

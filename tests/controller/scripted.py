@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import ParamSpec
 
 from kubewright.client.errors import Conflict, Status, StatusDetails
-from kubewright.controller.controller import Controller
+from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile import Result
 from kubewright.testing.virtual_time import run_virtual
 

@@ -23,9 +23,9 @@ from kubewright.cache.informer import Scope
 from kubewright.client import Client, MergePatch
 from kubewright.controller.builder import controller
 from kubewright.controller.context import current
-from kubewright.controller.controller import Controller
+from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object
-from kubewright.controller.predicate import in_namespaces, labels_changed, resource_version_changed
+from kubewright.controller.predicates import in_namespaces, labels_changed, resource_version_changed
 from kubewright.controller.ratelimit import ExponentialBackoff
 from kubewright.controller.reconcile import Attempt, Request, Result
 from kubewright.controller.source import Channel

@@ -86,11 +86,11 @@ def test_an_owner_of_unknown_scope_is_refused_where_it_is_written() -> None:
         for_owner(Dynamic.of("example.com/v1", "Widget"))
 
 
-def keys_in_data(settings: ConfigMap) -> Iterable[ObjectKey | Request]:
+def keys_in_data(settings: ConfigMap) -> Iterable[Request]:
     return (ObjectKey(settings.metadata.namespace, name) for name in settings.data)
 
 
-async def keys_in_data_later(settings: ConfigMap) -> Iterable[ObjectKey | Request]:
+async def keys_in_data_later(settings: ConfigMap) -> Iterable[Request]:
     return keys_in_data(settings)
 
 

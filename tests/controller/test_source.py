@@ -23,7 +23,7 @@ from kubewright.cache.author import Author, author
 from kubewright.client import Client
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, for_object, mapped
-from kubewright.controller.predicate import Predicate, in_namespaces, labels_changed
+from kubewright.controller.predicates import Predicate, in_namespaces, labels_changed
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.reconcile import Request
 from kubewright.controller.source import INITIAL_PRIORITY, Watched
@@ -218,7 +218,7 @@ async def test_an_event_that_a_predicate_fails_for_is_looked_at(caplog: pytest.L
 async def test_events_are_mapped_in_their_order_however_long_each_takes() -> None:
     mapped_names: list[str] = []
 
-    async def slow_first(settings: ConfigMap) -> list[ObjectKey | Request]:
+    async def slow_first(settings: ConfigMap) -> list[Request]:
         await asyncio.sleep({"a": 5, "b": 3, "c": 0}[settings.metadata.name])
         mapped_names.append(settings.metadata.name)
         return [settings.key]
@@ -235,7 +235,7 @@ async def test_events_are_mapped_in_their_order_however_long_each_takes() -> Non
 
 @virtual
 async def test_a_source_with_an_async_map_function_is_synced_when_all_is_mapped() -> None:
-    async def slow(settings: ConfigMap) -> list[ObjectKey | Request]:
+    async def slow(settings: ConfigMap) -> list[Request]:
         await asyncio.sleep(5)
         return [settings.key]
 

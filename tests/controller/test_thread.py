@@ -14,7 +14,7 @@ import pytest
 
 from kubewright.cache.author import author
 from kubewright.controller.context import current
-from kubewright.controller.controller import Controller, ReconcileTimeout
+from kubewright.controller.controllers import Controller, ReconcileTimeout
 from kubewright.controller.reconcile import Result, TerminalError
 from kubewright.controller.thread import wait_for
 from kubewright.manager.log import stack_trace

@@ -1,24 +1,24 @@
 """Deciding what to do next: sources, predicates, handlers and a queue, and the reconciler they lead to."""
 
 from kubewright.controller.builder import controller as controller
-from kubewright.controller.controller import Controller as Controller
+from kubewright.controller.controllers import Controller as Controller
 from kubewright.controller.event import Event as Event
 from kubewright.controller.handler import Handler as Handler
 from kubewright.controller.handler import for_object as for_object
 from kubewright.controller.handler import for_owner as for_owner
 from kubewright.controller.handler import mapped as mapped
-from kubewright.controller.predicate import Predicate as Predicate
-from kubewright.controller.predicate import annotations_changed as annotations_changed
-from kubewright.controller.predicate import beyond_status as beyond_status
-from kubewright.controller.predicate import changed as changed
-from kubewright.controller.predicate import finalizers_changed as finalizers_changed
-from kubewright.controller.predicate import foreign_write as foreign_write
-from kubewright.controller.predicate import generation_changed as generation_changed
-from kubewright.controller.predicate import has_labels as has_labels
-from kubewright.controller.predicate import in_namespaces as in_namespaces
-from kubewright.controller.predicate import labels_changed as labels_changed
-from kubewright.controller.predicate import predicate as predicate
-from kubewright.controller.predicate import resource_version_changed as resource_version_changed
+from kubewright.controller.predicates import Predicate as Predicate
+from kubewright.controller.predicates import annotations_changed as annotations_changed
+from kubewright.controller.predicates import beyond_status as beyond_status
+from kubewright.controller.predicates import changed as changed
+from kubewright.controller.predicates import finalizers_changed as finalizers_changed
+from kubewright.controller.predicates import foreign_write as foreign_write
+from kubewright.controller.predicates import generation_changed as generation_changed
+from kubewright.controller.predicates import has_labels as has_labels
+from kubewright.controller.predicates import in_namespaces as in_namespaces
+from kubewright.controller.predicates import labels_changed as labels_changed
+from kubewright.controller.predicates import predicate as predicate
+from kubewright.controller.predicates import resource_version_changed as resource_version_changed
 from kubewright.controller.queue import Queue as Queue
 from kubewright.controller.ratelimit import Bucket as Bucket
 from kubewright.controller.ratelimit import ExponentialBackoff as ExponentialBackoff

@@ -17,9 +17,9 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
-from kubewright.controller.controller import SYNC_TIMEOUT, Controller
+from kubewright.controller.controllers import SYNC_TIMEOUT, Controller
 from kubewright.controller.handler import Handler, for_object, for_owner
-from kubewright.controller.predicate import Predicate, beyond_status
+from kubewright.controller.predicates import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, Reconciler, Request
 from kubewright.controller.source import Source, Watched

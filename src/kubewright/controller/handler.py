@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
-from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import Entry
 from kubewright.controller.event import Event
@@ -84,28 +83,28 @@ def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Re
 
 
 def mapped(
-    function: Callable[[T], Iterable[ObjectKey | Request]] | Callable[[T], Awaitable[Iterable[ObjectKey | Request]]],
+    function: Callable[[T], Iterable[Request]] | Callable[[T], Awaitable[Iterable[Request]]],
 ) -> Handler[Request]:
     """The keys that a function gives for the object. It may be async, to read from the cache for instance."""
     check_function(function, "a map function", "object", may_be_async=True)
     if inspect.iscoroutinefunction(function):
-        asynchronous = cast("Callable[[T], Awaitable[Iterable[ObjectKey | Request]]]", function)
+        asynchronous = cast("Callable[[T], Awaitable[Iterable[Request]]]", function)
 
         @Handler
         async def mapped_later(event: Event[Object]) -> Iterable[Request]:
             found: dict[Request, None] = {}
             for each in _decoded(event):
-                found.update((Request(*key), None) for key in await asynchronous(cast(T, each)))
+                found.update((key, None) for key in await asynchronous(cast(T, each)))
             return found
 
         return mapped_later
-    direct = cast("Callable[[T], Iterable[ObjectKey | Request]]", function)
+    direct = cast("Callable[[T], Iterable[Request]]", function)
 
     @Handler
     def mapped_to(event: Event[Object]) -> Iterable[Request]:
         found: dict[Request, None] = {}
         for each in _decoded(event):
-            found.update((Request(*key), None) for key in direct(cast(T, each)))
+            found.update((key, None) for key in direct(cast(T, each)))
         return found
 
     return mapped_to

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import timedelta
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
+
+from kubewright.api.kinds import ObjectKey
 
 Key_contra = TypeVar("Key_contra", contravariant=True)
 
 
-class Request(NamedTuple):
-    """Which object to look at. `namespace` is empty for cluster-scoped kinds."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+Request: TypeAlias = ObjectKey
+"""Which object to reconcile: its namespace, empty for cluster-scoped kinds, and its name."""
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):

@@ -33,9 +33,8 @@ from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
-from kubewright.controller.predicate import Predicate, checked
+from kubewright.controller.predicates import Predicate, checked
 from kubewright.controller.queue import Queue, Reason
-from kubewright.controller.reconcile import Request
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -192,7 +191,7 @@ class Watched(Generic[Key]):
         Whatever happens to it next is put into the queue, whatever `where` says.
         """
         for informer in self._copy.informers if self._copy is not None else ():
-            entry = informer.find(ObjectKey(*key)) if isinstance(key, Request) else None
+            entry = informer.find(key) if isinstance(key, ObjectKey) else None
             if entry is None:
                 continue
             try:

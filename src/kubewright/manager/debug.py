@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.cache.informer import Informer
-from kubewright.controller.controller import Controller, Remembered
+from kubewright.controller.controllers import Controller, Remembered
 from kubewright.manager.serving import Answer, Query, Server
 
 Key = TypeVar("Key", bound=Hashable)

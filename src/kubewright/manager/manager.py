@@ -25,7 +25,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Informer
 from kubewright.client import Client
-from kubewright.controller.controller import Controller
+from kubewright.controller.controllers import Controller
 from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes

@@ -263,7 +263,7 @@ class Deployments:
             await self._client.status.update(deployment)
         wait = seconds_to_deadline(deployment, status, self._clock.now())
         if wait is not None:
-            self._alarms.set(Request(*deployment.key), wait)
+            self._alarms.set(deployment.key, wait)
 
     async def _those_who_may_adopt(self, replica_set: ReplicaSet) -> list[ObjectKey]:
         deployments = await self._client.list(Deployment, namespace=replica_set.metadata.namespace)

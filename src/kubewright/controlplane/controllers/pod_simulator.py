@@ -118,7 +118,7 @@ class PodSimulator:
         allowed = behaviour.stop if grace is None else min(behaviour.stop, grace)
         left = (asked + timedelta(seconds=allowed) - now).total_seconds()
         if left > 0:
-            self._alarms.set(Request(*pod.key), left)
+            self._alarms.set(pod.key, left)
             return
         if pod.metadata.finalizers and pod.status.phase not in ENDED:
             # Somebody will still look at it, and must see that it no longer runs.
@@ -154,7 +154,7 @@ class PodSimulator:
         """The pods on a node that has just become one of ours."""
         if not _is_simulated(event.new) or _is_simulated(event.old):
             return ()
-        return [Request(*pod.key) for pod in self._pods.list(index=(_NODE, event.key.name))]
+        return [pod.key for pod in self._pods.list(index=(_NODE, event.key.name))]
 
     def _pod_changed(self, event: Event[Object]) -> Iterable[Request]:
         if event.old is not None:
@@ -162,7 +162,7 @@ class PodSimulator:
             if event.new is None or event.new.header.uid != uid:
                 self._entered.pop(uid, None)
                 self._asked_to_go.pop(uid, None)
-        return (Request(*event.key),)
+        return (event.key,)
 
 
 def _is_simulated(node: Entry | None) -> bool:

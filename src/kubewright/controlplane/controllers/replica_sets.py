@@ -162,7 +162,7 @@ class ReplicaSets:
         # Those not available at `now`, even if they are by now: the status does not count them yet.
         waits = [available_in(pod, replica_set.spec.min_ready_seconds or 0, now) for pod in pods if is_active(pod)]
         if pending := [wait for wait in waits if wait]:
-            self._alarms.set(Request(*replica_set.key), min(pending))
+            self._alarms.set(replica_set.key, min(pending))
 
 
 def _new_pod(replica_set: ReplicaSet) -> Pod:

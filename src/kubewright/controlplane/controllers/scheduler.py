@@ -162,7 +162,7 @@ class Scheduler:
 
     def _pod_changed(self, event: Event[Object]) -> Iterable[Request]:
         key, pod = event.key, event.new_object
-        request, made_room = Request(*key), False
+        made_room = False
         if not isinstance(pod, Pod) or pod.status.phase in ENDED:
             made_room = self._occupants.remove(key)
         elif pod.spec.node_name:
@@ -171,9 +171,9 @@ class Scheduler:
             # Another one had its name before.
             made_room = self._occupants.remove(key)
         if isinstance(pod, Pod) and self._is_waiting(pod):
-            self._waiting[request] = None
-            return self._everyone() if made_room else (request,)
-        self._waiting.pop(request, None)
+            self._waiting[key] = None
+            return self._everyone() if made_room else (key,)
+        self._waiting.pop(key, None)
         return self._everyone() if made_room else ()
 
     def _node_changed(self, event: Event[Object]) -> Iterable[Request]:

@@ -12,7 +12,7 @@ from kubewright.api.resources import Object
 from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.controller.event import Event
-from kubewright.controller.predicate import (
+from kubewright.controller.predicates import (
     Predicate,
     annotations_changed,
     beyond_status,

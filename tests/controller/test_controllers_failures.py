@@ -12,7 +12,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
 from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import current
-from kubewright.controller.controller import QUIET_CONFLICTS, Controller, ReconcileTimeout
+from kubewright.controller.controllers import QUIET_CONFLICTS, Controller, ReconcileTimeout
 from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
 from kubewright.manager.log import stack_trace
@@ -81,7 +81,7 @@ async def test_an_error_of_the_program_is_logged_with_the_users_part_of_the_trac
     trace = stack_trace(record.exc_info[1])
     assert "in explode" in trace
     assert "in act" in trace
-    assert "controller/controller.py" not in trace
+    assert "controller/controllers.py" not in trace
     statistics = controller.statistics
     assert statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
     assert (statistics.errors, statistics.panics) == (1, 0)

@@ -13,7 +13,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.author import author
-from kubewright.controller.controller import Controller
+from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.queue import Reason

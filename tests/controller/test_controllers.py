@@ -21,7 +21,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.cache.author import author
 from kubewright.controller.context import ReconcileContext, current
-from kubewright.controller.controller import Controller, Pass
+from kubewright.controller.controllers import Controller, Pass
 from kubewright.controller.hot_loop import IDLE_PASSES, LONGEST_PAUSE, PASSES
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
