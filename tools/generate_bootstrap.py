@@ -22,7 +22,7 @@ from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBi
 from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane, ControlPlaneError
-from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 
 _EMBEDDED = Path(__file__).parents[1] / "src/kubewright/controlplane/embedded"
 _FILES: dict[str, tuple[type[Object], ...]] = {

@@ -35,8 +35,8 @@ from kubewright.client.errors import InternalError, NotFound, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.patch import MergePatch
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.testing.virtual_time import run_virtual
 
 

@@ -21,8 +21,8 @@ from kubewright.client.config.config import Config
 from kubewright.client.http.response import Headers
 from kubewright.client.wait import deleted, established
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.manifest.crd import definition_of
 from kubewright.testing.virtual_time import run_virtual
 

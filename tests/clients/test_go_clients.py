@@ -28,8 +28,8 @@ from kubewright.client import Client
 from kubewright.client.patch import MergePatch
 from kubewright.client.wait import Field, deleted, established
 from kubewright.controlplane.binaries import cached_directory
-from kubewright.controlplane.embedded.faults import Chooser
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.embedded.server.faults import Chooser
 
 _SOURCES = Path(__file__).parent / "go"
 _NAMESPACE = "go-clients"

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from kubewright.client.http.transport import Response
-from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 
 Fetch = Callable[..., Awaitable[Response]]
 

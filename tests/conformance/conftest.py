@@ -21,7 +21,7 @@ from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.testing.namespaces import unique_name
 
 

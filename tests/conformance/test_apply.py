@@ -26,10 +26,10 @@ from kubewright.api.resources import Object
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import APIError, Conflict, Invalid
 from kubewright.client.wait import established
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import apply, empty_object, same_but_for_times, track_update
-from kubewright.controlplane.embedded.status import StatusError
-from kubewright.controlplane.embedded.structure import SchemaStructure, Structure, structure_of
 
 TEXT: JSONObject = {"type": "string"}
 SPEC: JSONObject = {

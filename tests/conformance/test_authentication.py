@@ -18,7 +18,7 @@ from kubewright.client import Client, Config
 from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
 from kubewright.client.errors import APIError, Forbidden, Unauthorized
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject, at, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, mapping, text
 
 
 def sent(received: Object) -> JSONValue:

@@ -24,6 +24,8 @@ from kubewright.client import Client, Config
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.errors import APIError, Forbidden
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
@@ -31,8 +33,6 @@ from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, Decision
 from kubewright.controlplane.embedded.auth.reviews import self_subject_rules_review
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, at, items, text
-from kubewright.controlplane.embedded.status import StatusError
 
 GROUP = "rbac.authorization.k8s.io"
 KINDS: dict[str, type[ClusterRole | ClusterRoleBinding | Role | RoleBinding]] = {

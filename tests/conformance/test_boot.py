@@ -12,8 +12,8 @@ from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.client import Client
 from kubewright.client.wait import exists
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.boot import boot_objects
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 BOOT = {f"{text(found, 'kind')} {text(found, 'metadata', 'name')}": found for found in boot_objects()}
 

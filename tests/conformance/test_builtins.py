@@ -23,7 +23,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.patch import MergePatch
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 ANSWERS = answers()
 

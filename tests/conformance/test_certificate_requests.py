@@ -20,7 +20,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.client import Client, Config
 from kubewright.client.wait import Field
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
 from kubewright.controlplane.user import User
 
 PLACE = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

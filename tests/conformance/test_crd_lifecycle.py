@@ -9,7 +9,7 @@ from tests.conformance.custom_kinds import DEFINITIONS, MERGE, SECONDS, Kind, ve
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.client import Client
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 

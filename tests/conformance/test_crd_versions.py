@@ -7,7 +7,7 @@ import asyncio
 from tests.conformance.custom_kinds import DEFINITIONS, MERGE, SECONDS, Kind, typed, version
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, items, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
 
 # Versions
 

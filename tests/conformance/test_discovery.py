@@ -16,13 +16,13 @@ from kubewright.client import Client
 from kubewright.client.errors import APIError, NotAcceptable, NotFound
 from kubewright.client.http.transport import Response
 from kubewright.client.wait import deleted, established
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.discovery import discovery_response
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.exchange import Request
-from kubewright.controlplane.embedded.negotiation import Wanted
+from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
+from kubewright.controlplane.embedded.http.exchange import Request
+from kubewright.controlplane.embedded.http.negotiation import Wanted
 from kubewright.controlplane.embedded.openapi import openapi_response
+from kubewright.controlplane.embedded.registry.catalog import Catalog
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 WANTED = Wanted(group="apidiscovery.k8s.io", version="v2", kind="APIGroupDiscoveryList")

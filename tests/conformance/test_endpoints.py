@@ -16,8 +16,8 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import items, mapping, text
-from kubewright.controlplane.embedded.health import CHECKS
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
+from kubewright.controlplane.embedded.endpoints.health import CHECKS
 
 # Of the real server alone: what it tells of its own workings.
 INTERNALS = {"/flagz", "/metrics", "/metrics/slis", "/openapi/v3/", "/statusz"}

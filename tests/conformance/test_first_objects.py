@@ -22,8 +22,8 @@ from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 

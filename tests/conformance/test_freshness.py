@@ -11,7 +11,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.errors import ServerTimeout
-from kubewright.controlplane.embedded.document import items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 NEVER = 9_999_999_999
 LABELS = {"awaited": "yes"}

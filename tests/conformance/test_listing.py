@@ -15,11 +15,11 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.errors import BadRequest
-from kubewright.controlplane.embedded.continuation import decode_continue
-from kubewright.controlplane.embedded.document import at
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.selectors import parse_field_selector, parse_label_selector
-from kubewright.controlplane.embedded.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.document import at
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector, parse_label_selector
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.storage.continuation import decode_continue
 
 differential = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

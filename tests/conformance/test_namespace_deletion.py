@@ -11,7 +11,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
-from kubewright.controlplane.embedded.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
 
 HOLD, OTHER = "example.com/hold", "example.com/other"
 

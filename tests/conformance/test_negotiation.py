@@ -15,7 +15,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 
 async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Client) -> None:

@@ -17,12 +17,12 @@ from kubewright.api.resources import Object
 from kubewright.client import Client, JSONPatch, MergePatch, StrategicMergePatch
 from kubewright.client.errors import APIError, Invalid
 from kubewright.client.patch import Patch
-from kubewright.controlplane.embedded.document import JSONObject, at, items
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
 from kubewright.controlplane.embedded.patch.strategic import apply_strategic_patch
-from kubewright.controlplane.embedded.status import StatusError
-from kubewright.controlplane.embedded.structure import structure_of
 
 T = TypeVar("T")
 P = ParamSpec("P")

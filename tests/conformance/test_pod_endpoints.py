@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.asking import Answer, Ask
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
 
 PODS = "/api/v1/namespaces/NAMESPACE/pods"
 BUDGETS = "/apis/policy/v1/namespaces/NAMESPACE/poddisruptionbudgets"

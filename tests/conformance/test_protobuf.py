@@ -18,7 +18,7 @@ from kubewright.client import Client, Config
 from kubewright.client.errors import APIError
 from kubewright.client.session import Session
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import at, text
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 
 _HEADERS = (("Content-Type", "application/vnd.kubernetes.protobuf"), ("Accept", "application/json"))
 

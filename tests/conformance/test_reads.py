@@ -17,8 +17,8 @@ from kubewright.api.core.v1 import ConfigMap, Event, Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.http.transport import Response
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.rest.reading import not_selectable, selectable
 
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"

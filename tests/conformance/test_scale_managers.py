@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conformance.asking import Ask
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/NAMESPACE/deployments"
 MERGE = "application/merge-patch+json"

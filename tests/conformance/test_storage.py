@@ -16,7 +16,7 @@ from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 CLAIMS = "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims"

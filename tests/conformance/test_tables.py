@@ -23,8 +23,8 @@ from kubewright.api.scheme import Scheme
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import BadRequest, NotFound
 from kubewright.client.wait import established
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.table import printer_for
 
 TABLE = ("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")

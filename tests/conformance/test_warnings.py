@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.asking import Ask
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 CONTAINER: JSONObject = {"name": "main", "image": "web:1"}
 CORE, APPS = "/api/v1/namespaces/NAMESPACE", "/apis/apps/v1/namespaces/NAMESPACE"

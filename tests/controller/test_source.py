@@ -28,8 +28,8 @@ from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.reconcile import Request
 from kubewright.controller.source import INITIAL_PRIORITY, Watched
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.manifest.crd import crd_of
 from kubewright.testing.virtual_time import run_virtual
 

@@ -26,8 +26,8 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from kubewright.client.wait import deleted, established
 from kubewright.controlplane.controllers.clock import Clock
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.controlplane.user import User
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.manager import GRACE

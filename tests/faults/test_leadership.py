@@ -15,7 +15,7 @@ from kubewright import Request
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.time import MicroTime, micro_now
 from kubewright.controlplane.controllers.clock import SystemClock
-from kubewright.controlplane.embedded.request import Target
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.testing.virtual_time import VirtualTimeLoop
 

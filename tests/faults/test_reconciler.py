@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright import Request
-from kubewright.controlplane.embedded.document import copied_object
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.testing.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:

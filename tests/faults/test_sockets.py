@@ -19,9 +19,9 @@ from tests.faults.widgets import Operator
 from kubewright import Client, Config, ControlPlane, KubernetesError, ObjectMeta, Request
 from kubewright.api.core.v1 import Namespace
 from kubewright.controlplane import BinariesNotFound
-from kubewright.controlplane.embedded.asgi import Application
+from kubewright.controlplane.embedded.http.asgi import Application
+from kubewright.controlplane.embedded.http.serving import Serving
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane, _tls
-from kubewright.controlplane.embedded.serving import Serving
 from kubewright.controlplane.real import RealControlPlane
 from kubewright.controlplane.user import User
 from kubewright.testing.namespaces import unique_name

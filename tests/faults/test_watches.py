@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubewright.controlplane.embedded.request import Target
+from kubewright.controlplane.embedded.endpoints.request import Target
 
 if TYPE_CHECKING:
     from tests.faults.conftest import InWorld, World

@@ -13,8 +13,8 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.time import MicroTime
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.testing.virtual_time import VirtualTimeLoop, run_virtual
 

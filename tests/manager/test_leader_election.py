@@ -15,8 +15,8 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.client.rate_limit import RateLimit
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.manager import leader_election
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.testing.namespaces import unique_name

@@ -27,8 +27,8 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.client import Client
 from kubewright.controller import Request, controller
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 from kubewright.manager import Manager
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 

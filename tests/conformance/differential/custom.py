@@ -6,7 +6,7 @@ from tests.conformance.differential.generators import Family, operations, option
 from tests.conformance.differential.kinds import changed_data, data
 from tests.conformance.differential.sides import CUSTOM_GROUP, OWN, uncollected
 
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 gear_specs = optional(
     size=values(1, 2, 5, 6, 0, "1", True),

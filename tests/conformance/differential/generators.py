@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.conformance.differential.sides import CURRENT, LABEL, STALE, Step, uncollected
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 
 T = TypeVar("T")
 Objects = st.SearchStrategy[JSONObject]

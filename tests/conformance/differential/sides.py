@@ -18,7 +18,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.client.http.transport import HTTPTransport
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 # Stand in a body for what only the server can tell: the revision an object has, and the first one it had.
 CURRENT, STALE = "<current>", "<stale>"

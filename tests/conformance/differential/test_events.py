@@ -12,7 +12,7 @@ from tests.conformance.differential.kinds import CONFIG_MAPS
 from tests.conformance.differential.sides import SECONDS, Both, Side, Step
 
 from kubewright.client.http.transport import StreamedResponse
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 
 
 async def events(side: Side, stream: StreamedResponse, last: str) -> list[str]:

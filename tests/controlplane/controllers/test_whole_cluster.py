@@ -18,8 +18,8 @@ from kubewright.client import Client
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.whole_cluster import WholeCluster
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 
 
 class Told:

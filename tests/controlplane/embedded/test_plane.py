@@ -28,8 +28,8 @@ from kubewright.client.session import default_user_agent
 from kubewright.client.wait import condition, deleted, exists
 from kubewright.controlplane import ControlPlane, ControlPlaneError
 from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.request import Target
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded import assembly
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.storage import Store
+from kubewright.controlplane.embedded.server import assembly
+from kubewright.controlplane.embedded.storage.store import Store
 
 ROOM = 20
 LARGE = "x" * 200_000

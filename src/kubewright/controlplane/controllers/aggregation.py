@@ -14,8 +14,8 @@ from kubewright.client import Client
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
-from kubewright.controlplane.embedded.document import JSONObject, items, text
 
 _FIELD_MANAGER = "clusterrole-aggregation-controller"
 """As kube-controller-manager's: it is seen in managedFields."""

@@ -12,7 +12,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
-from kubewright.controlplane.embedded.discovery import version_priority
+from kubewright.controlplane.embedded.endpoints.discovery import version_priority
 
 _EVERY_VERB = frozenset(
     ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),

@@ -30,15 +30,15 @@ from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltIn
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
-from kubewright.controlplane.embedded.asgi import Application
-from kubewright.controlplane.embedded.assembly import Assembled, assemble
-from kubewright.controlplane.embedded.audit import AuditLog
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.endpoints import VERSION
-from kubewright.controlplane.embedded.faults import Faults
-from kubewright.controlplane.embedded.in_process import ControllersClient, InProcessTransport
-from kubewright.controlplane.embedded.serving import Serving
-from kubewright.controlplane.embedded.storage import Snapshot
+from kubewright.controlplane.embedded.endpoints.nonresource import VERSION
+from kubewright.controlplane.embedded.http.asgi import Application
+from kubewright.controlplane.embedded.http.in_process import ControllersClient, InProcessTransport
+from kubewright.controlplane.embedded.http.serving import Serving
+from kubewright.controlplane.embedded.server.assembly import Assembled, assemble
+from kubewright.controlplane.embedded.server.audit import AuditLog
+from kubewright.controlplane.embedded.server.faults import Faults
+from kubewright.controlplane.embedded.storage.store import Snapshot
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.plane import ControlPlane
 from kubewright.controlplane.real.kubectl import run_kubectl

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.token_request import TokenIssuer
 from kubewright.controlplane.embedded.auth.tokens import TokenSigner
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, text
 
 
 @dataclass

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
-from kubewright.controlplane.embedded.document import JSONObject
 
 
 def role(name: str, rule: str, **labels: JSONValue) -> JSONObject:

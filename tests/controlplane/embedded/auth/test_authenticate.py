@@ -10,9 +10,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.authenticate import BadToken, user_of_certificate
 from kubewright.controlplane.embedded.auth.users import ANONYMOUS_USER
-from kubewright.controlplane.embedded.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import Cluster

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.users import ANONYMOUS_USER, AUTHENTICATED, UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, items, text
 
 
 class Bootstrap:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo
-from kubewright.controlplane.embedded.document import JSONObject
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import World

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.identity_reviews import self_subject_review, token_review
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import Cluster

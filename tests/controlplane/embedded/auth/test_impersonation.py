@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.users import MASTERS, NODE_NAME, UserInfo
-from kubewright.controlplane.embedded.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import World

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth import rbac
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.rbac import Decision
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo
-from kubewright.controlplane.embedded.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import World

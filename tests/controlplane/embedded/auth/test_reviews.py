@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.reviews import (
     local_subject_access_review,
     self_subject_access_review,
@@ -12,8 +14,6 @@ from kubewright.controlplane.embedded.auth.reviews import (
     subject_access_review,
 )
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, at
-from kubewright.controlplane.embedded.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import World

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.auth.rules import Rule, not_covered, rules_of
-from kubewright.controlplane.embedded.document import JSONObject
 
 
 @pytest.mark.parametrize(

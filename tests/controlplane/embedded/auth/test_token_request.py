@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, text
-from kubewright.controlplane.embedded.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import Cluster

@@ -7,8 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
 from kubewright.controlplane.embedded.auth.tokens import BadSignature, TokenSigner
-from kubewright.controlplane.embedded.document import JSONObject, at, items, text
 
 ISSUER = "https://example.test"
 

@@ -8,11 +8,11 @@ from typing import TypeAlias
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.status import FieldError, invalid
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 Create: TypeAlias = Callable[[JSONObject], JSONObject]
 Update: TypeAlias = Callable[[JSONObject, JSONObject], JSONObject]

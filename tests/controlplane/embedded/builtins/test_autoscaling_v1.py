@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
 from kubewright.controlplane.embedded.builtins.autoscaling_v1 import from_storage, to_storage
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
 
 TARGET: JSONObject = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
 SECOND: JSONObject = {

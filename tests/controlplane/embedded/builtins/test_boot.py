@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, mapping, text
 from kubewright.controlplane.embedded.builtins.boot import boot_objects
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, mapping, text
 
 RESOURCES = {f"{resource.gvk.api_version} {resource.gvk.kind}": resource for resource in built_in_resources()}
 

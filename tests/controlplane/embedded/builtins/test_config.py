@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.document import JSONObject, copied_object
-from kubewright.controlplane.embedded.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]
 Update = Callable[[JSONObject, JSONObject], JSONObject]

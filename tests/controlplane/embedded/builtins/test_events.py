@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.builtins.events import CORE_EVENT, NEWER_EVENT, from_core, to_core
 from kubewright.controlplane.embedded.builtins.typecheck import normalizer
-from kubewright.controlplane.embedded.document import JSONObject, copied_object
 
 CORE: JSONObject = {
     "apiVersion": "v1",

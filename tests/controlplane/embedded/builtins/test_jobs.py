@@ -4,9 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.jobs import JOB
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]
 Update = Callable[[JSONObject, JSONObject], JSONObject]

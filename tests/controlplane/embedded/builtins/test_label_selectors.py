@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.builtins.label_selectors import is_empty, matches, validate_selector
-from kubewright.controlplane.embedded.document import JSONObject
 
 LABELS: JSONObject = {"app": "web", "tier": "front"}
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.builtins.metadata import (
     validate_change,
     validate_metadata,
     validate_metadata_change,
     validate_metadata_update,
 )
-from kubewright.controlplane.embedded.document import JSONObject
 
 
 def complaints(obj: JSONObject, *, namespaced: bool = True) -> list[str]:

@@ -5,9 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.pods import POD, quality_of_service
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.status import StatusError
 
 SMALL: JSONObject = {"cpu": "100m", "memory": "1Mi"}
 BASE: JSONObject = {

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, RULES, built_in_resources
-from kubewright.controlplane.embedded.document import JSONObject, copied_object
-from kubewright.controlplane.embedded.resources import ResourceType, Strategy
+from kubewright.controlplane.embedded.registry.resources import ResourceType, Strategy
 
 RESOURCES = {f"{resource.gvk.api_version} {resource.gvk.kind}": resource for resource in built_in_resources()}
 each_resource = pytest.mark.parametrize("resource", RESOURCES.values(), ids=list(RESOURCES))

@@ -5,10 +5,17 @@ from collections.abc import Callable
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.services import service_strategy
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]
 Update = Callable[[JSONObject, JSONObject], JSONObject]

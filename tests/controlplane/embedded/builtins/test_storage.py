@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.storage import persistent_volume_strategy
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping
-from kubewright.controlplane.embedded.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]
 Update = Callable[[JSONObject, JSONObject], JSONObject]

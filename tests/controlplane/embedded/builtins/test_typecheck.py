@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from tools.record_answers import answers, questions
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, mapping
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, mapping
-from kubewright.controlplane.embedded.status import StatusError
 
 RESOURCES = {f"{resource.gvk.api_version} {resource.gvk.kind}": resource for resource in built_in_resources()}
 

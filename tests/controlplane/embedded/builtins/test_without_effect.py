@@ -7,9 +7,9 @@ from kubewright.api.core.v1 import LimitRange, Secret
 from kubewright.client import Client, MergePatch
 from kubewright.client.config import Config
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.builtins.without_effect import WITHOUT_EFFECT, effect_warnings, warning_of
-from kubewright.controlplane.embedded.document import JSONObject
 
 # Something comes of them here: they are answered, checked, allocated, run or simulated.
 ACTED_ON = {

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.cel import compile_rules
-from kubewright.controlplane.embedded.document import JSONObject
 
 _SPEC: JSONObject = {
     "text": {"type": "string", "maxLength": 20},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.cel import check_rules
-from kubewright.controlplane.embedded.document import JSONObject
 
 ADVICE = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are "

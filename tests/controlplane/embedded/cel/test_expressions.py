@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.cel.declarations import declared
 from kubewright.controlplane.embedded.cel.expressions import checked
 from kubewright.controlplane.embedded.cel.program import InstantiationError
 from kubewright.controlplane.embedded.cel.source import ExpressionError
 from kubewright.controlplane.embedded.cel.types import CelType
-from kubewright.controlplane.embedded.document import JSONObject
 
 OPERAND = (
     "expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, "

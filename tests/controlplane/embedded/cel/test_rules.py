@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import FieldError
 from kubewright.controlplane.embedded.cel import compile_rules
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.status import FieldError
 
 EVEN: JSONValue = [{"rule": "self % 2 == 0"}]
 KEYED: JSONObject = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}

@@ -7,10 +7,10 @@ import pytest
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import apply, track_update
-from kubewright.controlplane.embedded.status import StatusError
-from kubewright.controlplane.embedded.structure import SchemaStructure, Structure, structure_of
 
 CONFIG_MAP = structure_of(ConfigMap)
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"

@@ -4,10 +4,10 @@ import pytest
 
 from kubewright.api.core.v1 import Service
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, structure_of
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.shape import shape_of
-from kubewright.controlplane.embedded.structure import SchemaStructure, structure_of
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet
 from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields
 from kubewright.controlplane.embedded.managedfields.shape import shape_of
-from kubewright.controlplane.embedded.structure import SchemaStructure
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from kubewright.api.autoscaling.v1 import Scale
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.managedfields import (
     empty_object,
     entries_after_scale,
     scale_entries,
     track_update,
 )
-from kubewright.controlplane.embedded.structure import structure_of
 
 REPLICAS = {"apps/v1": ("spec", "replicas")}
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import empty_object, same_but_for_times, track_update
-from kubewright.controlplane.embedded.structure import SchemaStructure, Structure, structure_of
 
 CONFIG_MAP = structure_of(ConfigMap)
 EARLY, LATE = "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z"

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable, shape_of
 from kubewright.controlplane.embedded.managedfields.walks import changes, fields_of, identical
-from kubewright.controlplane.embedded.structure import SchemaStructure
 
 CASES: list[tuple[str, JSONValue, FieldSet | None]] = [
     ("text", "x", {}),

@@ -3,9 +3,9 @@ from __future__ import annotations
 import copy
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 from kubewright.controlplane.embedded.openapi.custom import custom_schemas, published
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 METADATA = {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}
 

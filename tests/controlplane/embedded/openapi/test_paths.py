@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.openapi.paths import Described, paths_of
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 ROLES = ResourceType(

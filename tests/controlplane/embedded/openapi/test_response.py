@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.exchange import Request, Response
+from kubewright.controlplane.embedded.http.exchange import Request, Response
 from kubewright.controlplane.embedded.openapi import openapi_response
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 WIDGETS = ResourceType(
     gvk=GroupVersionKind("example.com", "v1", "Widget"),

@@ -6,7 +6,7 @@ from kubewright.api.coordination.v1 import LeaseSpec
 from kubewright.api.core.v1 import Container, ContainerPort, PodSpec, ResourceRequirements
 from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.resource_k8s_io.v1 import DeviceClass
-from kubewright.controlplane.embedded.document import mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.openapi.types import META, REFERENCE, closure, name_of, schema_of_type
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 from kubewright.controlplane.embedded.openapi.version2 import document_v2
 
 

@@ -5,9 +5,9 @@ import copy
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch, unknown_fields
-from kubewright.controlplane.embedded.status import StatusError
 
 DOCUMENT: JSONObject = {
     "metadata": {"name": "web", "labels": {"a": "1", "b/c": "2", "til~de": "3"}},

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
-from kubewright.controlplane.embedded.status import StatusError
 
 CANNOT = "error decoding patch: json: cannot unmarshal"
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
-from kubewright.controlplane.embedded.status import StatusError
 
 WriteField = Callable[[int, bytes | str | int], bytes]
 WriteBody = Callable[[str, str, bytes], bytes]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
-from kubewright.controlplane.embedded.status import StatusError
 
 _LINES = Path(__file__).with_name("vectors.jsonl").read_text(encoding="utf-8").splitlines()
 _VECTORS: list[JSONObject] = [json.loads(line) for line in _LINES]

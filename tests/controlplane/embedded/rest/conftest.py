@@ -11,7 +11,7 @@ import pytest
 from kubewright.api.markers import JSONValue
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

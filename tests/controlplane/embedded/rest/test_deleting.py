@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from kubewright.controlplane.embedded.rest.freshness import reached
-from kubewright.controlplane.embedded.storage import Store
+from kubewright.controlplane.embedded.storage.store import Store
 
 
 def put(store: Store, name: str) -> None:

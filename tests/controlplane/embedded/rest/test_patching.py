@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

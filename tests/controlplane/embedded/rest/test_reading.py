@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

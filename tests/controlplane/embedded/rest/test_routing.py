@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.request import parse_query, parse_target
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.endpoints.request import parse_query, parse_target
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.routing import check_route
-from kubewright.controlplane.embedded.status import StatusError
 
 RESOURCES = {(resource.gvk.group, resource.plural): resource for resource in built_in_resources()}
 METHODS = {

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

@@ -13,10 +13,10 @@ from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.assembly import assemble
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.exchange import Request
+from kubewright.controlplane.embedded.http.exchange import Request
 from kubewright.controlplane.embedded.rest import watching
+from kubewright.controlplane.embedded.server.assembly import assemble
 
 
 @pytest.fixture

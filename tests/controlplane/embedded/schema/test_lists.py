@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.schema.lists import ListTypes
 
 SET: JSONObject = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}

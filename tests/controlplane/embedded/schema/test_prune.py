@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.schema.prune import Pruner
-from kubewright.controlplane.embedded.status import StatusError
 
 KNOWN: JSONObject = {"type": "object", "properties": {"a": {"type": "string"}}}
 EMBEDDED: JSONObject = {"type": "object", "x-kubernetes-embedded-resource": True}

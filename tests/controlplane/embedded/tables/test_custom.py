@@ -4,8 +4,8 @@ import pytest
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.custom import cell_text, custom_printer
 
 

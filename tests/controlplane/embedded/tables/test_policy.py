@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.tables.policy import PRINTERS
 
 ADMISSION = "admissionregistration.k8s.io"

@@ -5,16 +5,16 @@ from typing import cast
 import msgspec
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
-from kubewright.controlplane.embedded.entry import Entry
-from kubewright.controlplane.embedded.request import Target, parse_query
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.endpoints.request import Target, parse_query
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, Services
 from kubewright.controlplane.embedded.rest.reading import Listed
-from kubewright.controlplane.embedded.status import StatusError
+from kubewright.controlplane.embedded.storage.entry import Entry
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 from kubewright.controlplane.embedded.tables.table import printer_for
 

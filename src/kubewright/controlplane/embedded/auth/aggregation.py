@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
-from kubewright.controlplane.embedded.selectors import LabelOperator, LabelRequirement, LabelSelector
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.selectors import LabelOperator, LabelRequirement, LabelSelector
 
 _OPERATORS: dict[str, LabelOperator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 

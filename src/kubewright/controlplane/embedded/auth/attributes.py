@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.request import Target
-from kubewright.controlplane.embedded.status import StatusError, forbidden
+from kubewright.controlplane.embedded.endpoints.request import Target
 
 
 class Attributes(NamedTuple):

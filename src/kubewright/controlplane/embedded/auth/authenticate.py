@@ -16,6 +16,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, not_found
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
 from kubewright.controlplane.embedded.auth.tokens import BadSignature, TokenSigner
 from kubewright.controlplane.embedded.auth.users import (
@@ -30,8 +32,6 @@ from kubewright.controlplane.embedded.auth.users import (
     service_account_groups,
     service_account_name,
 )
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
-from kubewright.controlplane.embedded.status import StatusError, not_found
 
 Lookup: TypeAlias = Callable[[str, str, str], JSONObject | None]
 """Finds the stored object of (plural, namespace, name) of the core group: serviceaccounts, pods, secrets, nodes."""

@@ -10,8 +10,8 @@ from typing import cast
 
 import msgspec
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
-from kubewright.controlplane.embedded.document import JSONObject, text
 
 _FILE = Path(__file__).with_name("bootstrap.json")
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, forbidden, not_found
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, RoleReference, aggregated
 from kubewright.controlplane.embedded.auth.rules import Rule, not_covered, rules_of
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.status import StatusError, bad_request, forbidden, not_found
 
 _GROUP = "rbac.authorization.k8s.io"
 _PLURALS = {"ClusterRole": "clusterroles", "Role": "roles"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain
-from kubewright.controlplane.embedded.status import FieldError, invalid_value
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 

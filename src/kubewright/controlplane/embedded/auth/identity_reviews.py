@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator, BadToken
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, items, text
-from kubewright.controlplane.embedded.status import bad_request
 
 
 def token_review(authenticator: Authenticator, review: JSONObject) -> JSONObject:

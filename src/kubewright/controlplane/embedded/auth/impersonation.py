@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.auth.attributes import Attributes, forbidden_request
 from kubewright.controlplane.embedded.auth.extras import what_is_wrong_with
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
@@ -28,8 +30,6 @@ from kubewright.controlplane.embedded.auth.users import (
     service_account_groups,
     service_account_of,
 )
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 
 
 def quoted_list(texts: Iterable[str]) -> str:

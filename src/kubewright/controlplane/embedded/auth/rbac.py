@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.auth.attributes import Attributes, forbidden_request
 from kubewright.controlplane.embedded.auth.rules import Rule, rules_of
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo, service_account_name
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
 
 # A program that asks about endlessly many users or paths must not fill the memory; forgetting all of it is cheap.
 _REMEMBERED = 10_000

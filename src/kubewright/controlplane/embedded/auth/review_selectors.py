@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
-from kubewright.controlplane.embedded.document import JSONObject, at, items, text
-from kubewright.controlplane.embedded.selectors import parse_field_selector, parse_label_selector
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector, parse_label_selector
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
     forbidden_field,
     invalid_value,
     required,
 )
+from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _KINDS = ("fieldSelector", "labelSelector")

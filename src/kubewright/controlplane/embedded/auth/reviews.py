@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, bad_request, invalid, invalid_value
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, aggregated
 from kubewright.controlplane.embedded.auth.review_selectors import evaluation_error, selector_errors
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
-from kubewright.controlplane.embedded.status import FieldError, bad_request, invalid, invalid_value
 
 _GROUP = "authorization.k8s.io"
 

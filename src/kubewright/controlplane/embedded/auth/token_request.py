@@ -7,12 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import (
+    bad_request,
+    conflict,
+    invalid,
+    invalid_value,
+    not_found,
+)
 from kubewright.controlplane.embedded.auth.authenticate import Lookup
 from kubewright.controlplane.embedded.auth.tokens import TokenSigner
 from kubewright.controlplane.embedded.auth.users import service_account_name
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.status import bad_request, conflict, invalid, invalid_value, not_found
 
 _GROUP = "authentication.k8s.io"
 _KIND = "TokenRequest"

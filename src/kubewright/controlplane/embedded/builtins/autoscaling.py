@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import path_segment
 from kubewright.controlplane.embedded.builtins.values import Errors, number, objects, one_of, present, quantity
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 SOURCES: Mapping[str, str] = {
     "ContainerResource": "containerResource",

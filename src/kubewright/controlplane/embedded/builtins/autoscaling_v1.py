@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.builtins.autoscaling import SOURCES, validate_autoscaler
 from kubewright.controlplane.embedded.builtins.values import Errors, objects
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _BEHAVIOR = f"{_PREFIX}metrics", f"{_PREFIX}behavior"

@@ -16,9 +16,9 @@ import msgspec
 from kubewright.api.builtin import MODULES
 from kubewright.api.markers import JSONValue
 from kubewright.api.time import now
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, text
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.cluster import SYSTEM_PRIORITIES
-from kubewright.controlplane.embedded.document import JSONObject, inside, text
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
 

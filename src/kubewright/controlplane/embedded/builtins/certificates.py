@@ -12,14 +12,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.builtins.metadata import validate_change
 from kubewright.controlplane.embedded.builtins.names import dns_label, dns_subdomain, first_complaint, path_segment
 from kubewright.controlplane.embedded.builtins.pem import check_certificates, check_request
 from kubewright.controlplane.embedded.builtins.values import Errors, objects, one_of
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import FieldError, duplicate, forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _REQUESTER = ("username", "uid", "groups", "extra")
 _LEGACY_SIGNER = "kubernetes.io/legacy-unknown"

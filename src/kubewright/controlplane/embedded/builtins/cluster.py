@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.metadata import (
     NOT_QUALIFIED,
     STANDARD_FINALIZERS,
@@ -25,13 +31,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     present,
     unchanged,
 )
-from kubewright.controlplane.embedded.document import JSONObject, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import (
-    forbidden_field,
-    invalid_value,
-    required,
-)
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 SYSTEM_PRIORITIES: Mapping[str, int] = {

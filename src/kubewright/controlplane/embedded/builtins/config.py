@@ -9,6 +9,14 @@ from collections.abc import Mapping
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.container_resources import (
     quota_resource_name,
     resource_amount,
@@ -17,9 +25,7 @@ from kubewright.controlplane.embedded.builtins.container_resources import (
 from kubewright.controlplane.embedded.builtins.metadata import validate_content
 from kubewright.controlplane.embedded.builtins.names import config_key, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, objects, quantity, unchanged
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import FieldError, duplicate, forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _LARGEST = 1024 * 1024
 _LOCKED = "field is immutable when `immutable` is set"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, not_negative_quantity, quantity
-from kubewright.controlplane.embedded.document import JSONObject, mapping
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value, required
 
 _OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
 _OF_QUOTAS = frozenset(

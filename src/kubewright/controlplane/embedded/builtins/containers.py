@@ -5,6 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.container_resources import validate_resources
 from kubewright.controlplane.embedded.builtins.field_references import (
     CONTAINER_RESOURCES,
@@ -34,8 +42,6 @@ from kubewright.controlplane.embedded.builtins.values import (
     port_or_name,
     present,
 )
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.status import FieldError, duplicate, forbidden_field, invalid_value, required
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import PROTOCOLS
 from kubewright.controlplane.embedded.builtins.names import dns_label
 from kubewright.controlplane.embedded.builtins.values import (
@@ -13,9 +15,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     parsed_address,
     port,
 )
-from kubewright.controlplane.embedded.document import JSONObject, items, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 
 def _validate(endpoints: JSONObject) -> Errors:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, StructError, matching, number, unchanged
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 # Fields that are called differently: in events.k8s.io/v1, and in v1.
 _RENAMED: Mapping[str, str] = {

@@ -6,6 +6,8 @@ import re
 import zoneinfo
 from collections.abc import Mapping
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import invalid_value, not_supported, required
 from kubewright.controlplane.embedded.builtins.cron import schedule_complaint
 from kubewright.controlplane.embedded.builtins.label_selectors import matches, validate_selector
 from kubewright.controlplane.embedded.builtins.metadata import (
@@ -25,9 +27,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     sorted_or_null,
     unchanged,
 )
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import invalid_value, not_supported, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _PREFIX = "batch.kubernetes.io/"
 _CONTROLLER, _NAME = "controller-uid", "job-name"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.metadata import validate_labels
 from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, required
 
 
 def validate_selector(selector: JSONValue, path: str) -> list[FieldError]:

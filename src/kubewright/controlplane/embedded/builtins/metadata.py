@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import (
     dns_label,
     dns_subdomain,
@@ -13,9 +16,6 @@ from kubewright.controlplane.embedded.builtins.names import (
     qualified_name,
 )
 from kubewright.controlplane.embedded.builtins.values import StructError
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, required
 
 IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024

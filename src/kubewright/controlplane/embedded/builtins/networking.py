@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import duplicate, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import PROTOCOLS
 from kubewright.controlplane.embedded.builtins.endpoints import endpoint_address
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
@@ -26,9 +28,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     present,
     unchanged,
 )
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import duplicate, forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _FORBIDDEN_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")

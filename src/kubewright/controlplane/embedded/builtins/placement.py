@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.names import dns_label, dns_subdomain, label_value, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, number, objects, one_of
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value, required
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

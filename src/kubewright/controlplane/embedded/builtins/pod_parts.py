@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value
 from kubewright.controlplane.embedded.builtins.metadata import validate_change
 from kubewright.controlplane.embedded.builtins.pod_spec import validate_pod_spec
 from kubewright.controlplane.embedded.builtins.pods import difference, quality_of_service
 from kubewright.controlplane.embedded.builtins.values import Errors, objects
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _KEPT = ("labels", "annotations", "finalizers", "ownerReferences")
 _MUTABLE = ("cpu", "memory")

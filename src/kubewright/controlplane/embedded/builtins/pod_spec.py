@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import (
     validate_container,
     validate_containers,
@@ -19,8 +21,6 @@ from kubewright.controlplane.embedded.builtins.placement import (
 )
 from kubewright.controlplane.embedded.builtins.values import Errors, address, matching, number, objects, one_of, present
 from kubewright.controlplane.embedded.builtins.volumes import validate_volumes
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.status import FieldError, duplicate, invalid_value, required
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _SYSCTL_TEXT = (

@@ -9,15 +9,22 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import validate_images
 from kubewright.controlplane.embedded.builtins.metadata import validate_content
 from kubewright.controlplane.embedded.builtins.names import between, dns_subdomain
 from kubewright.controlplane.embedded.builtins.placement import validate_tolerations
 from kubewright.controlplane.embedded.builtins.pod_spec import validate_pod_spec, validate_pod_template
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, number, objects, quantity, unchanged
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _UPDATABLE = ",".join(
     (

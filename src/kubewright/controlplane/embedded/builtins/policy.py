@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.values import (
     Errors,
@@ -11,8 +12,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     not_negative_fields,
     one_of,
 )
-from kubewright.controlplane.embedded.document import JSONObject, mapping
-from kubewright.controlplane.embedded.resources import Strategy
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 
 def _validate(budget: JSONObject) -> Errors:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.metadata import validate_change, validate_content
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain, first_complaint, path_segment
 from kubewright.controlplane.embedded.builtins.values import Errors, StructError, matching, objects, one_of
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _GROUP = "rbac.authorization.k8s.io"
 

@@ -16,6 +16,8 @@ from kubewright.api.builtin import MODULES
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.api.time import now
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.builtins import (
     autoscaling,
     autoscaling_v1,
@@ -45,9 +47,7 @@ from kubewright.controlplane.embedded.builtins.typecheck import empty_field, nor
 from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
 from kubewright.controlplane.embedded.builtins.warnings import WARNINGS
 from kubewright.controlplane.embedded.builtins.without_effect import effect_warnings
-from kubewright.controlplane.embedded.document import JSONObject, text
-from kubewright.controlplane.embedded.resources import ResourceType, Strategy
-from kubewright.controlplane.embedded.structure import structure_of
+from kubewright.controlplane.embedded.registry.resources import ResourceType, Strategy
 
 _GENERATION = Strategy(has_generation=True)
 _FIXED_SPEC = Strategy(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.status import duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.values import Errors, address, one_of, parsed_address
-from kubewright.controlplane.embedded.document import JSONObject, items, text
-from kubewright.controlplane.embedded.status import duplicate, invalid_value, required
 
 _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 

@@ -6,6 +6,8 @@ It happens before a service is checked, so that what cannot be given is the only
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, invalid, invalid_value
 from kubewright.controlplane.embedded.builtins.allocation import Allocator, PoolExhausted
 from kubewright.controlplane.embedded.builtins.service_addresses import (
     is_balanced,
@@ -17,8 +19,6 @@ from kubewright.controlplane.embedded.builtins.service_addresses import (
     validate_addresses,
 )
 from kubewright.controlplane.embedded.builtins.values import Errors, number, objects, parsed_address
-from kubewright.controlplane.embedded.document import JSONObject, inside, items, mapping, text
-from kubewright.controlplane.embedded.status import StatusError, invalid, invalid_value
 
 _SINGLE, _PREFER, _REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
 _FAMILIES: dict[JSONValue, JSONValue] = {"IPv4": "IPv6", "IPv6": "IPv4"}

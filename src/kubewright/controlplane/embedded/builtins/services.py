@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.containers import PROTOCOLS
 from kubewright.controlplane.embedded.builtins.endpoints import endpoint_address
@@ -34,14 +41,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     port,
     port_or_name,
 )
-from kubewright.controlplane.embedded.document import JSONObject, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import (
-    duplicate,
-    forbidden_field,
-    invalid_value,
-    required,
-)
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")

@@ -6,6 +6,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain, qualified_name
 from kubewright.controlplane.embedded.builtins.placement import validate_node_selector
 from kubewright.controlplane.embedded.builtins.pods import difference
@@ -19,9 +34,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     unchanged,
 )
 from kubewright.controlplane.embedded.builtins.volumes import csi_driver, host_path, local, nfs
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import FieldError, duplicate, forbidden_field, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES = ("Block", "Filesystem")

@@ -16,6 +16,8 @@ from typing import TypeAlias, cast
 import msgspec
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.scalars import (
     MalformedScalar,
     base64_bytes,
@@ -25,8 +27,6 @@ from kubewright.controlplane.embedded.builtins.scalars import (
     seconds_time,
 )
 from kubewright.controlplane.embedded.builtins.struct_defaults import CONSTANTS, FUNCTIONS
-from kubewright.controlplane.embedded.document import JSONObject, copied
-from kubewright.controlplane.embedded.status import StatusError
 
 _Decode: TypeAlias = Callable[[JSONValue], JSONValue]
 _Zero: TypeAlias = Callable[[], JSONValue]

@@ -12,9 +12,15 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    invalid_value,
+    not_supported,
+    required,
+    shown,
+)
 from kubewright.controlplane.embedded.builtins.names import percentage, port_name, port_number
-from kubewright.controlplane.embedded.document import JSONObject, items
-from kubewright.controlplane.embedded.status import FieldError, invalid_value, not_supported, required, shown
 
 Errors: TypeAlias = list[FieldError]
 

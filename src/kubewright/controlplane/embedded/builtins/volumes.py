@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import duplicate, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.field_references import (
     CONTAINER_RESOURCES,
     VOLUME_FIELDS,
@@ -22,8 +24,6 @@ from kubewright.controlplane.embedded.builtins.values import (
     present,
     quantity,
 )
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.status import duplicate, forbidden_field, invalid_value, required
 
 _HIGHEST_MODE = 0o777
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"

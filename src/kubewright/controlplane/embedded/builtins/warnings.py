@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
 from kubewright.controlplane.embedded.builtins.pod_warnings import (
     NODE_LABELS,
     VOLUMES,
@@ -14,7 +15,6 @@ from kubewright.controlplane.embedded.builtins.pod_warnings import (
     template_warnings,
 )
 from kubewright.controlplane.embedded.builtins.values import number, objects
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
 
 Warn = Callable[[JSONObject, JSONObject | None], Sequence[str]]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain
 from kubewright.controlplane.embedded.builtins.values import Errors, number, objects, one_of, port
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import duplicate, invalid_value, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _URL = "desired format: https://host[/path]"

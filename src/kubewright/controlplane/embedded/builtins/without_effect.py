@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 
 
 class Inert(NamedTuple):

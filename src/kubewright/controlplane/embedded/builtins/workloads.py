@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    forbidden_field,
+    invalid_value,
+    not_supported,
+    required,
+)
 from kubewright.controlplane.embedded.builtins.label_selectors import is_empty, matches, validate_selector
 from kubewright.controlplane.embedded.builtins.metadata import validate_labels
 from kubewright.controlplane.embedded.builtins.names import dns_label
@@ -21,9 +29,7 @@ from kubewright.controlplane.embedded.builtins.values import (
     sorted_or_null,
     unchanged,
 )
-from kubewright.controlplane.embedded.document import JSONObject, copied, inside, mapping, text
-from kubewright.controlplane.embedded.resources import Strategy
-from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, not_supported, required
+from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _NO_MATCH = "`selector` does not match template `labels`"
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"

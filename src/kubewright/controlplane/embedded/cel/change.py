@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 
 _NO_KEY = object()
 

@@ -6,6 +6,7 @@ not exist for rules, nor does a list or map of it.
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.types import (
     BOOL,
@@ -21,7 +22,6 @@ from kubewright.controlplane.embedded.cel.types import (
     map_of,
 )
 from kubewright.controlplane.embedded.cel.views import with_object_meta
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
 
 _SELF = "selfType"
 _FORMATS = {"byte": BYTES, "duration": DURATION, "date": TIMESTAMP, "date-time": TIMESTAMP}

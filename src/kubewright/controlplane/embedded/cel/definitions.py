@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, not_supported, required
 from kubewright.controlplane.embedded.cel.cost.budget import Budget, multiplied
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
@@ -17,8 +19,6 @@ from kubewright.controlplane.embedded.cel.program import Program
 from kubewright.controlplane.embedded.cel.rules import RuleError, has_rules, rule_expression
 from kubewright.controlplane.embedded.cel.types import BOOL, STRING, CelType
 from kubewright.controlplane.embedded.cel.views import with_object_meta
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.status import FieldError, invalid_value, not_supported, required
 
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _LINE_END = re.compile(r"[\n\r]")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.status import FieldError, FieldErrorType
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, FieldErrorType
 
 _WORDS: dict[FieldErrorType, str] = {"FieldValueInvalid": "Invalid value", "FieldValueDuplicate": "Duplicate value"}
 

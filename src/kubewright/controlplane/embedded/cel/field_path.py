@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubewright.controlplane.embedded.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+|'", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

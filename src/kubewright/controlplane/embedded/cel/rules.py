@@ -11,6 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, FieldErrorType
 from kubewright.controlplane.embedded.cel.change import Change
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
@@ -25,9 +28,6 @@ from kubewright.controlplane.embedded.cel.source import ExpressionError
 from kubewright.controlplane.embedded.cel.types import BOOL, STRING, CelType, optional_of
 from kubewright.controlplane.embedded.cel.values import NONE, EvaluationError, NoSuchOverload, Optional
 from kubewright.controlplane.embedded.cel.views import Convert, converter, with_object_meta
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
-from kubewright.controlplane.embedded.status import FieldError, FieldErrorType
 
 _LONGEST_MESSAGE = 5 * 1024
 _OUT_OF_BUDGET = "due to running out of cost budget, no further validation rules will be run"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.library.times import parsed_date, parsed_date_time, parsed_json_duration
 from kubewright.controlplane.embedded.cel.values import (
@@ -21,7 +22,6 @@ from kubewright.controlplane.embedded.cel.values import (
     equal,
     found_in,
 )
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 Convert: TypeAlias = Callable[[JSONValue], object]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
+from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.conflicts import Disagreement, disagreements, refusal
 from kubewright.controlplane.embedded.managedfields.entries import Manager, Managers, stored_managers, written
@@ -23,8 +25,6 @@ from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, d
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.updating import updated
 from kubewright.controlplane.embedded.managedfields.walks import fields_of, identical
-from kubewright.controlplane.embedded.status import StatusError, bad_request
-from kubewright.controlplane.embedded.structure import Structure
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 

@@ -6,12 +6,12 @@ Values are not judged here beyond their type; that is the validation's work, whi
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.structure import ScalarType
 from kubewright.controlplane.embedded.managedfields.fieldset import element_text
 from kubewright.controlplane.embedded.managedfields.shape import Shape, Untrackable
 from kubewright.controlplane.embedded.patch.go_values import type_name
-from kubewright.controlplane.embedded.structure import ScalarType
 
 
 def complaint(configuration: JSONObject, shape: Shape) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.managedfields.entries import Identity, Manager, Managers
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, Path, path_text, paths, quoted
-from kubewright.controlplane.embedded.status import StatusError
 
 
 @dataclass(frozen=True, slots=True)

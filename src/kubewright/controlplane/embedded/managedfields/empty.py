@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.resources import Object, resource_info
-from kubewright.controlplane.embedded.document import JSONObject, inside
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside
 
 # Where the real structs differ from what their Python types tell: fields that are shown although they may be absent,
 _SHOWN: Mapping[tuple[str, str], Mapping[tuple[str, ...], JSONValue]] = {

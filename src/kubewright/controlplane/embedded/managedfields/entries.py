@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, cast
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, FieldSet, MalformedFields, parsed, union
 
 Operation: TypeAlias = Literal["Apply", "Update"]

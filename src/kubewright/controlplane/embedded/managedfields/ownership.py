@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure
 from kubewright.controlplane.embedded.managedfields.entries import Identity, Managers
 from kubewright.controlplane.embedded.managedfields.fieldset import (
     LEAF,
@@ -20,7 +21,6 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
 )
 from kubewright.controlplane.embedded.managedfields.shape import Shape, shape_of
 from kubewright.controlplane.embedded.managedfields.walks import Changes, changes
-from kubewright.controlplane.embedded.structure import SchemaStructure, Structure
 
 _UNTRACKED = of_paths(
     [

@@ -10,8 +10,7 @@ from functools import cache, lru_cache
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.managedfields.fieldset import canonical, quoted
-from kubewright.controlplane.embedded.structure import (
+from kubewright.controlplane.embedded.apimachinery.structure import (
     SCALAR,
     UNTYPED,
     ScalarType,
@@ -19,6 +18,7 @@ from kubewright.controlplane.embedded.structure import (
     Structure,
     structure_of,
 )
+from kubewright.controlplane.embedded.managedfields.fieldset import canonical, quoted
 
 
 class Untrackable(ValueError):

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import fits
 from kubewright.controlplane.embedded.managedfields.entries import (
     Manager,
@@ -21,7 +22,6 @@ from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, Malfor
 from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, disowned, endpoint, tracked
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.walks import identical
-from kubewright.controlplane.embedded.structure import Structure
 
 
 def track_update(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.openapi.types import META, reference
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 _TEXT: Final[JSONObject] = {"type": "string"}
 _NESTED: Final = ("items", "additionalProperties", "not")

@@ -11,8 +11,8 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
-from kubewright.controlplane.embedded.discovery import announced_subresources
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.endpoints.discovery import announced_subresources
 from kubewright.controlplane.embedded.openapi.custom import custom_name, custom_schemas, list_name
 from kubewright.controlplane.embedded.openapi.paths import Described, paths_of
 from kubewright.controlplane.embedded.openapi.types import (
@@ -24,7 +24,7 @@ from kubewright.controlplane.embedded.openapi.types import (
     reference,
     schema_of_type,
 )
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 INFO: Final[JSONObject] = {"title": "Kubernetes", "version": "1.36"}
 SECURITY: Final[JSONObject] = {

@@ -11,10 +11,10 @@ from typing import Final
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.discovery import Subresource, announced_subresources
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.endpoints.discovery import Subresource, announced_subresources
 from kubewright.controlplane.embedded.openapi.types import META, reference
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 _WRITE: Final = ("dryRun", "fieldManager", "fieldValidation")
 _DELETE: Final = (

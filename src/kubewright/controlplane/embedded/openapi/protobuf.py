@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import yaml
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
 
 _Encode: TypeAlias = Callable[[JSONValue], Iterable[bytes]]
 """The bytes of a field for a value: one piece, or one for each of several."""

@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from kubewright.api.time import unix_now
-from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.discovery import group_priority, version_priority
-from kubewright.controlplane.embedded.document import JSONObject, mapping
-from kubewright.controlplane.embedded.exchange import Request, Response
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.controlplane.embedded.endpoints.discovery import group_priority, version_priority
+from kubewright.controlplane.embedded.endpoints.request import parse_query
+from kubewright.controlplane.embedded.http.exchange import Request, Response
 from kubewright.controlplane.embedded.openapi.documents import document_of
 from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
 from kubewright.controlplane.embedded.openapi.version2 import document_v2
-from kubewright.controlplane.embedded.request import parse_query
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.version import __version__
 
 _INDEX = "/openapi/v3"

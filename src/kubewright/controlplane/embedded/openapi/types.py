@@ -23,7 +23,7 @@ from kubewright.api.model import Default
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import MicroTime
-from kubewright.controlplane.embedded.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 REFERENCE: Final = "#/components/schemas/"

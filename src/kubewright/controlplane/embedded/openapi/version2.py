@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
 from kubewright.controlplane.embedded.openapi.documents import INFO, SECURITY
 from kubewright.controlplane.embedded.openapi.types import REFERENCE
 

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, copied
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.patch.go_values import json_kind, json_text
 from kubewright.controlplane.embedded.patch.result import checked, does_not_apply
-from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024

@@ -9,11 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.nesting import LEVELS
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.nesting import LEVELS
+from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.patch.result import checked
-from kubewright.controlplane.embedded.status import bad_request
 
 
 def apply_merge_patch(document: JSONObject, patch: JSONValue, *, lenient: bool = False) -> JSONObject:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
+from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.patch.go_values import formatted, formatted_as_string, json_kind
 from kubewright.controlplane.embedded.patch.ordering import arranged, identities, identity, key_of
 from kubewright.controlplane.embedded.patch.result import does_not_apply, failure, wrong_type
-from kubewright.controlplane.embedded.status import StatusError, bad_request
-from kubewright.controlplane.embedded.structure import Structure
 
 _PATCH = "$patch"
 _RETAIN_KEYS = "$retainKeys"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final, cast
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted, summarized
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted, summarized
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.protobuf.message import Message
 from kubewright.controlplane.embedded.protobuf.table import message_of_kind, message_with
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
-from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 _PREFIX: Final = b"k8s\0"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"  # what kube-apiserver calls its kinds in messages

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias, cast
 import msgspec
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.nesting import decode
 from kubewright.controlplane.embedded.builtins.scalars import MalformedScalar
 from kubewright.controlplane.embedded.builtins.scalars import quantity as canonical_quantity
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.nesting import decode
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
 
 Reader: TypeAlias = Callable[[bytes], JSONValue]

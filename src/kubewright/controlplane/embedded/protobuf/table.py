@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.protobuf.message import Entry, Field, Message, SentAgain
 from kubewright.controlplane.embedded.protobuf.scalars import (
     CONTENTS,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.rest.bodies import read_object
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.metadata import check_precondition
-from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.rest.writing import modified
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
     bad_request,
@@ -21,7 +21,14 @@ from kubewright.controlplane.embedded.status import (
     not_supported,
     required,
 )
-from kubewright.controlplane.embedded.storage import Conflict
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.rest.bodies import read_object
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import check_precondition
+from kubewright.controlplane.embedded.rest.reading import get
+from kubewright.controlplane.embedded.rest.writing import modified
+from kubewright.controlplane.embedded.storage.store import Conflict
 
 
 def bind(call: Call, request: Request) -> Response:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import partial
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.decoding import decode_body
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.exchange import Request
+from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
+from kubewright.controlplane.embedded.http.exchange import Request
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import check_kind, unrecognized
 from kubewright.controlplane.embedded.rest.unknown import check_fields
-from kubewright.controlplane.embedded.status import StatusError, bad_request
 
 _PARSING = "couldn't get version/kind; json parse error: "
 _CONVERTING = "error converting YAML to JSON: "

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.token_request import TokenIssuer
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.catalog import Catalog
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.request import Query, Target
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.storage import Change, Entry, Range
+from kubewright.controlplane.embedded.endpoints.request import Query, Target
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.storage.store import Change, Entry, Range
 
 
 class Changes(Protocol):

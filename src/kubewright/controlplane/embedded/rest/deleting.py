@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kubewright.controlplane.embedded.document import JSONObject, at, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.patch.go_values import json_kind
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.metadata import is_kept
-from kubewright.controlplane.embedded.rest.options import dry_run_errors
-from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
-from kubewright.controlplane.embedded.rest.writing import modified
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    at,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     bad_request,
     conflict,
@@ -21,7 +23,13 @@ from kubewright.controlplane.embedded.status import (
     not_found,
     not_supported,
 )
-from kubewright.controlplane.embedded.storage import Conflict, Entry
+from kubewright.controlplane.embedded.patch.go_values import json_kind
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.metadata import is_kept
+from kubewright.controlplane.embedded.rest.options import dry_run_errors
+from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
+from kubewright.controlplane.embedded.rest.writing import modified
+from kubewright.controlplane.embedded.storage.store import Conflict, Entry
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")

@@ -8,12 +8,13 @@ from typing import cast
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.decoding import decode_body
-from kubewright.controlplane.embedded.document import JSONObject, text
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
-from kubewright.controlplane.embedded.negotiation import Wanted, not_acceptable
+from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.negotiation import Wanted, not_acceptable
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest import patching
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
@@ -24,8 +25,7 @@ from kubewright.controlplane.embedded.rest.reviews import REVIEWS
 from kubewright.controlplane.embedded.rest.subresources import HANDLERS
 from kubewright.controlplane.embedded.rest.watching import watch
 from kubewright.controlplane.embedded.rest.writing import create, update
-from kubewright.controlplane.embedded.status import StatusError, bad_request
-from kubewright.controlplane.embedded.storage import Entry
+from kubewright.controlplane.embedded.storage.store import Entry
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 
 

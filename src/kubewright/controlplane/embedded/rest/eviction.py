@@ -6,17 +6,24 @@ from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.policy.v1 import Eviction
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, forbidden
 from kubewright.controlplane.embedded.builtins.label_selectors import matches
 from kubewright.controlplane.embedded.builtins.registry import body_resource
 from kubewright.controlplane.embedded.builtins.values import number
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, items, mapping, text
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import Options, check_preconditions, delete, options_of
 from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.status import StatusError, bad_request, forbidden
-from kubewright.controlplane.embedded.storage import Entry
+from kubewright.controlplane.embedded.storage.store import Entry
 
 _EVICTION = replace(body_resource(Eviction), namespaced=True)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."

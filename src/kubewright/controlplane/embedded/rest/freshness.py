@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore
-from kubewright.controlplane.embedded.status import StatusError
 
 # The real server keeps events in no cache, and so waits for none of them.
 _GROUPS_OF_EVENTS = frozenset(("", "events.k8s.io"))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, inside, items, mapping, text
-from kubewright.controlplane.embedded.gotext import summarized
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import summarized
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
     bad_request,
@@ -17,6 +15,8 @@ from kubewright.controlplane.embedded.status import (
     invalid,
     invalid_value,
 )
+from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.rest.call import Call
 
 _NAME_LENGTH = 63
 _SUFFIX_LENGTH = 5

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     forbidden_field,
     invalid,
@@ -14,6 +13,7 @@ from kubewright.controlplane.embedded.status import (
     not_supported,
     required,
 )
+from kubewright.controlplane.embedded.rest.call import Call
 
 APPLY = "application/apply-patch+yaml"
 _LONGEST_MANAGER = 128

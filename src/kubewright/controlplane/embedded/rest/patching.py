@@ -12,9 +12,16 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.decoding import decode_json, decode_yaml
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    StatusError,
+    bad_request,
+    conflict,
+    not_found,
+    unsupported_media_type,
+)
 from kubewright.controlplane.embedded.builtins.typecheck import Undecodable
-from kubewright.controlplane.embedded.decoding import decode_json, decode_yaml
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.managedfields import apply as apply_configuration
 from kubewright.controlplane.embedded.managedfields import unconvertible
 from kubewright.controlplane.embedded.patch.go_values import formatted, json_kind
@@ -27,14 +34,7 @@ from kubewright.controlplane.embedded.rest.tracking import tracking
 from kubewright.controlplane.embedded.rest.unknown import check_fields, in_order, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import create, replace
 from kubewright.controlplane.embedded.schema.emptied import emptied_objects
-from kubewright.controlplane.embedded.status import (
-    StatusError,
-    bad_request,
-    conflict,
-    not_found,
-    unsupported_media_type,
-)
-from kubewright.controlplane.embedded.storage import Entry
+from kubewright.controlplane.embedded.storage.store import Entry
 
 JSON, MERGE, STRATEGIC, APPLY = (
     "application/json-patch+json",

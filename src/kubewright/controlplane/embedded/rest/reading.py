@@ -6,20 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from kubewright.controlplane.embedded.continuation import decode_continue, encode_continue, expired_continue
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
-from kubewright.controlplane.embedded.gotext import bounded_integer, quoted
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
-from kubewright.controlplane.embedded.selectors import (
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
+from kubewright.controlplane.embedded.apimachinery.selectors import (
     FieldRequirement,
     FieldSelector,
     LabelSelector,
     parse_field_selector,
     parse_label_selector,
 )
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
     bad_request,
@@ -29,7 +25,11 @@ from kubewright.controlplane.embedded.status import (
     not_found,
     not_supported,
 )
-from kubewright.controlplane.embedded.storage import Compacted, Entry, FutureRevision
+from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
+from kubewright.controlplane.embedded.storage.continuation import decode_continue, encode_continue, expired_continue
+from kubewright.controlplane.embedded.storage.store import Compacted, Entry, FutureRevision
 
 
 @dataclass(frozen=True, slots=True)

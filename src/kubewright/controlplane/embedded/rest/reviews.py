@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside
 from kubewright.controlplane.embedded.auth.identity_reviews import self_subject_review, token_review
 from kubewright.controlplane.embedded.auth.reviews import (
     local_subject_access_review,
@@ -11,7 +12,6 @@ from kubewright.controlplane.embedded.auth.reviews import (
     self_subject_rules_review,
     subject_access_review,
 )
-from kubewright.controlplane.embedded.document import JSONObject, inside
 from kubewright.controlplane.embedded.managedfields import track_update
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import place_in_namespace

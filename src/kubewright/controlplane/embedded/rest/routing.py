@@ -5,16 +5,16 @@ Built-in kinds have a route for each thing one can do; custom ones a handler tha
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.discovery import announced_subresources
-from kubewright.controlplane.embedded.request import Target
-from kubewright.controlplane.embedded.resources import ResourceType
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.status import (
     bad_request,
     method_not_allowed,
     no_such_method,
     no_such_resource,
     not_found,
 )
+from kubewright.controlplane.embedded.endpoints.discovery import announced_subresources
+from kubewright.controlplane.embedded.endpoints.request import Target
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 _OF_COLLECTIONS = frozenset(("list", "watch"))
 _OF_OBJECTS = frozenset(("get", "update", "patch", "delete"))

@@ -10,9 +10,17 @@ from collections.abc import Mapping, Sequence
 from kubewright.api.autoscaling.v1 import Scale
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.decoding import decode_body
-from kubewright.controlplane.embedded.document import JSONObject, at, inside, items, mapping, text
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    StatusError,
+    bad_request,
+    invalid,
+    invalid_value,
+    method_not_allowed,
+)
+from kubewright.controlplane.embedded.apimachinery.structure import structure_of
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
 from kubewright.controlplane.embedded.managedfields import apply as apply_configuration
 from kubewright.controlplane.embedded.managedfields import (
     empty_object,
@@ -36,9 +44,7 @@ from kubewright.controlplane.embedded.rest.patching import (
 from kubewright.controlplane.embedded.rest.reading import get
 from kubewright.controlplane.embedded.rest.unknown import in_order, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import begin_from, modified, replace
-from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value, method_not_allowed
-from kubewright.controlplane.embedded.storage import Entry
-from kubewright.controlplane.embedded.structure import structure_of
+from kubewright.controlplane.embedded.storage.store import Entry
 
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -6,11 +6,8 @@ said in its words.
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.document import JSONObject, items, text
-from kubewright.controlplane.embedded.exchange import Request, Response
-from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.status import (
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
     bad_request,
@@ -19,6 +16,9 @@ from kubewright.controlplane.embedded.status import (
     invalid_value,
     not_found,
 )
+from kubewright.controlplane.embedded.http.exchange import Request, Response
+from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.reading import get
 
 
 def check_container(call: Call, pod: JSONObject) -> None:

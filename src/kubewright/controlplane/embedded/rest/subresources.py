@@ -9,8 +9,8 @@ from typing import TypeAlias
 from kubewright.controlplane.embedded.builtins.certificates import approving
 from kubewright.controlplane.embedded.builtins.cluster import finalizing
 from kubewright.controlplane.embedded.builtins.pod_parts import debugging, resizing
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
-from kubewright.controlplane.embedded.resources import Strategy
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.registry.resources import Strategy
 from kubewright.controlplane.embedded.rest import streams
 from kubewright.controlplane.embedded.rest.binding import bind, bind_named
 from kubewright.controlplane.embedded.rest.bodies import read_object

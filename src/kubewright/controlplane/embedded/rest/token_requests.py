@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kubewright.api.authentication.v1 import TokenRequest
 from kubewright.controlplane.embedded.builtins.registry import body_resource
-from kubewright.controlplane.embedded.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import place_in_namespace

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.apimachinery.repetitions import unknown_and_repeated_fields
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, invalid, invalid_value
+from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.patch.go_values import html_safe
-from kubewright.controlplane.embedded.repetitions import unknown_and_repeated_fields
 from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.status import StatusError, bad_request, invalid, invalid_value
-from kubewright.controlplane.embedded.structure import Structure
 
 _MOST = 100
 """How many fields of a built-in kind the real server complains about at most."""

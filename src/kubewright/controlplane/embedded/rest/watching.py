@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, text
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    StatusError,
+    expired,
+    forbidden_field,
+    invalid,
+    not_supported,
+)
 from kubewright.controlplane.embedded.rest.call import Call, Changes
 from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, must_be_listable, reached
 from kubewright.controlplane.embedded.rest.reading import (
@@ -22,15 +30,7 @@ from kubewright.controlplane.embedded.rest.reading import (
     parse_revision,
     selection,
 )
-from kubewright.controlplane.embedded.status import (
-    FieldError,
-    StatusError,
-    expired,
-    forbidden_field,
-    invalid,
-    not_supported,
-)
-from kubewright.controlplane.embedded.storage import Change, Entry
+from kubewright.controlplane.embedded.storage.store import Change, Entry
 
 BOOKMARK_INTERVAL = 60.0
 _SHORTEST_DEFAULT = 1800.0

@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import (
+    MODIFIED,
+    FieldError,
+    StatusError,
+    already_exists,
+    conflict,
+    invalid,
+    invalid_value,
+    not_found,
+    required,
+)
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
-from kubewright.controlplane.embedded.document import JSONObject, copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.gotext import quoted
 from kubewright.controlplane.embedded.managedfields import same_but_for_times, track_update
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import (
@@ -28,18 +39,7 @@ from kubewright.controlplane.embedded.rest.metadata import (
     without_repeated_owners,
 )
 from kubewright.controlplane.embedded.rest.tracking import tracking
-from kubewright.controlplane.embedded.status import (
-    MODIFIED,
-    FieldError,
-    StatusError,
-    already_exists,
-    conflict,
-    invalid,
-    invalid_value,
-    not_found,
-    required,
-)
-from kubewright.controlplane.embedded.storage import Conflict, Entry, KeyExists
+from kubewright.controlplane.embedded.storage.store import Conflict, Entry, KeyExists
 
 _NAME_ATTEMPTS = 8
 

@@ -1,1 +1,1 @@
-"""Custom resource definitions: what their structural schemas mean, and which of them the server accepts."""
+"""Values and structural schemas: validation, defaults, pruning, and which schemas are structural."""

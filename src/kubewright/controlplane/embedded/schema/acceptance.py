@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Final
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
 from kubewright.controlplane.embedded.schema.constraints import Constraints, is_multiple, is_whole, native, truncated
 
 _Test = Callable[[JSONValue], bool]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.schema.formats import FORMATS, Check, recognized
 from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_pattern
 

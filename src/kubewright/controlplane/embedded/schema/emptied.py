@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.controlplane.embedded.document import JSONObject, mapping
-from kubewright.controlplane.embedded.status import FieldError, wrong_type
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, wrong_type
 
 
 def emptied_objects(configuration: JSONObject, result: JSONObject, schema: JSONObject) -> list[FieldError]:

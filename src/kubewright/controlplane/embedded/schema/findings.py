@@ -10,8 +10,16 @@ from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.gotext import printed_number
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.gotext import printed_number
+from kubewright.controlplane.embedded.apimachinery.status import (
+    FieldError,
+    invalid_value,
+    not_supported,
+    required,
+    shown,
+    wrong_type,
+)
 from kubewright.controlplane.embedded.schema.acceptance import Node
 from kubewright.controlplane.embedded.schema.constraints import (
     Constraints,
@@ -21,14 +29,6 @@ from kubewright.controlplane.embedded.schema.constraints import (
     kind_of,
     native,
     truncated,
-)
-from kubewright.controlplane.embedded.status import (
-    FieldError,
-    invalid_value,
-    not_supported,
-    required,
-    shown,
-    wrong_type,
 )
 
 

@@ -12,7 +12,7 @@ import unicodedata
 from calendar import monthrange
 from collections.abc import Callable, Mapping
 
-from kubewright.controlplane.embedded.gotext import bounded_integer
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.schema.patterns import go_pattern
 
 Check = Callable[[str], bool]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, duplicate, invalid_value
 from kubewright.controlplane.embedded.schema.depth import check_depth
-from kubewright.controlplane.embedded.status import FieldError, duplicate, invalid_value
 
 _NESTED = (dict, list)
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 _GO_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 _TIME_STEPS = tuple(

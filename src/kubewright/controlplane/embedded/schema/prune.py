@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import bad_request, invalid_value
 from kubewright.controlplane.embedded.schema.depth import check_depth
 from kubewright.controlplane.embedded.schema.metadata import MalformedMetadata, coerced
-from kubewright.controlplane.embedded.status import bad_request, invalid_value
 
 Paths = Sequence[str]
 _NESTED = (dict, list)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
-from kubewright.controlplane.embedded.status import FieldError
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import FieldError
 
 
 class Rules(Protocol):

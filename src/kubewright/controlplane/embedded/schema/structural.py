@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_pattern
-from kubewright.controlplane.embedded.status import FieldError, forbidden_field, invalid_value, required
 
 Level = Literal["root", "items", "field"]
 

@@ -7,11 +7,11 @@ the order of the real server, so that their texts, paths and numbers are the sam
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import FieldError
 from kubewright.controlplane.embedded.schema.acceptance import Node
 from kubewright.controlplane.embedded.schema.depth import check_depth
 from kubewright.controlplane.embedded.schema.findings import UNCORRELATED, Findings, Old, explain
-from kubewright.controlplane.embedded.status import FieldError
 
 
 class Validator:

@@ -9,8 +9,8 @@ from decimal import Decimal
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, items, text
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.durations import UNKNOWN, human_duration, instant
 from kubewright.controlplane.embedded.tables.jsonpath import JSONPath, PathError, compile_path
 from kubewright.controlplane.embedded.tables.printer import AGE, NAME, Cells, Column, Printer, aged, name_of, number

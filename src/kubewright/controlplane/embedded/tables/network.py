@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, items, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
 from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,

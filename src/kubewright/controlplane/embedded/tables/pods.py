@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
 from kubewright.controlplane.embedded.tables.durations import human_duration, instant
 from kubewright.controlplane.embedded.tables.printer import (
     AGE,

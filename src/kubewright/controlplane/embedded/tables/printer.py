@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
 from kubewright.controlplane.embedded.tables.durations import since
 
 Cells: TypeAlias = list[JSONValue]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 _NONE = "<none>"
 

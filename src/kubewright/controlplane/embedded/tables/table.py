@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.document import JSONObject, at, text
-from kubewright.controlplane.embedded.entry import Entry
-from kubewright.controlplane.embedded.resources import ResourceType
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.status import bad_request, invalid_value
+from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.reading import Listed
-from kubewright.controlplane.embedded.status import bad_request, invalid_value
+from kubewright.controlplane.embedded.storage.entry import Entry
 from kubewright.controlplane.embedded.tables import cluster, network, policy, storage, workloads
 from kubewright.controlplane.embedded.tables.custom import custom_printer
 from kubewright.controlplane.embedded.tables.pods import POD

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
 from kubewright.controlplane.embedded.cel.declarations import declared
 from kubewright.controlplane.embedded.cel.expressions import checked
-from kubewright.controlplane.embedded.document import JSONObject
 
 COSTS = [
     ("self.names.map(x, x + 'a').all(y, y.startsWith('b'))", 244),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.cel import compile_rules
 from kubewright.controlplane.embedded.cel.cost import metering, spending
 from kubewright.controlplane.embedded.cel.cost.metering import CostExceeded, Meter
 from kubewright.controlplane.embedded.cel.expressions import checked
 from kubewright.controlplane.embedded.cel.types import INT, STRING, list_of
-from kubewright.controlplane.embedded.document import JSONObject
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field
 from kubewright.controlplane.embedded.cel.cost.size import limited
-from kubewright.controlplane.embedded.document import JSONObject, text
-from kubewright.controlplane.embedded.status import FieldError, forbidden_field
 
 _RULE_LIMIT: Final = 10_000_000
 _TOTAL_LIMIT: Final = 100_000_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.views import with_object_meta
-from kubewright.controlplane.embedded.document import JSONObject, items, mapping, text
 
 _LARGEST_REQUEST: Final = 3 * 1024 * 1024
 # The longest and the shortest text of each format, with its quotation marks.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from kubewright.controlplane.embedded.apimachinery.gotext import printed_number
 from kubewright.controlplane.embedded.cel.values import LARGEST, SMALLEST, EvaluationError, Uint
-from kubewright.controlplane.embedded.gotext import printed_number
 
 
 def double_text(number: float) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, unquote, unquote_plus
 
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, STRING, CelType, list_of, map_of
 from kubewright.controlplane.embedded.cel.values import EvaluationError, Opaque
-from kubewright.controlplane.embedded.gotext import quoted
 
 URL: Final = CelType("struct", "kubernetes.URL")
 

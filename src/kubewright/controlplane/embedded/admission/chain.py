@@ -1,0 +1,132 @@
+"""What may change or refuse a write after the rules of its kind: the plugins of the real server that users meet.
+
+Namespaces must exist, pods get what every pod has, claims grow where their class allows it, and nobody grants rights
+they do not have.
+"""
+
+from __future__ import annotations
+
+from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
+from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, told_name
+from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, mapping, text
+from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
+from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
+from kubewright.controlplane.embedded.builtins.values import quantity
+from kubewright.controlplane.embedded.rest.call import Call
+
+_RBAC = "rbac.authorization.k8s.io"
+_GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
+
+
+class Admission:
+    """The plugins, in the real server's order."""
+
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+        """Change `new` in place, or raise StatusError."""
+        resource = call.resource
+        if operation == "CREATE":
+            _check_definition(call, new)
+            _check_namespace(call, new)
+        if (resource.gvk.group, resource.plural) == ("", "pods") and not call.target.subresource:
+            admit_pod(call, new, old)
+        if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
+            # Not an admission plugin there, but what comes between those that change and the rules of the kind.
+            _check_escalation(call, new, old)
+
+    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+        """Raise StatusError to refuse."""
+        place = call.resource.gvk.group, call.resource.plural
+        if operation == "DELETE":
+            name = text(new, "metadata", "name")
+            if place == ("", "namespaces") and name in _UNDELETABLE:
+                raise forbidden("namespaces", "", name, "this namespace may not be deleted")
+        elif place == ("scheduling.k8s.io", "priorityclasses"):
+            check_priority_class(call, new, old)
+        elif place == CERTIFICATE_REQUESTS:
+            check_certificate_request(call, new, old)
+        elif place == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
+            _check_growth(call, new, old)
+
+
+def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:
+    refused = escalation(
+        call.services.authorizer,
+        RoleWrite(
+            user=call.user,
+            plural=call.resource.plural,
+            new=new,
+            old=old,
+            namespace=call.target.namespace,
+            name=call.target.name,
+        ),
+    )
+    if refused is not None:
+        raise refused
+
+
+def _check_growth(call: Call, new: JSONObject, old: JSONObject) -> None:
+    """A claim grows only if its class says that it can. That it is bound is among the rules of the kind."""
+    size, earlier = (quantity(at(claim, "spec", "resources", "requests", "storage")) for claim in (new, old))
+    if size <= earlier:
+        return
+    name, before = _storage_class(new), _storage_class(old)
+    entry = call.services.store.get(f"/storage.k8s.io/storageclasses/{name}") if name and name == before else None
+    if entry is None or entry.value.get("allowVolumeExpansion") is not True:
+        why = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+            "support resize"
+        )
+        raise forbidden("persistentvolumeclaims", "", text(new, "metadata", "name"), why)
+
+
+def _storage_class(claim: JSONObject) -> str:
+    annotations = mapping(claim, "metadata", "annotations")
+    return (
+        text(annotations, _CLASS_ANNOTATION)
+        if _CLASS_ANNOTATION in annotations
+        else text(claim, "spec", "storageClassName")
+    )
+
+
+def _check_definition(call: Call, new: JSONObject) -> None:
+    """Nothing comes to a custom kind that is about to go."""
+    resource = call.resource
+    if not resource.custom:
+        return
+    place = f"{resource.plural}.{resource.gvk.group}"
+    definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{place}")
+    if definition is not None and is_terminating(definition.value):
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(resource.plural, resource.gvk.group, text(new, "metadata", "name"), why)
+
+
+def _check_namespace(call: Call, new: JSONObject) -> None:
+    """Objects live in namespaces that exist and are not about to go."""
+    if not call.resource.namespaced:
+        return
+    # Asking what one may do needs no namespace.
+    if call.resource.gvk.group == "authorization.k8s.io":
+        return
+    name = call.target.namespace
+    entry = call.services.store.get(f"/core/namespaces/{name}")
+    if entry is None:
+        raise not_found("namespaces", "", name)
+    if text(entry.value, "status", "phase") == "Terminating":
+        error = forbidden(
+            call.resource.plural,
+            call.resource.gvk.group,
+            call.target.name or told_name(new),
+            f"unable to create new content in namespace {name} because it is being terminated",
+        )
+        details = error.details or {}
+        details["causes"] = [
+            {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {name} is being terminated",
+                "field": "metadata.namespace",
+            }
+        ]
+        raise StatusError(error.code, error.reason, error.message, details=details)

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: which of them are accepted, how they come into force, and what they serve."""

@@ -1,0 +1,1 @@
+"""How a path is parsed, and what is served besides objects: discovery, health, the version, the index of paths."""

@@ -1,0 +1,69 @@
+"""A request and its answer, free of sockets: what the server takes and gives, over a network or within the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import yaml
+
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent. Header names are in lower case; `certificate` is its TLS certificate, DER."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    repeated: tuple[tuple[str, str], ...] = ()
+    """All header fields in order, for those that may be repeated."""
+    body: bytes = b""
+    certificate: bytes | None = None
+    is_internal: bool = False
+    """It is from the control plane's own controllers, over a connection that cannot fall silent."""
+
+    def header(self, name: str) -> str:
+        """The value of a header field; empty when it is not there."""
+        return self.headers.get(name, "")
+
+
+@dataclass(slots=True)
+class Response:
+    """What it gets back: all at once, or piece by piece."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    stream: AsyncIterator[bytes] | None = None
+
+
+def json_response(content: object, status: int = 200) -> Response:
+    """An answer of plain values."""
+    return Response(status, msgspec.json.encode(content) + b"\n")
+
+
+def as_yaml(response: Response) -> Response:
+    """The same answer as YAML; a stream stays what it is."""
+    if response.stream is None and response.content_type == "application/json":
+        # Where indenting would take more than the stack has (and more room than anybody has), JSON is YAML, too.
+        with suppress(RecursionError):
+            response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True).encode()
+        response.content_type = "application/yaml"
+    return response
+
+
+def failure(error: StatusError) -> Response:
+    """The answer to a request that failed."""
+    response = json_response(error.body(), error.code)
+    details: JSONObject = error.details or {}
+    seconds = details.get("retryAfterSeconds")
+    if isinstance(seconds, int) and seconds > 0:
+        response.headers.append(("Retry-After", str(seconds)))
+    return response

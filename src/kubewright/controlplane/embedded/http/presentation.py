@@ -1,0 +1,58 @@
+"""How an answer is written down: in one line or indented for people, as YAML, compressed."""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import suppress
+
+import msgspec
+
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.endpoints.request import Query
+from kubewright.controlplane.embedded.http.exchange import Request, Response, as_yaml
+from kubewright.controlplane.embedded.http.negotiation import negotiate
+
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_LARGE = 128 * 1024
+
+
+def presented(response: Response, request: Request, query: Query) -> Response:
+    """The answer as its client wants to read it. A stream is left as it is."""
+    if response.stream is not None:
+        return response
+    try:
+        accept = request.header("accept")
+        wanted = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
+    except StatusError:
+        # There is no form both know: then this is for somebody to read.
+        return indented(response)
+    if wanted.yaml:
+        response = as_yaml(response)
+    elif wanted.pretty or _is_for_people(request, query):
+        response = indented(response)
+    return _compressed(response, request)
+
+
+def indented(response: Response) -> Response:
+    """JSON by lines, as the real server indents it: by two, and without a line break at the end."""
+    if response.content_type.startswith("application/json"):
+        with suppress(RecursionError):  # nobody reads thousands of levels
+            response.body = msgspec.json.format(response.body.rstrip(b"\n"), indent=2)
+    return response
+
+
+def _compressed(response: Response, request: Request) -> Response:
+    """The same answer, smaller, when it is large and its client can read that. As in the real one, no `q` is known."""
+    if len(response.body) <= _LARGE:
+        return response
+    if "gzip" in (part.strip() for part in request.header("accept-encoding").split(",")):
+        response.body = gzip.compress(response.body, compresslevel=1, mtime=0)
+        response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+    return response
+
+
+def _is_for_people(request: Request, query: Query) -> bool:
+    if asked := query.text("pretty"):
+        return asked in _TRUE
+    return request.header("user-agent").startswith(_PEOPLE)

@@ -1,0 +1,1 @@
+"""Which resources are served: their types and strategies, and the versions in which stored objects are seen."""

@@ -1,0 +1,150 @@
+"""The store as one version of a kind sees it: objects are converted on their way in and out.
+
+Kinds with a second version (autoscaling/v1) or a second home (events.k8s.io) are stored in one form only, and custom
+resources stay in the form they were written in. The handlers know nothing of that: they are given this in place of the
+store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.rest.call import Changes, ObjectStore
+from kubewright.controlplane.embedded.storage.entry import Change, Entry
+from kubewright.controlplane.embedded.storage.store import Range
+
+Conversion = Callable[[JSONObject], JSONObject]
+
+
+class SeenStore:
+    """A `Store` whose entries are shown by `seen`; what is written goes in as it is."""
+
+    def __init__(self, store: ObjectStore, seen: Callable[[Entry], Entry]) -> None:
+        self._store = store
+        self._seen = seen
+
+    @property
+    def revision(self) -> int:
+        """See `Store`."""
+        return self._store.revision
+
+    @property
+    def compacted(self) -> int:
+        """See `Store`."""
+        return self._store.compacted
+
+    def get(self, key: str) -> Entry | None:
+        """See `Store`."""
+        entry = self._store.get(key)
+        return None if entry is None else self._seen(entry)
+
+    def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int | None = None) -> Range:
+        """See `Store`."""
+        found = self._store.range(prefix, start=start, limit=limit, revision=revision)
+        return Range([self._seen(entry) for entry in found.entries], found.remaining, found.revision)
+
+    def create(self, key: str, value: JSONObject) -> Entry:
+        """See `Store`."""
+        return self._seen(self._store.create(key, value))
+
+    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+        """See `Store`."""
+        return self._seen(self._store.update(key, value, expected=expected))
+
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+        """See `Store`."""
+        return self._seen(self._store.delete(key, expected=expected, final=final))
+
+    def watch(self, prefix: str, after: int) -> ConvertedSubscription:
+        """See `Store`."""
+        return ConvertedSubscription(self._store.watch(prefix, after), self._seen)
+
+
+class ConvertedStore(SeenStore):
+    """A `Store` whose values are of another version. Both conversions get a value of their own to change."""
+
+    def __init__(self, store: ObjectStore, to_storage: Conversion, from_storage: Conversion) -> None:
+        super().__init__(store, lambda entry: _converted(entry, from_storage))
+        self._to = to_storage
+
+    def create(self, key: str, value: JSONObject) -> Entry:
+        """See `Store`."""
+        return super().create(key, self._to(value))
+
+    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+        """See `Store`."""
+        return super().update(key, self._to(value), expected=expected)
+
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+        """See `Store`."""
+        return super().delete(key, expected=expected, final=None if final is None else self._to(final))
+
+
+def _converted(entry: Entry, conversion: Conversion) -> Entry:
+    value = conversion(copied_object(entry.value))
+    return Entry(entry.key, value, entry.revision, entry.created, form=entry.form)
+
+
+class VersionView:
+    """How one version of a custom kind sees what is stored: filled in and pruned by the schemas of today.
+
+    What was written since `since` by this very version is that already. The latest form of each object is remembered.
+    What is not stored in the form `form` is a change when it is stored again; of the forms in `unreadable`, nothing is
+    shown but why.
+    """
+
+    def __init__(
+        self,
+        conform: Callable[[JSONObject], None],
+        since: float,
+        form: str = "",
+        unreadable: Mapping[str, str] | None = None,
+    ) -> None:
+        self._conform = conform
+        self._since = since
+        self._form = form
+        self._unreadable = unreadable or {}
+        self._latest: dict[str, tuple[int, Entry]] = {}
+
+    def __call__(self, entry: Entry) -> Entry:
+        """The entry as this version shows it; itself when there is no difference."""
+        if entry.revision > self._since and entry.form == self._form:
+            return entry
+        if why := self._unreadable.get(entry.form):
+            raise StatusError(500, "", why)
+        known, seen = self._latest.get(entry.key, (-1, entry))
+        if known == entry.revision:
+            return seen
+        value = copied_object(entry.value)
+        self._conform(value)
+        same = value == entry.value and entry.form == self._form
+        seen = entry if same else Entry(entry.key, value, entry.revision, entry.created, adapted=True, form=entry.form)
+        if entry.revision > known:
+            self._latest[entry.key] = entry.revision, seen
+        return seen
+
+
+class ConvertedSubscription:
+    """A `Subscription` to such a store."""
+
+    def __init__(self, subscription: Changes, seen: Callable[[Entry], Entry]) -> None:
+        self._subscription = subscription
+        self._seen = seen
+
+    async def changes(self) -> list[Change]:
+        """See `Subscription`."""
+        return [
+            Change(
+                change.kind,
+                change.key,
+                self._seen(change.entry),
+                None if change.previous is None else self._seen(change.previous),
+            )
+            for change in await self._subscription.changes()
+        ]
+
+    def close(self) -> None:
+        """See `Subscription`."""
+        self._subscription.close()

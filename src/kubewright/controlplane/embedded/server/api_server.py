@@ -1,0 +1,199 @@
+"""The API server: who asks, may they, what for, and the answer.
+
+It has no sockets: `respond` takes a `Request` and gives a `Response`, whether it came over a network or from a client
+in the same process. Every request passes the same stations: faults that a test wants, authentication, impersonation,
+authorization, the handler; and is told to the audit stream.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kubewright.controlplane.embedded.admission.pods import AccountMissing
+from kubewright.controlplane.embedded.apimachinery.decoding import LARGEST_BODY, too_large
+from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector
+from kubewright.controlplane.embedded.apimachinery.status import (
+    StatusError,
+    bad_request,
+    no_such_method,
+    no_such_resource,
+    too_large_to_store,
+)
+from kubewright.controlplane.embedded.auth.attributes import Attributes
+from kubewright.controlplane.embedded.auth.impersonation import Impersonator
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
+from kubewright.controlplane.embedded.endpoints.nonresource import Endpoints
+from kubewright.controlplane.embedded.endpoints.request import Query, Target, parse_query, parse_target
+from kubewright.controlplane.embedded.http.exchange import Request, Response, failure
+from kubewright.controlplane.embedded.http.negotiation import check_representation, negotiate
+from kubewright.controlplane.embedded.http.presentation import presented
+from kubewright.controlplane.embedded.http.warning_headers import warning_headers
+from kubewright.controlplane.embedded.openapi import openapi_response
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Services
+from kubewright.controlplane.embedded.rest.dispatch import dispatch
+from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
+from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
+from kubewright.controlplane.embedded.server.audit import AuditEvent, AuditLog
+from kubewright.controlplane.embedded.server.deadline import deadline, out_of_time
+from kubewright.controlplane.embedded.server.faults import ConnectionCut, Faults
+from kubewright.controlplane.embedded.storage.store import TooLarge
+
+_log = logging.getLogger("kubewright.controlplane")
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request taken apart."""
+
+    target: Target
+    query: Query
+    user: UserInfo
+
+
+class APIServer:
+    """One Kubernetes API, in memory."""
+
+    def __init__(
+        self,
+        services: Services,
+        conversions: Mapping[str, ObjectStore],
+        *,
+        endpoints: Endpoints,
+        faults: Faults,
+        audit: AuditLog,
+    ) -> None:
+        self.services = services
+        self.catalog: Catalog = services.catalog
+        self.faults = faults
+        self.audit = audit
+        self._converted = {name: replace(services, store=store) for name, store in conversions.items()}
+        self._impersonator = Impersonator(services.authorizer)
+        self.endpoints = endpoints
+
+    async def respond(self, request: Request) -> Response:
+        """The answer to a request. Raises only `ConnectionCut`, when a fault says so."""
+        query = parse_query(request.query)
+        target = parse_target(request.method, request.path, query)
+        user: UserInfo | None = None
+        warnings: list[str] = []
+        try:
+            await self.faults.strike(target)
+            seconds = deadline(target, query)
+            user = self._identify(request, target)
+            asked = _Asked(target, query, user)
+            try:
+                response = self._handle(request, asked, warnings)
+            except AccountMissing as error:
+                await error.come(self.services.store)
+                response = self._handle(request, asked, warnings)
+            except NotReached as error:
+                patience = self.services.patience
+                if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
+                    response = self._handle(request, asked, warnings)
+                else:
+                    response = out_of_time()
+        except ConnectionCut:
+            raise
+        except StatusError as error:
+            response = presented(failure(error), request, query)
+        except TooLarge as error:
+            response = presented(failure(too_large_to_store(error.size)), request, query)
+        except RecursionError:
+            # Bodies are cut to what can be followed (`nesting.py`); what a field holds as text may nest all the same.
+            response = presented(failure(bad_request("exceeded max depth")), request, query)
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            response = failure(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
+        if warnings:
+            response.headers += [("Warning", value) for value in warning_headers(warnings)]
+        self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
+        if response.stream is not None:
+            response.stream = self.faults.through(response.stream, target, is_internal=request.is_internal)
+        return response
+
+    def _identify(self, request: Request, target: Target) -> UserInfo:
+        user = self.services.authenticator.authenticate(request.certificate, request.header("authorization") or None)
+        impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
+        return user if impersonation is None else impersonation.user
+
+    def _handle(self, request: Request, asked: _Asked, warnings: list[str]) -> Response:
+        if len(request.body) > LARGEST_BODY:
+            raise too_large()
+        if not asked.target.resource:
+            return self._non_resource(request, asked)
+        target = asked.target
+        self.services.authorizer.require(Attributes.of(target, asked.user)._replace(name=_name_asked_for(asked)))
+        if not self.catalog.serves(target.group, target.version):
+            if self.catalog.is_built_in(target.group):
+                raise no_such_resource()
+            return _nowhere()
+        resource = self.catalog.find(target.group, target.version, target.resource)
+        if resource is None:
+            raise no_such_resource()
+        if is_nowhere(target, resource):
+            return _nowhere()
+        check_route(target, resource, request.method)
+        if not resource.custom:
+            check_representation(request.header("accept"), streamed=target.verb in ("list", "watch"))
+        services = self._converted.get(str(resource.gvk), self.services)
+        if resource.view is not None:
+            services = replace(services, store=resource.view(services.store))
+        if resource.deprecation:
+            warnings.append(resource.deprecation)
+        call = Call(services, resource, target, asked.query, asked.user, request.header("user-agent"), warnings)
+        try:
+            wanted = negotiate(request.header("accept"))
+            return presented(dispatch(call, request, wanted), request, asked.query)
+        finally:
+            if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
+                self.services.authorizer.invalidate()
+
+    def _non_resource(self, request: Request, asked: _Asked) -> Response:
+        path = asked.target.path
+        self.services.authorizer.require(Attributes.of(asked.target, asked.user))
+        found = self.endpoints.respond(request, path, asked.query)
+        if found is not None:
+            return found
+        if path.startswith("/openapi/"):
+            found = openapi_response(request, self.catalog)
+        else:
+            found = self._discovery(request, asked)
+        return _nowhere() if found is None else found
+
+    def _discovery(self, request: Request, asked: _Asked) -> Response | None:
+        path = asked.target.path
+        is_list_of_groups = path.rstrip("/") == "/apis"
+        if not is_list_of_groups and path.startswith("/api"):
+            check_representation(request.header("accept"))
+        wanted = negotiate(request.header("accept"), groups=("apidiscovery.k8s.io",))
+        address = self.endpoints.url.partition("://")[2]
+        has = request.header("if-none-match")
+        found = discovery_response(path, wanted, self.catalog, address=address, if_none_match=has)
+        if found is None:
+            return None
+        # The list of groups is answered before anybody looks at the method.
+        if request.method != "GET" and not is_list_of_groups:
+            raise no_such_method()
+        return presented(found, request, asked.query)
+
+
+def _name_asked_for(asked: _Asked) -> str:
+    """A list or watch of one object by its name is as good as naming it: rules for single names allow it."""
+    if asked.target.verb not in ("list", "watch") or asked.target.name:
+        return asked.target.name
+    try:
+        return parse_field_selector(asked.query.text("fieldSelector")).exact("metadata.name") or ""
+    except StatusError:
+        return ""  # refused later, with its reason
+
+
+def _nowhere() -> Response:
+    """What the real server says of paths that no API group is behind."""
+    headers = [("X-Content-Type-Options", "nosniff")]
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

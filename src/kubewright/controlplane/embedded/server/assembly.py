@@ -1,0 +1,157 @@
+"""Putting the server together: store, catalog, identities and admission, and the objects every cluster begins with."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kubewright.api.time import unix_now
+from kubewright.controlplane.embedded.admission.chain import Admission
+from kubewright.controlplane.embedded.apiextensions.definition import definition_strategy
+from kubewright.controlplane.embedded.apiextensions.establishing import Definitions
+from kubewright.controlplane.embedded.apimachinery.document import (
+    JSONObject,
+    at,
+    copied_object,
+    inside,
+    items,
+    mapping,
+    text,
+)
+from kubewright.controlplane.embedded.auth.authenticate import Authenticator
+from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
+from kubewright.controlplane.embedded.auth.rbac import Authorizer
+from kubewright.controlplane.embedded.auth.token_request import TokenIssuer
+from kubewright.controlplane.embedded.auth.tokens import TokenSigner
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.builtins.allocation import Allocator
+from kubewright.controlplane.embedded.builtins.boot import boot_objects
+from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, built_in_resources
+from kubewright.controlplane.embedded.endpoints.nonresource import Endpoints
+from kubewright.controlplane.embedded.managedfields.first_managers import first_managers
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.registry.converted import ConvertedStore
+from kubewright.controlplane.embedded.rest.call import Services
+from kubewright.controlplane.embedded.server.api_server import APIServer
+from kubewright.controlplane.embedded.server.audit import AuditLog
+from kubewright.controlplane.embedded.server.faults import Faults
+from kubewright.controlplane.embedded.storage.lifetime import Lifetime
+from kubewright.controlplane.embedded.storage.store import Store
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+_DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
+_RBAC = "/rbac.authorization.k8s.io/"
+_LIFE_OF_EVENTS = 3600.0
+# The letters of generated names: no vowels, so that no words come out.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """A server that is ready to answer, and what must run beside it."""
+
+    server: APIServer
+    definitions: Definitions
+    store: Store
+
+
+class _Roles:
+    """The roles and bindings in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def cluster_roles(self) -> Iterable[JSONObject]:
+        return self._all("clusterroles")
+
+    def cluster_role_bindings(self) -> Iterable[JSONObject]:
+        return self._all("clusterrolebindings")
+
+    def roles(self) -> Iterable[JSONObject]:
+        return self._all("roles")
+
+    def role_bindings(self) -> Iterable[JSONObject]:
+        return self._all("rolebindings")
+
+    def _all(self, plural: str) -> Iterable[JSONObject]:
+        return (entry.value for entry in self._store.range(f"{_RBAC}{plural}/").entries)
+
+
+def assemble(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 6443,
+    clock: Callable[[], float] = unix_now,
+    tokens: Mapping[str, UserInfo] | None = None,
+    signer: TokenSigner | None = None,
+    client_ca: str = "",
+    patience: float = 3.0,
+) -> Assembled:
+    """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
+
+    `client_ca` (PEM) is who certifies clients, `patience` how many seconds a read waits for a revision to come.
+    """
+
+    def moment() -> datetime:
+        return datetime.fromtimestamp(clock(), UTC)
+
+    store = Store(lifetimes={"/core/events/": Lifetime(_LIFE_OF_EVENTS, clock)})
+    allocator = Allocator(
+        addresses_in_use=lambda: _used(store, "clusterIPs"), ports_in_use=lambda: _used(store, "nodePort")
+    )
+    catalog = Catalog(built_in_resources(allocator, now=moment, rules={_DEFINITION: definition_strategy()}))
+    signer = signer or TokenSigner.generate(ISSUER)
+
+    def lookup(plural: str, namespace: str, name: str) -> JSONObject | None:
+        entry = store.get(f"/core/{plural}/{namespace}/{name}" if namespace else f"/core/{plural}/{name}")
+        return entry.value if entry is not None else None
+
+    authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=(ISSUER,))
+    authorizer = Authorizer(_Roles(store))
+    services = Services(
+        store=store,
+        catalog=catalog,
+        admission=Admission(),
+        authenticator=authenticator,
+        authorizer=authorizer,
+        token_issuer=TokenIssuer(signer, lookup, clock, (ISSUER,)),
+        clock=clock,
+        new_uid=lambda: str(uuid.uuid4()),
+        suffix=lambda: "".join(secrets.choice(_ALPHABET) for _ in range(5)),
+        patience=patience,
+    )
+    conversions = {
+        name: ConvertedStore(store, to_storage, from_storage)
+        for name, (to_storage, from_storage) in CONVERSIONS.items()
+    }
+    _boot(services, boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment))
+    endpoints = Endpoints(catalog, signer)
+    server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
+    return Assembled(server, Definitions(store, catalog, services.now), store)
+
+
+def _used(store: Store, what: str) -> set[str]:
+    """The cluster IPs or node ports that services have."""
+    specs = [mapping(entry.value, "spec") for entry in store.range("/core/services/").entries]
+    if what == "clusterIPs":
+        return {str(address) for spec in specs for address in items(spec, "clusterIPs")}
+    return {str(at(port, what)) for spec in specs for port in items(spec, "ports") if at(port, what)}
+
+
+def _boot(services: Services, objects: Iterable[JSONObject]) -> None:
+    for given in (*objects, *bootstrap_objects()):
+        obj = copied_object(given)
+        group, _, version = text(obj, "apiVersion").rpartition("/")
+        resource = services.catalog.find_kind(group, version, text(obj, "kind"))
+        if resource is None:
+            continue
+        obj.pop("apiVersion"), obj.pop("kind")
+        metadata = inside(obj, "metadata")
+        if managers := first_managers(obj, resource, services.now()):
+            metadata["managedFields"] = managers
+        metadata["uid"] = services.new_uid()
+        metadata["creationTimestamp"] = services.now()
+        services.store.create(resource.key(text(metadata, "namespace"), text(metadata, "name")), obj)

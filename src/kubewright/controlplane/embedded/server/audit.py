@@ -1,0 +1,77 @@
+"""Every request the server answered, for tests and for the curious. Bodies and credentials are not part of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from weakref import WeakSet
+
+from kubewright.controlplane.embedded.auth.users import UserInfo
+from kubewright.controlplane.embedded.endpoints.request import Target
+from kubewright.controlplane.embedded.http.exchange import Request
+
+_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One request: when, who, what, and the status of the answer."""
+
+    time: float
+    user: str
+    verb: str
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    path: str
+    user_agent: str
+    status: int
+
+    @classmethod
+    def of(cls, request: Request, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
+        """The event of an answered request; the user is empty when it could not be told."""
+        return cls(
+            time,
+            user.name if user is not None else "",
+            target.verb,
+            target.group,
+            target.version,
+            target.resource,
+            target.subresource,
+            target.namespace,
+            target.name,
+            target.path,
+            request.header("user-agent"),
+            status,
+        )
+
+
+class AuditLog:
+    """The last requests, and a stream of those to come."""
+
+    def __init__(self) -> None:
+        self.events: deque[AuditEvent] = deque(maxlen=_KEPT)
+        # Weakly: who stops following just lets go of the iterator.
+        self._followers: WeakSet[asyncio.Queue[AuditEvent]] = WeakSet()
+
+    def record(self, event: AuditEvent) -> None:
+        """Tell everybody who follows."""
+        self.events.append(event)
+        for follower in self._followers:
+            follower.put_nowait(event)
+
+    def follow(self) -> AsyncIterator[AuditEvent]:
+        """The requests from this call on; it has no end."""
+        queue: asyncio.Queue[AuditEvent] = asyncio.Queue()
+        self._followers.add(queue)
+        return _taken_from(queue)
+
+
+async def _taken_from(queue: asyncio.Queue[AuditEvent]) -> AsyncIterator[AuditEvent]:
+    while True:
+        yield await queue.get()
