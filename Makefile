@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test pythons coverage lint types bench control-plane requirements generate clean
+.PHONY: help setup demo test coverage lint types bench control-plane requirements generate clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,12 +22,10 @@ demo: setup ## the PodManager example at work; REAL=1 on the real control plane,
 	@$(BIN)/python -m examples.demo $(if $(REAL),--real) $(if $(HEADLESS),--headless)
 
 # Three workers, each with a real control plane of its own: most tests wait for servers, not for the processor.
-test: setup ## everything: unit, fault and conformance tests; builds the real control plane when Go is there
+test: setup ## everything, on every supported Python there is; builds the real control plane when Go is there
 	@$(BIN)/python -m kubewright.controlplane.binaries --if-possible
 	$(BIN)/python -m pytest -n 3 --dist loadfile $(ARGS)
-
-pythons: setup ## the object model and the runtime on each other supported Python, found here or fetched from Debian
-	@$(BIN)/python -m tools.pythons -- -n 3 --dist loadfile
+	@$(if $(ARGS),,$(BIN)/python -m tools.pythons -- -n 3 --dist loadfile)
 
 # Apart from `test`, which it makes a third longer.
 coverage: ## the same, and which lines no test reaches

@@ -412,7 +412,7 @@ def test_a_server_whose_revisions_have_gone_back_is_listed_anew() -> None:
     run(scenario)
 
 
-DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
+DEEP = b'{"a":' * 300_000 + b"1" + b"}" * 300_000  # Python 3.14 skips 260,000 levels
 
 
 def described(name: str, revision: int, data: bytes = b"{}") -> bytes:

@@ -1,1 +1,1 @@
-"""Every CPython that kubewright supports, found on this machine or fetched; `make pythons` tests on each."""
+"""Every CPython that kubewright supports, found on this machine or fetched; `make test` runs on each."""

@@ -231,7 +231,7 @@ BOMB = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join(10 * [f'*a{i - 1}'])}
             '{"users": [\n{"name": "a" "user": 1}]}',
             "line 2, column 14: while parsing a flow mapping, did not find expected ',' or '}'",
         ),
-        ('{"users": ' + "[" * 20_000 + "]" * 20_000 + "}", "it is nested too deeply"),
+        ('{"users": ' + "[" * 100_000 + "]" * 100_000 + "}", "it is nested too deeply"),
         ("users: " + "[" * 25_000, "line 1, column 10008: exceeded max depth of 10000"),
         (BOMB, "document contains excessive aliasing"),
         ('{"users": "\udc80"}', "it holds characters or values that YAML does not allow"),
