@@ -16,7 +16,9 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resources import Object
 from kubewright.client import Client, Config
-from kubewright.manager.recorder import BURST, REFILL, SERIES_WINDOW, EventBroadcaster
+from kubewright.manager.event_correlator import BURST, MAX_NOTES, REFILL, SIMILAR_WINDOW
+from kubewright.manager.event_form import SERIES_WINDOW
+from kubewright.manager.recorder import EventBroadcaster
 
 
 async def test_an_event_says_who_did_what_to_which_object(
@@ -156,7 +158,7 @@ async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_fi
 ) -> None:
     recorder = broadcaster.recorder("shops")
     for number in range(BURST + 10):
-        recorder.normal(OBJECT, "Synced", f"{number}")
+        recorder.normal(OBJECT, f"Synced{number}", f"{number}")
     recorder.warning(OBJECT, "Failed", "a warning")
     recorder.normal(ClusterRole(metadata=ObjectMeta(name="other")), "Synced", "another object")
     await broadcaster.flush(5)
@@ -169,6 +171,24 @@ async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_fi
     recorder.normal(OBJECT, "Synced", "too soon")
     await broadcaster.flush(5)
     assert [note for note, _ in server.told()][BURST + 2 :] == ["after a while"]
+
+
+async def test_from_the_tenth_note_on_events_that_differ_in_their_note_alone_are_combined(
+    broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
+) -> None:
+    recorder = broadcaster.recorder("shops")
+    for number in range(MAX_NOTES + 2):
+        recorder.normal(OBJECT, "Created", f"pod {number}")
+        recorder.normal(OBJECT, "Synced", "done")
+        await broadcaster.flush(5)
+    combined = f"(combined from similar events): pod {MAX_NOTES - 1}"
+    single = [(f"pod {number}", 1) for number in range(MAX_NOTES - 1)]
+    assert sorted(server.told()) == sorted([*single, (combined, 3), ("done", MAX_NOTES + 2)])
+
+    time.advance(SIMILAR_WINDOW + timedelta(seconds=1))
+    recorder.normal(OBJECT, "Created", "pod 99")
+    await broadcaster.flush(5)
+    assert server.told()[-1] == ("pod 99", 1)
 
 
 async def test_repetitions_beyond_the_limit_are_counted_and_told_with_the_next_write(
@@ -246,14 +266,15 @@ async def test_an_object_whose_name_no_event_may_have_gets_events_of_another_nam
 async def test_what_is_remembered_is_bounded(
     broadcaster: EventBroadcaster, server: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubewright.manager.recorder._MOST_REMEMBERED", 50)
+    monkeypatch.setattr("kubewright.manager.event_correlator.MAX_REMEMBERED", 50)
     recorder = broadcaster.recorder("shops")
     for number in range(80):
         recorder.normal(config_map(number), "Synced", "done")
     await broadcaster.flush(5)
 
     assert len(server.events) == 80
-    assert len(broadcaster._known) == len(broadcaster._buckets) == 50
+    remembered = broadcaster._correlator
+    assert len(remembered._events) == len(remembered._notes) == len(remembered._buckets) == 50
 
 
 async def test_what_cannot_be_an_event_costs_a_line_in_the_log_and_nothing_else(

@@ -86,11 +86,11 @@ async def test_an_event_that_is_refused_does_not_hold_up_the_others(
 ) -> None:
     recorder = broadcaster.recorder("shops")
     server.troubles += [(500, "InternalError", "failed calling webhook")]
-    for number in range(10):
+    for number in range(9):
         recorder.normal(OBJECT, "Synced", f"{number}")
     await broadcaster.flush(60)
 
-    assert server.told() == [(f"{number}", 1) for number in (*range(1, 10), 0)]
+    assert server.told() == [(f"{number}", 1) for number in (*range(1, 9), 0)]
     assert now() == 0.25
 
 
@@ -317,7 +317,7 @@ async def test_recorders_may_be_used_from_many_threads_at_once(
         thread.start()
     for thread in threads:
         await asyncio.to_thread(thread.join)
-    (occurrences,) = broadcaster._known.values()
+    occurrences = broadcaster._correlator._events.oldest()
     await broadcaster.flush(5)
 
     assert occurrences.count == 800

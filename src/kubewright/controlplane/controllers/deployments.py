@@ -30,7 +30,6 @@ from kubewright.controlplane.controllers.deployment_status import (
     seconds_to_deadline,
     set_condition,
 )
-from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
 from kubewright.controlplane.controllers.ownership import Owned, claimed, controller_of, is_new_orphan, selects
 from kubewright.controlplane.controllers.revisions import (
@@ -55,6 +54,8 @@ from kubewright.controlplane.controllers.rollout import (
     was_scaled,
 )
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
+from kubewright.manager.event_form import CoreV1
+from kubewright.manager.recorder import EventBroadcaster
 
 _UNLIMITED_HISTORY = 2**31 - 1
 
@@ -70,7 +71,10 @@ class Deployments:
         self._clock = clock or SystemClock()
         self._replica_sets: Owned[ReplicaSet]
         self._alarms = Alarms[Request](self._clock)
-        self._events = EventLog(client, "deployment-controller", program="kube-controller-manager", clock=self._clock)
+        self._events = EventBroadcaster(
+            client, instance="", now=self._clock.now, form=CoreV1(field_manager="kube-controller-manager")
+        )
+        self._recorder = self._events.recorder("deployment-controller")
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
@@ -186,7 +190,7 @@ class Deployments:
         except APIError as error:
             if not (isinstance(error, Forbidden) and is_about_terminating(error)):
                 message = f'Failed to create new replica set "{draft.metadata.name}": {error.status.message}'
-                self._events.warning(deployment, "ReplicaSetCreateError", message)
+                self._recorder.warning(deployment, "ReplicaSetCreateError", message)
                 if deadline(deployment) is not None:
                     set_condition(deployment.status, PROGRESSING, "False", "ReplicaSetCreateError", message, now)
                     await self._client.status.update(deployment)
@@ -194,7 +198,7 @@ class Deployments:
         else:
             if size(created):
                 message = f"Scaled up replica set {created.metadata.name} from 0 to {size(created)}"
-                self._events.normal(deployment, "ScalingReplicaSet", message)
+                self._recorder.normal(deployment, "ScalingReplicaSet", message)
         if deadline(deployment) is not None:
             message = f'Created new replica set "{created.metadata.name}"'
             set_condition(deployment.status, PROGRESSING, "True", "NewReplicaSetCreated", message, now)
@@ -226,7 +230,7 @@ class Deployments:
         if (before := size(one)) != replicas:
             way = "up" if before < replicas else "down"
             message = f"Scaled {way} replica set {one.metadata.name} from {before} to {replicas}"
-            self._events.normal(deployment, "ScalingReplicaSet", message)
+            self._recorder.normal(deployment, "ScalingReplicaSet", message)
         return scaled
 
     async def _patched(

@@ -26,7 +26,6 @@ from kubewright.client.errors import Conflict, NotFound
 from kubewright.client.paths import Propagation
 from kubewright.controller import Channel
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.owner_graph import (
     FOREGROUND,
     ORPHAN,
@@ -39,6 +38,8 @@ from kubewright.controlplane.controllers.owner_graph import (
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.controllers.served import ServedKind
 from kubewright.controlplane.controllers.whole_cluster import WholeCluster
+from kubewright.manager.event_form import CoreV1
+from kubewright.manager.recorder import EventBroadcaster
 
 _WORKERS = 8
 _MOST_CONFLICTS = 5
@@ -78,9 +79,11 @@ class GarbageCollector:
         # Not one that reads from the cache: it asks for what was not seen, and for the newest of what was.
         self._client = client
         self._runtime = Runtime(client, cache)
-        self._events = EventLog(
-            client, "garbage-collector-controller", program="kube-controller-manager", clock=clock or SystemClock()
+        now = (clock or SystemClock()).now
+        self._events = EventBroadcaster(
+            client, instance="", now=now, form=CoreV1(field_manager="kube-controller-manager")
         )
+        self._recorder = self._events.recorder("garbage-collector-controller")
         self._graph = OwnerGraph()
         self._cluster = WholeCluster(client, self._runtime.cache, self._changed)
         self._affected = _Affected(self._cluster)
@@ -158,7 +161,7 @@ class GarbageCollector:
         possible = identities(reference, dependent)
         owner = self._graph.get(reference.uid)
         if owner is not None and owner.metadata.namespace not in ("", dependent.metadata.namespace):
-            self._events.warning(dependent, "OwnerRefInvalidNamespace", _elsewhere(reference, dependent))
+            self._recorder.warning(dependent, "OwnerRefInvalidNamespace", _elsewhere(reference, dependent))
         if any(identity in self._absent for identity in possible):
             return "gone"
         if owner is None or identity_of(owner) not in possible:

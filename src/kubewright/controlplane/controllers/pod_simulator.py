@@ -13,14 +13,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 
-from kubewright.api.core.v1 import Node, Pod, PodStatus
+from kubewright.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, Copy, Entry
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour, Rule, annotated
 from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
@@ -35,6 +34,8 @@ from kubewright.controlplane.controllers.pod_life import (
 )
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
+from kubewright.manager.event_form import CoreV1
+from kubewright.manager.recorder import EventBroadcaster
 
 _POD_NETWORK = IPv4Network("10.244.0.0/16")
 _KILLED, _TERMINATED = 137, 143
@@ -64,7 +65,7 @@ class PodSimulator:
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
         self._entered: dict[str, tuple[Stage, datetime]] = {}
         self._asked_to_go: dict[str, datetime] = {}
-        self._events = EventLog(client, "kubelet", program="kubelet", clock=self._clock)
+        self._events = EventBroadcaster(client, instance="", now=self._clock.now, form=CoreV1(field_manager="kubelet"))
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
@@ -133,9 +134,10 @@ class PodSimulator:
         return await self._client.status.update(changed)
 
     def _tell(self, pod: Pod, events: Iterable[PodEvent]) -> None:
-        for kind, reason, message, path in events:
-            tell = self._events.normal if kind == "Normal" else self._events.warning
-            tell(pod, reason, message, host=pod.spec.node_name or "", field_path=path)
+        recorder = self._events.recorder("kubelet", instance=pod.spec.node_name or "")
+        for type_, reason, message, path in events:
+            record = recorder.normal if type_ == "Normal" else recorder.warning
+            record(_container_of(pod, path), reason, message)
 
     def _entered_at(self, pod: Pod, now: datetime) -> datetime:
         stage, exact = self._entered.get(pod.metadata.uid, (None, now))
@@ -163,6 +165,19 @@ class PodSimulator:
                 self._entered.pop(uid, None)
                 self._asked_to_go.pop(uid, None)
         return (event.key,)
+
+
+def _container_of(pod: Pod, field_path: str) -> ObjectReference:
+    meta = pod.metadata
+    return ObjectReference(
+        api_version="v1",
+        kind="Pod",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        field_path=field_path or None,
+    )
 
 
 def _is_simulated(node: Entry | None) -> bool:

@@ -19,7 +19,6 @@ from kubewright.client import Client
 from kubewright.client.errors import APIError, Forbidden, NotFound
 from kubewright.controller import Request, Watched, for_object, for_owner, mapped
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.events import EventLog
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
 from kubewright.controlplane.controllers.ownership import (
     Owned,
@@ -30,6 +29,8 @@ from kubewright.controlplane.controllers.ownership import (
 )
 from kubewright.controlplane.controllers.pods import available_in, condition, is_active, is_ready, is_terminating
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
+from kubewright.manager.event_form import CoreV1
+from kubewright.manager.recorder import EventBroadcaster
 
 _BURST = 500
 """No more pods than this are created or deleted in one pass."""
@@ -49,7 +50,10 @@ class ReplicaSets:
         self._clock = clock or SystemClock()
         self._pods: Owned[Pod]
         self._alarms = Alarms[Request](self._clock)
-        self._events = EventLog(client, "replicaset-controller", program="kube-controller-manager", clock=self._clock)
+        self._events = EventBroadcaster(
+            client, instance="", now=self._clock.now, form=CoreV1(field_manager="kube-controller-manager")
+        )
+        self._recorder = self._events.recorder("replicaset-controller")
 
     async def run(self) -> None:
         """Watch and act until cancelled."""
@@ -128,9 +132,9 @@ class ReplicaSets:
             created = await self._client.create(_new_pod(replica_set))
         except KubernetesError as error:
             if not (isinstance(error, Forbidden) and is_about_terminating(error)):
-                self._events.warning(replica_set, "FailedCreate", f"Error creating: {_words(error)}")
+                self._recorder.warning(replica_set, "FailedCreate", f"Error creating: {_words(error)}")
             raise
-        self._events.normal(replica_set, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+        self._recorder.normal(replica_set, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
 
     async def _delete(self, replica_set: ReplicaSet, pods: list[Pod], count: int) -> None:
         active = [pod for pod in pods if is_active(pod)]
@@ -146,9 +150,9 @@ class ReplicaSets:
         except NotFound:
             return
         except KubernetesError as error:
-            self._events.warning(replica_set, "FailedDelete", f"Error deleting: {_words(error)}")
+            self._recorder.warning(replica_set, "FailedDelete", f"Error deleting: {_words(error)}")
             raise
-        self._events.normal(replica_set, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+        self._recorder.normal(replica_set, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     async def _write_status(
         self, replica_set: ReplicaSet, pods: list[Pod], missing: int, failure: KubernetesError | None
