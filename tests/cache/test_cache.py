@@ -18,8 +18,8 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient, Copy
-from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
+from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 from kubewright.client.wait import established
 from kubewright.manifest.crd import definition_of
@@ -131,7 +131,7 @@ async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_the
         await copy.synced()
         told: list[tuple[str, bool]] = []
 
-        def tell(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+        def tell(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
             if new is not None:
                 told.append((new.key.name, initial))
 
@@ -228,10 +228,10 @@ async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
 ) -> None:
     told: list[str] = []
 
-    def fails(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def fails(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         raise LookupError("mine")
 
-    def works(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def works(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None:
             told.append(new.key.name)
 

@@ -27,9 +27,10 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.author import Author, author
 from kubewright.cache.client import Consistency
 from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
+from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status
 from kubewright.client.http.transport import Response
@@ -571,7 +572,7 @@ def test_a_write_that_changes_nothing_claims_nobody_elses_revision(
     """It is answered with the object as somebody else made it, before the watch has brought that."""
     told: list[tuple[str, bool]] = []
 
-    def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
             told.append((decode(ConfigMap, new.body).data["x"], own is not None and own.made(old, new)))
 
@@ -599,9 +600,9 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
 ) -> None:
     told: list[tuple[str, bool, int]] = []
 
-    def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
-            own = own or Author(-1)
+            own = own or WriteOrigin(-1)
             told.append((decode(ConfigMap, new.body).data["x"], own.made(old, new), own.priority))
 
     async def scenario() -> None:
@@ -611,7 +612,7 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
                 await copy.synced()
                 copy.subscribe(listen)
                 here.hold_watches()
-                author.set(Author(7))
+                reconcile_priority.set(7)
                 await write(here.client, made, "2")
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
                 await here.until(lambda: bool(told))
@@ -640,9 +641,10 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
 
 def test_what_was_written_is_counted_where_somebody_counts() -> None:
     async def counted(asked: Awaitable[object]) -> int:
-        author.set(Author())
+        writes = WriteCount()
+        write_count.set(writes)
         await asked
-        return author.get().writes
+        return writes.value
 
     async def scenario() -> None:
         async with world() as here:
@@ -705,7 +707,7 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
                     new.metadata.finalizers = ["example.com/hold"]
                 made = await here.admin.create(new)
 
-                def listen(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+                def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
                     if initial:
                         return
                     entry = new or old

@@ -10,10 +10,10 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import resource_info
-from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
+from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 
 KEY = ObjectKey("ns", "a")
@@ -31,9 +31,9 @@ class Told:
     def __init__(self) -> None:
         self.events: list[tuple[int | None, int | None]] = []
         self.initial: list[bool] = []
-        self.own: list[Author | None] = []
+        self.own: list[WriteOrigin | None] = []
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         self.events.append((old.revision if old is not None else None, new.revision if new is not None else None))
         self.initial.append(initial)
         self.own.append(own)
@@ -52,8 +52,8 @@ def synced(*entries: Entry, revision: int = 10, scope: Scope | None = None) -> I
     return new
 
 
-def wrote(copy: Informer, entry: Entry) -> None:
-    copy.written(entry.key, entry.revision, entry.body)
+def wrote(copy: Informer, entry: Entry, origin: WriteOrigin | None = None) -> None:
+    copy.written(entry.key, entry.revision, entry.body, origin)
 
 
 def relist(copy: Informer, *entries: Entry, revision: int) -> None:
@@ -210,13 +210,13 @@ def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_s
 
 
 def test_an_own_write_is_told_as_its_echo() -> None:
-    copy, told = synced(), Told()
+    copy, told, origin = synced(), Told(), WriteOrigin()
     copy.subscribe(told)
-    wrote(copy, thing(11))
+    wrote(copy, thing(11), origin)
     assert told.events == []
     copy.apply(thing(11))
     copy.apply(thing(12))
-    assert told.own == [NOBODY, None]
+    assert told.own == [origin, None]
 
 
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
@@ -270,7 +270,7 @@ def test_a_subscriber_that_leaves_while_it_is_told_keeps_nobody_from_hearing() -
 def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
     copy, heard = synced(), Told()
 
-    def once(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def once(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         heard(old, new, initial, own)
         leave()
 
@@ -282,7 +282,7 @@ def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
 def test_who_subscribes_while_others_are_told_hears_of_each_object_once() -> None:
     copy, late = synced(thing(3)), Told()
 
-    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if not initial:
             copy.subscribe(late)
 

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import resource_info
-from kubewright.cache.author import Author, author_of
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
+from kubewright.cache.write_origin import WriteOrigin, origin_of
 from kubewright.client import Client
 
 _NAMESPACES, _TIERS, _NODES = ("a", "b"), ("front", "back"), ("", "n1")
@@ -129,7 +129,7 @@ class Listener:
         self.told: dict[ObjectKey, Entry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         entry = new or old
         assert entry is not None
         known = self.told.pop(entry.key, None)
@@ -230,12 +230,12 @@ class View:
         self.informer.progress(self.position)
 
     def answered(
-        self, key: ObjectKey, thing: Thing | None, uid: str, author: Author | None = None, is_new: bool = False
+        self, key: ObjectKey, thing: Thing | None, uid: str, origin: WriteOrigin | None = None, is_new: bool = False
     ) -> None:
         """The answer to a write of the program arrives: the object is so now, or was removed."""
         if thing is not None:
             entry = parse_entry(thing.raw)
-            self.informer.written(entry.key, entry.revision, thing.raw, author)
+            self.informer.written(entry.key, entry.revision, thing.raw, origin)
             self.written[key] = max(self.written.get(key, 0), thing.revision)
         else:
             self.informer.removed(key, uid, is_new=is_new)
@@ -319,7 +319,7 @@ class InformerMachine(RuleBasedStateMachine):
         super().__init__()
         self.server = Server()
         self.kind_exists = True
-        self.answers: list[tuple[ObjectKey, Thing | None, str, Author | None, Callable[[], bool]]] = []
+        self.answers: list[tuple[ObjectKey, Thing | None, str, WriteOrigin | None, Callable[[], bool]]] = []
         self.listed_meanwhile = False  # while the answer to a deletion was under way
         self.view = View(self.server, self.scope, self.holds, may_go_back=self.disasters)
 
@@ -388,21 +388,21 @@ class InformerMachine(RuleBasedStateMachine):
             before = self.server.objects.get(key)
             after = self.server.put(key, tier, node, held)
             self.server.own.add(after.revision)
-            self._answer(key, after, "", self._author(before, after, locked), at_once=at_once)
+            self._answer(key, after, "", self._origin(before, after, locked), at_once=at_once)
 
     @rule(number=numbers, at_once=st.booleans(), locked=st.booleans())
     def the_program_writes_what_is_there_already(self, number: int, at_once: bool, locked: bool) -> None:
         """Nothing changes, and the answer is the object at the revision that it has, whoever made it."""
         if (thing := self.pick(number)) is not None:
-            self._answer(thing.key, thing, "", self._author(thing, thing, locked), at_once=at_once)
+            self._answer(thing.key, thing, "", self._origin(thing, thing, locked), at_once=at_once)
 
-    def _author(self, before: Thing | None, after: Thing, locked: bool) -> Author | None:
+    def _origin(self, before: Thing | None, after: Thing, locked: bool) -> WriteOrigin | None:
         """As the client decides it. Each write gives an object another value, so that none is the same as another."""
         if before is None:
-            return author_of("POST", after.raw, revision=str(after.revision))
+            return origin_of("POST", after.raw, revision=str(after.revision))
         metadata = {"resourceVersion": str(before.revision)} if locked else {}
         data = {"node": after.node, **({"value": str(after.value)} if after is not before else {})}
-        return author_of(
+        return origin_of(
             "PATCH", msgspec.json.encode({"metadata": metadata, "data": data}), revision=str(after.revision)
         )
 
@@ -436,15 +436,15 @@ class InformerMachine(RuleBasedStateMachine):
         key: ObjectKey,
         thing: Thing | None,
         uid: str,
-        author: Author | None,
+        origin: WriteOrigin | None,
         is_new: Callable[[], bool] = bool,
         *,
         at_once: bool,
     ) -> None:
         if at_once:
-            self.view.answered(key, thing, uid, author, is_new())
+            self.view.answered(key, thing, uid, origin, is_new())
         else:
-            self.answers.append((key, thing, uid, author, is_new))
+            self.answers.append((key, thing, uid, origin, is_new))
 
     # The watch
 

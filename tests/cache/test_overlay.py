@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
 from kubewright.cache.overlay import Overlay
+from kubewright.cache.write_origin import WriteOrigin
 
 KEY = ObjectKey("ns", "a")
 
@@ -70,11 +70,11 @@ def test_a_list_made_anew_settles_removals() -> None:
 
 def test_the_echo_of_a_write_is_known_as_such() -> None:
     overlay = Overlay()
-    author = Author()
-    overlay.written(KEY, 5, _entry(5), author)
-    assert overlay.author(KEY, 5) is author
-    assert overlay.author(KEY, 6) is None
-    assert overlay.author(ObjectKey("ns", "b"), 5) is None
+    origin = WriteOrigin()
+    overlay.written(KEY, 5, _entry(5), origin)
+    assert overlay.origin(KEY, 5) is origin
+    assert overlay.origin(KEY, 6) is None
+    assert overlay.origin(ObjectKey("ns", "b"), 5) is None
 
 
 def test_the_lag_of_the_watch_is_measured_by_own_writes() -> None:
@@ -117,7 +117,7 @@ def test_states_of_a_removed_object_are_known_as_such() -> None:
 def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
-    assert overlay.author(KEY, 3) is None
+    assert overlay.origin(KEY, 3) is None
 
 
 def test_an_object_that_was_removed_before_the_watch_brought_it_is_hidden_until_its_end() -> None:

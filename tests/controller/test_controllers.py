@@ -19,7 +19,7 @@ from tests.controller.scripted import LONG, Every, Reconciler, always, conflict,
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.cache.author import author
+from kubewright.cache.write_context import reconcile_priority, write_count
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller, Pass
 from kubewright.controller.hot_loop import IDLE_PASSES, LONGEST_PAUSE, PASSES
@@ -228,7 +228,7 @@ async def test_the_next_pass_has_the_priority_of_this_one_unless_the_result_says
     priorities: list[int] = []
 
     async def act(key: str) -> Result | None:
-        priorities.append(author.get().priority)
+        priorities.append(reconcile_priority.get())
         return Result(requeue=requeue, requeue_after=0 if requeue else 1) if len(priorities) < 3 else None
 
     controller = Controller("test", Reconciler(act))
@@ -243,7 +243,7 @@ async def test_what_a_pass_writes_is_written_with_its_priority() -> None:
     written_with: dict[str, int] = {}
 
     async def act(key: str) -> None:
-        written_with[key] = author.get().priority
+        written_with[key] = reconcile_priority.get()
 
     controller = Controller("test", Reconciler(act))
     async with running(controller):
@@ -473,7 +473,7 @@ async def test_an_object_that_many_others_belong_to_is_no_hot_loop() -> None:
 @virtual
 async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() -> None:
     async def act(key: str) -> Result | None:
-        author.get().writes += 1
+        write_count.get().value += 1
         return Result(requeue_after=0.001) if key == "a" else None
 
     reconciler = Reconciler(act)

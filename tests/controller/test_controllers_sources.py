@@ -12,7 +12,7 @@ from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.author import author
+from kubewright.cache.write_context import write_count
 from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import PASSES
@@ -222,7 +222,7 @@ async def test_a_source_that_fails_ends_the_sources_and_is_told() -> None:
 
 def write() -> None:
     """As a client does."""
-    author.get().writes += 1
+    write_count.get().value += 1
 
 
 @virtual

@@ -9,8 +9,8 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.errors import DecodeError
 from kubewright.api.resources import Object
-from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.write_origin import WriteOrigin
 from kubewright.controller.event import Event
 from kubewright.controller.predicates import (
     Predicate,
@@ -34,7 +34,7 @@ def entry(revision: int = 1, *, data: object = None, **metadata: object) -> Entr
 
 
 def event(old: Entry | None, new: Entry | None, *, own: bool = False) -> Event[Object]:
-    return Event(ConfigMap, old, new, False, Author() if own else None)
+    return Event(ConfigMap, old, new, False, WriteOrigin() if own else None)
 
 
 always = Predicate("always", lambda event: True)

@@ -19,7 +19,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resources import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.author import Author, author
+from kubewright.cache.write_context import reconcile_priority
 from kubewright.client import Client
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, for_object, mapped
@@ -116,7 +116,7 @@ async def test_an_own_write_is_known_as_such_and_as_urgent_as_the_pass_that_made
             here.plane.faults.delay(reads_config_maps, 5.0)
             await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-pass", namespace="default")))
             for name, priority in (("first-look", INITIAL_PRIORITY), ("urgent", 7)):
-                author.set(Author(priority))
+                reconcile_priority.set(priority)
                 await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
             await asyncio.sleep(10)
             assert await taken(here.queue) == [

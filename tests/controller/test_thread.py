@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubewright.cache.author import author
+from kubewright.cache.write_context import write_count
 from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller, ReconcileTimeout
 from kubewright.controller.reconcile import Result, TerminalError
@@ -245,7 +245,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
     async def note_later() -> None:
         note()
-        author.get().writes += 1
+        write_count.get().value += 1
 
     def reconcile(key: str) -> None:
         note()

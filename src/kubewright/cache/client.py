@@ -8,30 +8,26 @@ named is read wherever it is, and the program's permissions say whether it may b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
-from kubewright.api.codec import NOT_JSON, decode
+from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
-from kubewright.api.header import Header
-from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, ResourceInfo, resource_info
-from kubewright.cache.author import Author, author, author_of
 from kubewright.cache.cache import Cache, selected
-from kubewright.cache.entry import Entry, revision_of
+from kubewright.cache.entry import Entry
 from kubewright.cache.informer import Informer
-from kubewright.cache.overlay import Removal
 from kubewright.cache.selection import matcher, simple_fields
+from kubewright.cache.write_observer import CacheWriter
 from kubewright.client import Client, Listing
 from kubewright.client.client import PAGE_SIZE
-from kubewright.client.errors import DecodeError, NotFound, Status, StatusDetails
-from kubewright.client.http.transport import Response
+from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
-from kubewright.client.operations import Asked, Operations, Place, WriteOptions, decoded
+from kubewright.client.operations import Place
 from kubewright.client.paths import Named
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.skipped import Skipped
@@ -41,7 +37,6 @@ T = TypeVar("T", bound=Object)
 Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 """cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
 
-_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 _AT_A_TIME = 256  # objects decoded before others get their turn
 
 
@@ -58,7 +53,7 @@ class CachedClient(Client):
     def __init__(self, client: Client, cache: Cache) -> None:
         """A view of `client`: it shares the connections, and does not close them."""
         self._cache = cache
-        self._operations: Operations = _Recording(**msgspec.structs.asdict(client._operations), cache=cache)
+        self._operations = replace(client._operations, observer=CacheWriter(cache), names_namespaces=True)
 
     def in_namespace(self, namespace: str) -> CachedClient:
         """A view of this client that stays in one namespace."""
@@ -227,150 +222,3 @@ def _not_found(info: ResourceInfo, name: str, request: str) -> NotFound:
     details = StatusDetails(name=name, group=info.gvk.group, kind=info.plural)
     status = Status(code=404, reason="NotFound", message=f'{resource} "{name}" not found', details=details)
     return NotFound(status, request)
-
-
-class _AnsweredHeader(Header):
-    deletion_grace_period_seconds: int | None = None
-
-
-class _Details(msgspec.Struct):
-    uid: str = ""
-
-
-class _Answer(msgspec.Struct):
-    """An object, or the Status that says it is gone."""
-
-    kind: str = ""
-    metadata: _AnsweredHeader = msgspec.field(default_factory=_AnsweredHeader)
-    details: _Details | None = None
-
-
-_answer = msgspec.json.Decoder(_Answer)
-
-
-class _Recording(Operations, frozen=True, kw_only=True):
-    """Operations that lay the answers to writes over the copies."""
-
-    cache: Cache
-
-    async def _write(
-        self,
-        method: str,
-        place: Place,
-        kind: type[T],
-        body: bytes,
-        request: Asked,
-        options: WriteOptions,
-        content_type: str = "application/json",
-        *,
-        force: bool | None = None,
-    ) -> T:
-        # The answer to a patch of metadata is whole, where it is to be laid over whole objects.
-        partial = issubclass(kind, PartialObject) and all(
-            informer.scope.metadata_only for informer in self.cache.informers(place.info.gvk)
-        )
-        response = await self._send(method, place, partial, body, request, options, content_type, force=force)
-        if self.dry_run(options):
-            return decoded(kind, response, request)
-        _count_write()
-        try:
-            obj = decoded(kind, response, request)
-        except DecodeError:
-            # It is written even so.
-            _recorded(self.cache, place, response, _note_write)
-            raise
-        if informers := self.cache.informers(place.info.gvk):
-            revision = obj.metadata.resource_version
-            writer = author_of(method, body, revision=revision, is_created=response.status == 201)
-            _note_write(informers, place, obj, response.body, writer)
-        return obj
-
-    def _assumed_namespace(self, obj: Object) -> str:
-        # An operator works in the namespaces of others: what names none would end up in its own by mistake.
-        raise ValueError(
-            f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} names no namespace: set metadata.namespace, "
-            f'or use client.in_namespace("{self.namespace}") where the namespace of this program is meant'
-        )
-
-    async def submit(self, obj: Object) -> None:
-        """See `Operations.submit`: what is written is seen, here too."""
-        await self.create(obj, WriteOptions())
-
-    async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
-        """See `Operations.post`."""
-        answer = await Operations.post(self, obj, place, options)
-        if not self.dry_run(options):
-            _count_write()
-        return answer
-
-    async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
-        """See `Operations.delete`."""
-        key = ObjectKey(place.namespace, place.name)
-        # What the watch brings while the answer is awaited may be the end of the object already.
-        informers = list(self.cache.informers(place.info.gvk)) if key.name and not options.dry_run else []
-        removals = {informer: informer.removal_begins(key) for informer in informers}
-        try:
-            response = await Operations.delete(self, place, options, selection)
-            if not options.dry_run:
-                _count_write()
-            if removals:
-                _recorded(self.cache, place, response, partial(_note_deletion, removals))
-        finally:
-            for informer, removal in removals.items():
-                informer.removal_ends(removal)
-        return response
-
-
-def _count_write() -> None:
-    author.get().writes += 1
-
-
-def _recorded(
-    cache: Cache, place: Place, response: Response, note: Callable[[Sequence[Informer], Place, _Answer, bytes], None]
-) -> None:
-    informers = cache.informers(place.info.gvk)
-    if not informers:
-        return
-    try:
-        answer = _answer.decode(response.body)
-    except NOT_JSON:
-        return  # whoever asked is told
-    note(informers, place, answer, response.body)
-
-
-def _note_write(
-    informers: Sequence[Informer], place: Place, answer: _Answer | Object, body: bytes, writer: Author | None = None
-) -> None:
-    if answer.kind == "PartialObjectMetadata":
-        informers = [informer for informer in informers if informer.scope.metadata_only]
-    elif answer.kind != place.info.gvk.kind:
-        return  # scales, tokens, evictions
-    metadata = answer.metadata
-    key = ObjectKey(metadata.namespace, metadata.name)
-    # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
-    is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
-    revision = revision_of(metadata)
-    for informer in informers:
-        if is_gone:
-            informer.removed(key, metadata.uid, is_new=revision > informer.revision)
-        else:
-            informer.written(key, revision, body, writer)
-
-
-def _note_deletion(
-    removals: Mapping[Informer, Removal], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
-) -> None:
-    header = answer.metadata
-    if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
-        _note_write(informers, place, answer, body)
-        return
-    uid = header.uid or (answer.details.uid if answer.details is not None else "")
-    for informer in informers:
-        removal = removals.get(informer)
-        is_new = removal is not None and removal.is_unseen(uid)
-        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=is_new)
-
-
-def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:
-    """Whether nothing keeps an object that is being deleted. Namespaces have finalizers in their spec, too."""
-    return not (header.finalizers or header.deletion_grace_period_seconds or place.info.gvk == _NAMESPACE)

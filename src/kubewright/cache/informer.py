@@ -16,20 +16,20 @@ import msgspec
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay, Removal
 from kubewright.cache.reflector import Reflector, Trouble
 from kubewright.cache.selection import matcher
 from kubewright.cache.store import Store
+from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 
 Transform: TypeAlias = Callable[[bytes], bytes]
 """What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay:
 an object of which they do not is kept whole."""
 
-Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, Author | None], None]
+Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, WriteOrigin | None], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, and who wrote it,
 when it is the echo of a write of this program."""
 
@@ -198,8 +198,8 @@ class Informer:
 
     # Own writes
 
-    def written(self, key: ObjectKey, revision: int, raw: bytes, author: Author | None = NOBODY) -> None:
-        """A write of this program was answered with the JSON `raw`; without an author it may have changed nothing."""
+    def written(self, key: ObjectKey, revision: int, raw: bytes, origin: WriteOrigin | None = None) -> None:
+        """A write of this program was answered with the JSON `raw`; without an origin it may have changed nothing."""
         # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
@@ -210,11 +210,11 @@ class Informer:
             self._overlay.removed_after(key, revision)
             return
         if self._in_scope is None and self.scope.transform is None:
-            self._overlay.written(key, revision, raw, author)
+            self._overlay.written(key, revision, raw, origin)
         else:
             entry = parse_entry(raw)
             is_ours = self._in_scope is None or self._in_scope(entry)
-            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, author)
+            self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, origin)
 
     def removal_begins(self, key: ObjectKey) -> Removal:
         """A deletion by this program is going to be sent. To be followed by `removal_ends`, whatever comes of it."""
@@ -253,7 +253,7 @@ class Informer:
 
         return unsubscribe
 
-    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: Author | None = None) -> None:
+    def _emit(self, changes: Iterable[_Change], *, initial: bool = False, own: WriteOrigin | None = None) -> None:
         subscriptions = self._subscriptions
         for old, new in changes:
             for subscription in subscriptions:
@@ -303,7 +303,7 @@ class Informer:
         self._store.put(entry)
         own = None
         if len(self._overlay):
-            own = self._overlay.author(key, entry.revision)
+            own = self._overlay.origin(key, entry.revision)
             self._overlay.seen(key, entry, entry.revision)
         self._emit([(old, entry)], own=own)
 
@@ -385,7 +385,7 @@ class _Subscription:
         self._subscriber = subscriber
         self.is_over = False
 
-    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if self.is_over:
             return
         try:

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.author import NOBODY, Author
 from kubewright.cache.entry import Entry, parse_entry, parse_header
+from kubewright.cache.write_origin import WriteOrigin
 
 
 class _Pending(msgspec.Struct, gc=False):
@@ -24,7 +24,7 @@ class _Pending(msgspec.Struct, gc=False):
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
-    author: Author | None
+    origin: WriteOrigin | None
     lists: int = -1  # of a removed object that the copy has not seen: how many lists had begun by then
 
 
@@ -61,16 +61,16 @@ class Overlay:
         return iter(self._pending)
 
     def written(
-        self, key: ObjectKey, revision: int, entry: Entry | bytes | None, author: Author | None = NOBODY
+        self, key: ObjectKey, revision: int, entry: Entry | bytes | None, origin: WriteOrigin | None = None
     ) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
 
-        Its JSON will do: before anybody looks, the watch has mostly brought it already. Without an author the revision
+        Its JSON will do: before anybody looks, the watch has mostly brought it already. Without an origin the revision
         may be somebody else's: our write changed nothing.
         """
         before = self._pending.get(key)
         if before is None or before.revision < revision:
-            self._pending[key] = _Pending(entry, revision, "", self._now(), author)
+            self._pending[key] = _Pending(entry, revision, "", self._now(), origin)
             heappush(self._awaited, (revision, key))
 
     def removal_begins(self, key: ObjectKey, brought: str) -> Removal:
@@ -88,7 +88,7 @@ class Overlay:
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
         """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
-        self._pending[key] = _Pending(None, revision, uid, self._now(), NOBODY)
+        self._pending[key] = _Pending(None, revision, uid, self._now(), None)
 
     def removed_unseen(self, key: ObjectKey, uid: str) -> None:
         """A deletion of ours was answered before the watch has brought that object, which is still to come and to go.
@@ -98,7 +98,7 @@ class Overlay:
         goes before.
         """
         if key not in self._pending:
-            self._pending[key] = _Pending(None, 0, uid, self._now(), NOBODY, self._lists)
+            self._pending[key] = _Pending(None, 0, uid, self._now(), None, self._lists)
 
     def removed_after(self, key: ObjectKey, revision: int) -> None:
         """The object that we removed was known at `revision`: now it is known where it belongs."""
@@ -130,12 +130,12 @@ class Overlay:
             pending.entry = parse_entry(pending.entry)
         return pending.entry
 
-    def author(self, key: ObjectKey, revision: int) -> Author | None:
-        """Who wrote that revision of the object; None when it is not known to be a write of ours."""
+    def origin(self, key: ObjectKey, revision: int) -> WriteOrigin | None:
+        """The write of ours that made that revision of the object; None when it is not known to be ours."""
         pending = self._pending.get(key)
         if pending is None or pending.uid or pending.revision != revision:
             return None
-        return pending.author
+        return pending.origin
 
     def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""

@@ -24,6 +24,7 @@ from kubewright.client.answer import readable, unreadable
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
+from kubewright.client.observer import WriteObserver
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
 from kubewright.client.paths import (
     FieldValidation,
@@ -100,7 +101,11 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 class Operations(msgspec.Struct, frozen=True):
-    """One server, one user, one set of defaults. `scope` confines lists and watches to a namespace."""
+    """One server, one user, one set of defaults.
+
+    `scope` confines lists and watches to a namespace. With `names_namespaces` an object that is written must name its
+    namespace. `observer` is notified of writes.
+    """
 
     session: Session
     mapper: Mapper
@@ -108,6 +113,8 @@ class Operations(msgspec.Struct, frozen=True):
     defaults: WriteOptions
     scope: str = ""
     skipped: Skipped = msgspec.field(default_factory=Skipped)
+    names_namespaces: bool = False
+    observer: WriteObserver | None = None
 
     def scoped(self, namespace: str) -> Operations:
         """The same, confined to one namespace."""
@@ -172,12 +179,18 @@ class Operations(msgspec.Struct, frozen=True):
     async def submit(self, obj: Object) -> None:
         """POST an object into its collection, whatever becomes of it there."""
         place, request = await self._new(obj)
-        await self._send("POST", place, False, for_create(obj, place.info), request, WriteOptions())
+        options, body = WriteOptions(), for_create(obj, place.info)
+        response = await self._send("POST", place, False, body, request, options)
+        if self.observer is not None and not self.dry_run(options):
+            self.observer.written("POST", place, body, response, None)
 
     async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
         request = place.request("create")
-        response = await self._send("POST", place, False, whole(obj), request, options)
+        body = whole(obj)
+        response = await self._send("POST", place, False, body, request, options)
+        if self.observer is not None and not self.dry_run(options):
+            self.observer.written("POST", place, body, response, None)
         with readable(response, request):
             # Evictions and bindings are answered by a Status.
             if decode_model(_Answer, response.body).kind == "Status":
@@ -271,13 +284,20 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
         """DELETE an object; or a collection, as far as `selection` (a query) matches."""
-        return await self.session.request(
-            "DELETE",
-            place.path + selection,
-            request=place.request("delete" if place.name else "delete all"),
-            headers=[ACCEPT_JSON, BODY_JSON],
-            body=encode(options),
-        )
+        ended = None if self.observer is None or options.dry_run else self.observer.deleting(place)
+        response = None
+        try:
+            response = await self.session.request(
+                "DELETE",
+                place.path + selection,
+                request=place.request("delete" if place.name else "delete all"),
+                headers=[ACCEPT_JSON, BODY_JSON],
+                body=encode(options),
+            )
+        finally:
+            if ended is not None:
+                ended(response)
+        return response
 
     async def _new(self, obj: Object) -> tuple[Place, Asked]:
         """Where an object will be, and what is asked."""
@@ -303,9 +323,19 @@ class Operations(msgspec.Struct, frozen=True):
         force: bool | None = None,
     ) -> T:
         """Send an object, or a change to one, and give back what the server made of it."""
-        partial = issubclass(kind, PartialObject)
+        observer = self.observer
+        partial = issubclass(kind, PartialObject) and (observer is None or not observer.needs_whole(place.info))
         response = await self._send(method, place, partial, body, request, options, content_type, force=force)
-        return decoded(kind, response, request)
+        if observer is None or self.dry_run(options):
+            return decoded(kind, response, request)
+        try:
+            obj = decoded(kind, response, request)
+        except DecodeError:
+            # It is written even so.
+            observer.written(method, place, body, response, None)
+            raise
+        observer.written(method, place, body, response, obj)
+        return obj
 
     def _send(
         self,
@@ -345,6 +375,12 @@ class Operations(msgspec.Struct, frozen=True):
 
     def _assumed_namespace(self, obj: Object) -> str:
         """That of the client, as with kubectl, for an object that names none; but an owner's is not known."""
+        if self.names_namespaces:
+            raise ValueError(
+                f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} names no namespace: set "
+                f'metadata.namespace, or use client.in_namespace("{self.namespace}") where the namespace of this '
+                "program is meant"
+            )
         if obj.metadata.owner_references:
             raise ValueError(
                 f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} has an owner and no namespace: set "

@@ -20,7 +20,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object
-from kubewright.cache.author import Author, author
+from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
 from kubewright.client.errors import Conflict
 from kubewright.controller import thread
 from kubewright.controller.cancelled import Cancelled
@@ -293,14 +293,15 @@ class Controller(Generic[Key]):
                 continue
             statistics.active += 1
             began = time()
-            writer = Author(work.priority)
-            before = author.set(writer)
+            writes = WriteCount()
+            counting, prioritized = write_count.set(writes), reconcile_priority.set(work.priority)
             pause = 0.0
             try:
                 outcome = await self._pass(work)
-                pause = self._slowed(work, writer.writes)
+                pause = self._slowed(work, writes.value)
             finally:
-                author.reset(before)
+                reconcile_priority.reset(prioritized)
+                write_count.reset(counting)
                 seconds = time() - began
                 statistics.active -= 1
                 statistics.reconcile_time.observe(seconds)

@@ -7,8 +7,8 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from kubewright.api.codec import decode
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry
+from kubewright.cache.write_origin import WriteOrigin
 
 T_co = TypeVar("T_co", bound=Object, covariant=True)
 Verb: TypeAlias = Literal["added", "updated", "deleted"]
@@ -17,25 +17,25 @@ Verb: TypeAlias = Literal["added", "updated", "deleted"]
 class Event(Generic[T_co]):
     """The entry before and the entry after; one of them may be None, not both. Objects are decoded when asked for."""
 
-    __slots__ = ("_new_object", "_old_object", "author", "initial", "kind", "new", "old")
+    __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "write_origin")
 
     def __init__(
-        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, author: Author | None
+        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, write_origin: WriteOrigin | None
     ) -> None:
         self.kind = kind
         self.old = old
         self.new = new
         self.initial = initial
         """True for an object that existed when the watch began."""
-        self.author = author
-        """Who in this program wrote it, as it seems; None when somebody else did, as far as is known."""
+        self.write_origin = write_origin
+        """The write of this program that it seems to come from; None when it is another program's, as far as known."""
         self._old_object: T_co | None = None
         self._new_object: T_co | None = None
 
     @property
     def own(self) -> bool:
         """True when it is known to be the echo of a write of this program."""
-        return self.author is not None and self.author.made(self.old, self.new)
+        return self.write_origin is not None and self.write_origin.made(self.old, self.new)
 
     @property
     def verb(self) -> Verb:

@@ -25,8 +25,7 @@ from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache import Cache, Copy, Entry
-from kubewright.cache.author import Author
+from kubewright.cache import Cache, Copy, Entry, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector import Trouble
 from kubewright.client.selectors import Fields, Labels
@@ -226,7 +225,7 @@ class Watched(Generic[Key]):
     def _subscribe(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
         kind, where = self._kind, self._where
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
             event = Event(kind, old, new, initial, own)
             if self._was_unfit(event) or where is None or self._is_wanted(event, where):
                 take(event)
@@ -253,10 +252,10 @@ class Watched(Generic[Key]):
         is_resync = event.old is event.new
         # The second look at what a pass did is as urgent as the first. After a start that is later than all first
         # looks, so that it is one for all that a pass has written.
-        author = event.author
-        what = "resync" if is_resync else event.verb if author is None else "own write"
+        origin = event.write_origin
+        what = "resync" if is_resync else event.verb if origin is None else "own write"
         reason = Reason(self._kind.__name__, what, event.key)
-        priority = INITIAL_PRIORITY if event.initial or is_resync else author.priority if author is not None else 0
+        priority = INITIAL_PRIORITY if event.initial or is_resync else origin.priority if origin is not None else 0
         for key in keys:
             queue.add(key, priority=priority, reason=reason)
 

@@ -13,8 +13,7 @@ from kubewright.api.codec import decode
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cache import Copy, Entry
-from kubewright.cache.author import Author
+from kubewright.cache import Copy, Entry, WriteOrigin
 from kubewright.cache.selection import matcher
 from kubewright.client.selectors import Labels
 
@@ -53,6 +52,6 @@ class Decoded(Generic[T]):
             self._objects[entry.key] = entry, obj
         return obj
 
-    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is None and old is not None:
             self._objects.pop(old.key, None)

@@ -11,8 +11,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.cache import Cache, Copy, Entry
-from kubewright.cache.author import Author
+from kubewright.cache import Cache, Copy, Entry, WriteOrigin
 from kubewright.client import Client
 from kubewright.controlplane.controllers.served import ServedKind, defined_by, discover
 
@@ -112,7 +111,7 @@ class WholeCluster:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _definition_changed(self, old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+    def _definition_changed(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is None:
             if old is not None and self._definitions.pop(old.key, None) is not None:
                 self._stale.set()
@@ -151,7 +150,7 @@ class WholeCluster:
     def _begin(self, tasks: asyncio.TaskGroup, one: _Followed, view: type[PartialObject]) -> None:
         copy = one.copy = self._cache.watch(view)
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: Author | None) -> None:
+        def changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
             if new is not None:
                 obj = decode(view, new.body)
                 before, one.objects[new.key] = one.objects.get(new.key), obj

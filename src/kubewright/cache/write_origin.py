@@ -1,13 +1,11 @@
-"""In whose name a program writes: mostly that of one pass of a controller.
+"""Recognising the echoes of a program's own writes.
 
-A write that changes nothing is answered with the object as it is, at a revision that somebody else may have made. So
-whether an answered revision is ours is decided by what was sent (`author_of`), and if that does not tell, by what
-changed when the watch brings it (`Author.made`). In doubt it is not ours: a pass too many does no harm.
+A write that changes nothing is answered with the object as it is, at a revision that another program may have made. So
+whether an answered revision is ours is decided by what was sent (`origin_of`), and if that does not decide it, by what
+changed when the watch brings it (`WriteOrigin.made`). In doubt it is not ours: one reconcile too many does no harm.
 """
 
 from __future__ import annotations
-
-from contextvars import ContextVar
 
 import msgspec
 from msgspec import Struct
@@ -16,23 +14,22 @@ from kubewright.api.codec import NOT_JSON, decode_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import merge_patch
 from kubewright.cache.entry import Entry
+from kubewright.cache.write_context import reconcile_priority
 
 _BY_THE_SERVER = ("resourceVersion", "generation")
 """What each write changes in the metadata."""
 
 
-class Author(Struct, gc=False, eq=False):
-    """Who writes."""
+class WriteOrigin(Struct, frozen=True, gc=False, eq=False):
+    """The write of this program that a change comes from."""
 
     priority: int = 0
-    """How urgent it is; what comes of its writes is as urgent."""
-    writes: int = 0
-    """How many there were so far, deletions too."""
+    """That of the reconcile that wrote; what the change causes is enqueued with the same."""
     patch: bytes | None = None
-    """The patch that was sent, if its answer does not tell whether it changed anything."""
+    """The patch that was sent, if its answer does not show whether it changed anything."""
 
     def made(self, old: Entry | None, new: Entry | None) -> bool:
-        """Whether a change is known to be the author's, or is at least no other than the author's would be."""
+        """Whether a change is known to be that of the write, or is at least no other than that would be."""
         if self.patch is None:
             return True
         if old is None or new is None:
@@ -41,13 +38,6 @@ class Author(Struct, gc=False, eq=False):
             return _covers_all(decode_json(self.patch), merge_patch(decode_json(old.body), decode_json(new.body)))
         except NOT_JSON:  # nested too deeply, for instance
             return False
-
-
-NOBODY = Author()
-"""Of writes in no particular name."""
-
-author: ContextVar[Author] = ContextVar("kubewright.author", default=NOBODY)
-"""That of the running code."""
 
 
 class _Revision(Struct, rename="camel"):
@@ -61,19 +51,18 @@ class _Sent(Struct):
 _sent = msgspec.json.Decoder(_Sent)
 
 
-def author_of(method: str, sent: bytes, *, revision: str, is_created: bool = False) -> Author | None:
-    """In whose name the object is at the answered revision; None when it may be in that of somebody else."""
-    writer = author.get()
+def origin_of(method: str, sent: bytes, *, revision: str, is_created: bool = False) -> WriteOrigin | None:
+    """The origin of the answered revision; None when it may be the write of another program."""
     if is_created or method == "POST":
-        return writer
+        return WriteOrigin(reconcile_priority.get())
     try:
         base = _sent.decode(sent).metadata.resource_version
     except NOT_JSON:
         return None  # a JSON patch
     if base:
         # The server has compared it: either nothing changed, or the write came directly after the base.
-        return writer if base != revision else None
-    return Author(writer.priority, patch=sent) if method == "PATCH" else None
+        return WriteOrigin(reconcile_priority.get()) if base != revision else None
+    return WriteOrigin(reconcile_priority.get(), sent) if method == "PATCH" else None
 
 
 def _covers(sent: JSONValue, change: JSONValue) -> bool:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kubewright.cache.author import Author
 from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.write_origin import WriteOrigin
 
 
 def entry(revision: int, spec: str) -> Entry:
@@ -19,10 +19,10 @@ def nested(depth: int, value: int) -> str:
 
 @pytest.mark.parametrize("depth", [900, 5000])
 def test_a_change_that_is_nested_too_deeply_to_be_compared_is_not_known_to_be_ours(depth: int) -> None:
-    writer = Author(patch=f'{{"spec":{nested(depth, 2)}}}'.encode())
+    writer = WriteOrigin(patch=f'{{"spec":{nested(depth, 2)}}}'.encode())
     assert not writer.made(entry(1, nested(depth, 1)), entry(2, nested(depth, 2)))
 
 
 def test_a_change_that_was_sent_is_ours() -> None:
-    writer = Author(patch=f'{{"spec":{nested(10, 2)}}}'.encode())
+    writer = WriteOrigin(patch=f'{{"spec":{nested(10, 2)}}}'.encode())
     assert writer.made(entry(1, nested(10, 1)), entry(2, nested(10, 2)))

@@ -1,0 +1,22 @@
+"""What a reconcile passes on to the writes that are made in it, through the context of the running code."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from msgspec import Struct
+
+
+class WriteCount(Struct, gc=False, eq=False):
+    """How many writes there were, deletions included."""
+
+    value: int = 0
+
+
+_UNREAD = WriteCount()
+
+reconcile_priority: ContextVar[int] = ContextVar("kubewright.reconcile_priority", default=0)
+"""The priority of the running reconcile: what its writes cause is enqueued with the same."""
+
+write_count: ContextVar[WriteCount] = ContextVar("kubewright.write_count", default=_UNREAD)
+"""Counts the writes of the running reconcile."""

@@ -1,0 +1,138 @@
+"""Puts the answers to the program's writes into the overlays of the watches they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from kubewright.api.codec import NOT_JSON
+from kubewright.api.header import Header
+from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resources import Object, ResourceInfo
+from kubewright.cache.entry import revision_of
+from kubewright.cache.informer import Informer
+from kubewright.cache.overlay import Removal
+from kubewright.cache.write_context import write_count
+from kubewright.cache.write_origin import WriteOrigin, origin_of
+from kubewright.client.http.transport import Response
+from kubewright.client.observer import DeletionEnd
+from kubewright.client.operations import Place
+
+_NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+
+
+class _Informers(Protocol):
+    """`Cache`, as far as writes go."""
+
+    def informers(self, gvk: GroupVersionKind) -> Sequence[Informer]: ...
+
+
+class CacheWriter:
+    """The `WriteObserver` of a cached client: counts its writes and makes them visible to the next read."""
+
+    def __init__(self, cache: _Informers) -> None:
+        self._cache = cache
+
+    def needs_whole(self, info: ResourceInfo) -> bool:
+        """See `WriteObserver`: the answer is laid over whole objects where there is a watch of them."""
+        return not all(informer.scope.metadata_only for informer in self._cache.informers(info.gvk))
+
+    def written(self, method: str, place: Place, sent: bytes, response: Response, obj: Object | None) -> None:
+        """See `WriteObserver`."""
+        write_count.get().value += 1
+        informers = self._cache.informers(place.info.gvk)
+        answer = (obj or _read(response)) if informers else None
+        if answer is not None:
+            revision, is_created = answer.metadata.resource_version, response.status == 201
+            origin = origin_of(method, sent, revision=revision, is_created=is_created)
+            _note_write(informers, place, answer, response.body, origin)
+
+    def deleting(self, place: Place) -> DeletionEnd:
+        """See `WriteObserver`."""
+        key = ObjectKey(place.namespace, place.name)
+        # What the watch brings while the answer is awaited may be the end of the object already.
+        informers = self._cache.informers(place.info.gvk) if key.name else ()
+        removals = {informer: informer.removal_begins(key) for informer in informers}
+
+        def ended(response: Response | None) -> None:
+            try:
+                if response is not None:
+                    write_count.get().value += 1
+                    if removals and (answer := _read(response)) is not None:
+                        _note_deletion(removals, self._cache.informers(place.info.gvk), place, answer, response.body)
+            finally:
+                for informer, removal in removals.items():
+                    informer.removal_ends(removal)
+
+        return ended
+
+
+class _AnsweredHeader(Header):
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Details(msgspec.Struct):
+    uid: str = ""
+
+
+class _Answer(msgspec.Struct):
+    """An object, or the Status that says it is gone."""
+
+    kind: str = ""
+    metadata: _AnsweredHeader = msgspec.field(default_factory=_AnsweredHeader)
+    details: _Details | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def _read(response: Response) -> _Answer | None:
+    try:
+        return _answer.decode(response.body)
+    except NOT_JSON:
+        return None  # the caller gets the error
+
+
+def _note_write(
+    informers: Sequence[Informer],
+    place: Place,
+    answer: _Answer | Object,
+    body: bytes,
+    origin: WriteOrigin | None = None,
+) -> None:
+    if answer.kind == "PartialObjectMetadata":
+        informers = [informer for informer in informers if informer.scope.metadata_only]
+    elif answer.kind != place.info.gvk.kind:
+        return  # scales, tokens, evictions
+    metadata = answer.metadata
+    key = ObjectKey(metadata.namespace, metadata.name)
+    # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
+    is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
+    revision = revision_of(metadata)
+    for informer in informers:
+        if is_gone:
+            informer.removed(key, metadata.uid, is_new=revision > informer.revision)
+        else:
+            informer.written(key, revision, body, origin)
+
+
+def _note_deletion(
+    removals: Mapping[Informer, Removal], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
+) -> None:
+    header = answer.metadata
+    if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
+        _note_write(informers, place, answer, body)
+        return
+    uid = header.uid or (answer.details.uid if answer.details is not None else "")
+    for informer in informers:
+        removal = removals.get(informer)
+        is_new = removal is not None and removal.is_unseen(uid)
+        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=is_new)
+
+
+def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:
+    """Whether nothing keeps an object that is being deleted. Namespaces have finalizers in their spec, too."""
+    return not (header.finalizers or header.deletion_grace_period_seconds or place.info.gvk == _NAMESPACE)

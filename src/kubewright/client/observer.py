@@ -1,0 +1,27 @@
+"""Observing the writes of a client: an observer is notified of each one that the server has carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from kubewright.api.resources import Object, ResourceInfo
+    from kubewright.client.http.transport import Response
+    from kubewright.client.operations import Place
+
+DeletionEnd: TypeAlias = "Callable[[Response | None], None]"
+"""Called once when a deletion has ended: with its answer, or with None when it failed."""
+
+
+class WriteObserver(Protocol):
+    """Notified synchronously, in the task that wrote and before the caller gets its answer. Dry runs are no writes."""
+
+    def needs_whole(self, info: ResourceInfo) -> bool:
+        """Whether a patch of metadata alone is to be answered with the whole object all the same."""
+
+    def written(self, method: str, place: Place, sent: bytes, response: Response, obj: Object | None) -> None:
+        """A write was answered with success; `obj` is its answer, None when that was not decoded."""
+
+    def deleting(self, place: Place) -> DeletionEnd:
+        """A deletion is going to be sent. Without a name in `place` it is of a collection."""
