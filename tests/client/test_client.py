@@ -14,7 +14,7 @@ from kubewright.client.config.config import Config
 from kubewright.client.errors import ConfigError, Conflict, Forbidden, NotFound
 from kubewright.client.patch import MergePatch
 from kubewright.client.paths import Propagation
-from kubewright.client.rate_limit import RateLimit
+from kubewright.client.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from tests.client.conftest import Peer, ScriptedServer, Serve
@@ -315,7 +315,7 @@ async def test_a_separate_client_has_connections_of_its_own_and_no_rate_limit(se
             await peer.answer(b'{"metadata": {"name": "a", "namespace": "shop"}}')
 
     address = (await serve(handler)).address
-    client = Client(Config(server=f"http://{address}", namespace="shop"), rate_limit=RateLimit(1 / 86400))
+    client = Client(Config(server=f"http://{address}", namespace="shop"), rate_limit=TokenBucket(1 / 86400))
     separate = client.in_namespace("shop").separate()
     await client.get(ConfigMap, "a")
     for _ in range(3):

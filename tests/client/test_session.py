@@ -27,8 +27,8 @@ from kubewright.client.errors import (
     Unauthorized,
 )
 from kubewright.client.http.transport import Transport
-from kubewright.client.rate_limit import RateLimit
 from kubewright.client.session import Session, default_user_agent
+from kubewright.client.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -335,9 +335,7 @@ async def test_a_refused_stream_whose_body_never_comes_does_not_hang(server: Scr
 def test_every_attempt_waits_for_the_rate_limit(
     server: ScriptedServer, pauses: Pauses, virtual_time: VirtualTime
 ) -> None:
-    session = Session(
-        Config(server=SERVER), transport=server, rate_limit=RateLimit(per_second=0.25), sleep=pauses.sleep
-    )
+    session = Session(Config(server=SERVER), transport=server, rate_limit=TokenBucket(rate=0.25), sleep=pauses.sleep)
     server.answers(status=429, headers={"Retry-After": "9"})
     server.answers()
     server.answers()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controller.hot_loop import FIRST_PAUSE, IDLE_PASSES, LONGEST_PAUSE, PASSES, SECONDS, HotLoops
+from kubewright.controller.hot_loop import IDLE_PASSES, PASSES, PAUSE, SECONDS, HotLoops
 
 
 def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) -> tuple[int, float, float]:
@@ -17,7 +17,7 @@ def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) 
 def test_many_writing_passes_in_a_short_time_are_paused() -> None:
     number, _, pause = until_paused(HotLoops(), "a", 0.0, 0.01)
     assert number == PASSES
-    assert pause == FIRST_PAUSE
+    assert pause == PAUSE.base
 
 
 def test_the_pauses_grow_up_to_a_limit() -> None:
@@ -28,13 +28,13 @@ def test_the_pauses_grow_up_to_a_limit() -> None:
         now += pause + 0.01
         pause = loops.note("a", 1, now)
         pauses.append(pause)
-    assert pauses == [1, 2, 4, 8, 16, 32, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert pauses == [1, 2, 4, 8, 16, 32, PAUSE.limit, PAUSE.limit, PAUSE.limit, PAUSE.limit]
 
 
 def test_passes_that_write_nothing_are_a_loop_when_there_are_far_more_of_them() -> None:
     loops = HotLoops[str]()
     paused = [loops.note("a", 0, number * 0.001) for number in range(IDLE_PASSES)]
-    assert paused == [0.0] * (IDLE_PASSES - 1) + [FIRST_PAUSE]
+    assert paused == [0.0] * (IDLE_PASSES - 1) + [PAUSE.base]
 
 
 def test_an_object_that_is_polled_quickly_is_never_paused() -> None:
@@ -66,7 +66,7 @@ def test_a_key_that_kept_still_begins_anew() -> None:
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)
     number, _, again = until_paused(loops, "a", now + pause + SECONDS, 0.01)
     assert number == PASSES
-    assert again == FIRST_PAUSE
+    assert again == PAUSE.base
 
 
 @pytest.mark.parametrize("earlier_pauses", [0, 8])
@@ -79,7 +79,7 @@ def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
             loops.note(number, 1, now)
     assert loops._windows
 
-    now += 2 * LONGEST_PAUSE + SECONDS
+    now += 2 * PAUSE.limit + SECONDS
     loops.note(1000, 0, now)
     assert set(loops._windows) == {1000}
 
@@ -88,11 +88,11 @@ def test_a_paused_key_is_remembered_beyond_its_pause() -> None:
     """Else a loop that is slowed to a pass a minute would look like a new one each time."""
     loops = HotLoops[str]()
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)
-    while pause < LONGEST_PAUSE:
+    while pause < PAUSE.limit:
         now += pause
         pause = loops.note("a", 1, now)
     for _ in range(5):
         now += pause / 2
         loops.note("other", 0, now)  # what is old is cleared away
         now += pause / 2 + 1
-        assert loops.note("a", 1, now) == LONGEST_PAUSE
+        assert loops.note("a", 1, now) == PAUSE.limit

@@ -13,7 +13,7 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
-from kubewright.client.rate_limit import RateLimit
+from kubewright.client.token_bucket import TokenBucket
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -179,7 +179,7 @@ async def test_neither_slow_requests_nor_a_rate_limit_keep_a_candidate_from_its_
 
     plane.faults.delay(is_slow, may_answer, times=None)
     config = Config.from_kubeconfig_text(plane.kubeconfig())
-    async with asyncio.timeout(50), Client(config, rate_limit=RateLimit(0.0001, burst=120), timeout=600) as client:
+    async with asyncio.timeout(50), Client(config, rate_limit=TokenBucket(0.0001, burst=120), timeout=600) as client:
         slow = [asyncio.create_task(client.get(ConfigMap, "slow", namespace="default")) for _ in range(120)]
         while asked < 100:
             await asyncio.sleep(0.01)

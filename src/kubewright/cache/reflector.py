@@ -30,6 +30,7 @@ from kubewright.api.header import Header
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import Entry, entry_of, parse_header
 from kubewright.client import Client, WatchEvent
+from kubewright.client.backoff import Backoff
 from kubewright.client.client import WATCH_TIMEOUT
 from kubewright.client.errors import (
     APIError,
@@ -44,11 +45,11 @@ from kubewright.client.errors import (
     Unauthorized,
 )
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
-"""Seconds before another attempt: doubled after each failure, with jitter, until an event arrives."""
+RESTART = Backoff(0.1, 30.0, jitter=0.5)
+"""Before another attempt; the failures are counted until an event arrives."""
 
-LONGEST_ABSENCE = 5.0
-"""Seconds between looks for a kind or a permission that is missing: somebody may just be installing it."""
+ABSENT = Backoff(0.1, 5.0, jitter=0.5)
+"""The same while the kind or a permission is missing: somebody may just be installing it."""
 
 SHORTEST_WATCH = 1.0
 """Seconds that a watch lasts at least whose end, when it is in order, counts as none. As with client-go."""
@@ -132,7 +133,7 @@ class Reflector:
         self._fields = fields or None
         self._streams = stream
         self._revision = 0  # 0: nothing to resume from
-        self._pause = FIRST_PAUSE
+        self._failures = 0
         self._is_fruitless = False  # the present watch has brought nothing so far
         self._listed = 0  # objects that streamed lists have brought
         self._changed = asyncio.Event()
@@ -209,7 +210,7 @@ class Reflector:
             if streams and self.state is State.LISTING:
                 self._stop_streaming("the watch ended before its initial list did")
             elif loop.time() - opened >= SHORTEST_WATCH:
-                self._pause = FIRST_PAUSE
+                self._failures = 0
             await self._check_revision()
 
     async def _check_revision(self) -> None:
@@ -273,7 +274,7 @@ class Reflector:
                         sink.apply(entry)
             except Exception as error:
                 self._skip(header, error)
-            self._pause = FIRST_PAUSE
+            self._failures = 0
 
     def _entry(self, header: Header, raw: bytes) -> Entry:
         if type(header) is not Header:  # a damaged one; the object is kept, as far as it can be
@@ -340,7 +341,7 @@ class Reflector:
     def _stop_streaming(self, why: str) -> None:
         _log.debug("%s: the server does not stream its initial list (%s); reading it in pages", self._what, why)
         self._streams = False
-        self._pause = 0.0
+        self._failures = -1  # no failure: the pages are read at once
         self._forget()
 
     async def _note_not_found(self, error: NotFound) -> None:
@@ -375,12 +376,9 @@ class Reflector:
         self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
 
     def _next_pause(self) -> float:
-        longest = LONGEST_PAUSE
-        if self.trouble is not None and self.trouble.problem != "unreachable":
-            longest = LONGEST_ABSENCE
-        pause = min(self._pause, longest)
-        self._pause = min(max(self._pause, FIRST_PAUSE / 2) * 2, LONGEST_PAUSE)
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311  # not a secret
+        self._failures += 1
+        is_absent = self.trouble is not None and self.trouble.problem != "unreachable"
+        return (ABSENT if is_absent else RESTART).delay(self._failures)
 
     @property
     def _what(self) -> str:

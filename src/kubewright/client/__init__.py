@@ -7,6 +7,6 @@ from kubewright.client.patch import JSONPatch as JSONPatch
 from kubewright.client.patch import MergePatch as MergePatch
 from kubewright.client.patch import StrategicMergePatch as StrategicMergePatch
 from kubewright.client.patch import patch_from as patch_from
-from kubewright.client.rate_limit import RateLimit as RateLimit
+from kubewright.client.token_bucket import TokenBucket as TokenBucket
 from kubewright.client.watch import Watch as Watch
 from kubewright.client.watch import WatchEvent as WatchEvent

@@ -41,12 +41,12 @@ from kubewright.client.operations import (
 )
 from kubewright.client.patch import Patch
 from kubewright.client.paths import FieldValidation, Named, Parameter, Propagation, query
-from kubewright.client.rate_limit import RateLimit
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
 from kubewright.client.subresources import Subresource
 from kubewright.client.table import Table
+from kubewright.client.token_bucket import TokenBucket
 from kubewright.client.wait import Expectation, wait
 from kubewright.client.watch import Watch
 
@@ -79,7 +79,7 @@ class Client:
         field_manager: str = FIELD_MANAGER,
         field_validation: FieldValidation | None = None,
         dry_run: bool = False,
-        rate_limit: RateLimit | None = None,
+        rate_limit: TokenBucket | None = None,
         timeout: float | None = 30.0,
         on_warning: Callable[[str], None] | None = None,
     ) -> None:

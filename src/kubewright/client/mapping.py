@@ -14,7 +14,7 @@ from kubewright.client.answer import readable
 from kubewright.client.definitions import Definitions
 from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails
 from kubewright.client.paths import api_root
-from kubewright.client.session import COMING_PAUSES, Session
+from kubewright.client.session import COMING, MAX_RETRIES, Session
 
 
 class APIResource(BuiltIn):
@@ -75,14 +75,15 @@ class Mapper:
         if known is not None:
             return known
         gvk = resource_info(kind).gvk
-        for pause in (*COMING_PAUSES, None):
+        failures = 0
+        while gvk not in self._known:
             try:
                 await self._discover(gvk)
-                break
             except NotFound:
-                if pause is None or not await self._definitions.claim_kind(gvk):
+                failures += 1
+                if failures > MAX_RETRIES or not await self._definitions.claim_kind(gvk):
                     raise
-            await asyncio.sleep(pause)
+                await asyncio.sleep(COMING.delay(failures))
         return self._known[gvk]
 
     async def resources(self, api_version: str) -> list[APIResource]:

@@ -20,28 +20,29 @@ from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from kubewright.client.answer import Warnings, failure, retry_after, worded
+from kubewright.client.backoff import Backoff
 from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import Credential
 from kubewright.client.config.tls import Certificate
 from kubewright.client.errors import ConfigError, ConnectionLost, RequestTimeout, TransportError
 from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
-from kubewright.client.rate_limit import RateLimit
+from kubewright.client.token_bucket import TokenBucket
 from kubewright.client.write_guard import check_write
 from kubewright.version import __version__
 
 _log = logging.getLogger(__name__)
 
-MOST_RETRIES = 10
+MAX_RETRIES = 10
 """As client-go's."""
 
-COMING_PAUSES = (0.1, 0.2, 0.4, 0.8, *[1.0] * (MOST_RETRIES - 4))
-"""Seconds between requests for what the server is going to serve."""
+COMING = Backoff(0.1, 1.0)
+"""Between requests for what the server is going to serve."""
 
 _R = TypeVar("_R", Response, StreamedResponse)
 _R_co = TypeVar("_R_co", Response, StreamedResponse, covariant=True)
 
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 30.0
+_BROKEN = Backoff(0.1, 30.0)  # between attempts at a read whose connection broke
+_MAX_RETRY_AFTER = 30.0
 
 
 class _Send(Protocol[_R_co]):
@@ -67,7 +68,7 @@ class Session:
         *,
         transport: Transport | None = None,
         user_agent: str | None = None,
-        rate_limit: RateLimit | None = None,
+        rate_limit: TokenBucket | None = None,
         timeout: float | None = 30.0,
         on_warning: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -150,13 +151,13 @@ class Session:
     ) -> _R:
         """The first answer that says success; the error of the first that is not worth another attempt."""
         refreshed = False
-        for number in range(MOST_RETRIES + 1):
+        for number in range(MAX_RETRIES + 1):
             if self._rate_limit is not None:
-                await self._rate_limit.wait()
+                await self._rate_limit.acquire()
             credential: Credential = await self._config.credentials.current()
             if credential.certificate is not self._certificate:
                 self._change_certificate(credential.certificate)
-            last = number == MOST_RETRIES
+            last = number == MAX_RETRIES
             fields = (*self._headers, *credential.headers.items(), *headers)
             if method not in ("GET", "HEAD"):
                 check_write()
@@ -166,7 +167,7 @@ class Session:
                 self._count("<error>", method)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
                     raise worded(error, request) from error
-                await self._sleep(min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE))
+                await self._sleep(_BROKEN.delay(number + 1))
                 continue
             self._count(str(response.status), method)
             if response.status < 300:
@@ -179,7 +180,7 @@ class Session:
                 if self.is_coming is None or missing.status.names_object or not await self.is_coming(target):
                     self._warnings.read(response.headers)
                     raise missing
-                await self._sleep(COMING_PAUSES[number])
+                await self._sleep(COMING.delay(number + 1))
                 continue
             if response.status == 401 and not refreshed:
                 refreshed = True
@@ -187,7 +188,7 @@ class Session:
                     continue
             pause = retry_after(response.headers) if response.status == 429 or response.status >= 500 else None
             # What asks for more patience than that is for the caller to decide; the error says how much.
-            if pause is None or pause > _LONGEST_PAUSE:
+            if pause is None or pause > _MAX_RETRY_AFTER:
                 break
             await _discard(response)
             await self._sleep(pause)

@@ -20,6 +20,7 @@ from kubewright.api.codec import decode, decode_json, encode, origin
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resources import Object
+from kubewright.client.backoff import Backoff
 from kubewright.client.errors import Expired, KubernetesError
 from kubewright.client.operations import Place
 
@@ -30,7 +31,7 @@ T = TypeVar("T", bound=Object)
 View: TypeAlias = "dict[str, JSONValue] | None"
 """What an expectation looks at: the JSON of the object, or None when there is none."""
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_RESTART = Backoff(0.1, 5.0)  # of a watch that ended
 
 # Compiled when first used, and kept by `re`: few programs wait for a field.
 _NAME = r"(?P<name>[^.\[\]]+)"
@@ -166,8 +167,8 @@ async def wait(
         async with asyncio.timeout(timeout):
             while not await _watched(client, kind, place, expectation, seen):
                 # Also after an orderly end: a server that ends every watch at once must not be asked without pause.
-                await asyncio.sleep(seen.pause)
-                seen.pause = min(seen.pause * 2, _LONGEST_PAUSE)
+                seen.restarts += 1
+                await asyncio.sleep(_RESTART.delay(seen.restarts))
     except TimeoutError:
         raise WaitTimeout(
             f"{place.request('wait for')}: expected {expectation.words}, which did not come within {timeout:g} s; "
@@ -183,7 +184,7 @@ class _Seen(Generic[T]):
         self._uid = uid
         self.object: T | None = None
         self.view: View = None
-        self.pause = _FIRST_PAUSE
+        self.restarts = 0  # since the last event
 
     def show(self, obj: T | None) -> View:
         if obj is not None and self._uid and obj.metadata.uid != self._uid:
@@ -206,7 +207,7 @@ async def _watched(client: Client, kind: type[T], place: Place, expectation: Exp
         revision = metadata.resource_version
         async with client.watch(kind, namespace=namespace, fields=selection, resource_version=revision) as events:
             async for event in events:
-                seen.pause = _FIRST_PAUSE
+                seen.restarts = 0
                 if event.type != "BOOKMARK" and expectation.holds(
                     seen.show(None if event.type == "DELETED" else event.object)
                 ):

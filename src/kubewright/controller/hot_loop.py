@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kubewright.client.backoff import Backoff
+
 Key = TypeVar("Key", bound=Hashable)
 
 PASSES, SECONDS = 100, 10.0
@@ -23,13 +25,18 @@ IDLE_PASSES = 1000
 
 _WEIGHT = IDLE_PASSES // PASSES  # of a writing pass, in passes that write nothing
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+PAUSE = Backoff(1.0, 60.0)
 
 
 class _Window(msgspec.Struct, gc=False):
     began: float
     weight: int
-    pause: float
+    pauses: int = 0
+
+    @property
+    def lasts(self) -> float:
+        """Seconds after which it is over unless the key is noted again."""
+        return max(SECONDS, 2 * PAUSE.delay(self.pauses))
 
 
 class HotLoops(Generic[Key]):
@@ -45,19 +52,17 @@ class HotLoops(Generic[Key]):
             self._sweep(now)
         weight = _WEIGHT if writes else 1
         window = self._windows.get(key)
-        if window is None or now - window.began > max(SECONDS, 2 * window.pause):
-            self._windows[key] = _Window(now, weight, 0.0)
+        if window is None or now - window.began > window.lasts:
+            self._windows[key] = _Window(now, weight)
             return 0.0
         window.weight += weight
         if window.weight < IDLE_PASSES:
             return 0.0
         # From now on each further pass is paused, longer every time, until the key keeps still.
-        window.pause = min(window.pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        window.pauses += 1
         window.began = now
-        return window.pause
+        return PAUSE.delay(window.pauses)
 
     def _sweep(self, now: float) -> None:
         self._next_sweep = now + SECONDS
-        self._windows = {
-            key: window for key, window in self._windows.items() if now - window.began <= max(SECONDS, 2 * window.pause)
-        }
+        self._windows = {key: window for key, window in self._windows.items() if now - window.began <= window.lasts}

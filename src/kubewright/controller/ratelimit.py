@@ -10,6 +10,9 @@ import asyncio
 from collections.abc import Hashable
 from typing import Protocol
 
+from kubewright.client.backoff import Backoff
+from kubewright.client.token_bucket import TokenBucket
+
 
 class RateLimiter(Protocol):
     """Decides how long a failed key waits. Any object with these three methods will do."""
@@ -31,18 +34,13 @@ class ExponentialBackoff:
     """
 
     def __init__(self, base: float = 0.005, limit: float = 1000.0) -> None:
-        if not 0 < base <= limit:
-            raise ValueError(f"an exponential back-off needs 0 < base <= limit, not base={base:g} and limit={limit:g}")
-        self._base = base
-        self._limit = limit
+        self._backoff = Backoff(base, limit)
         self._failures: dict[Hashable, int] = {}
 
     def delay(self, key: Hashable) -> float:
         """`base`, and twice as long after every further failure, up to `limit`."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        # A key that has failed for weeks must not overflow a float. Long before this number any limit is reached.
-        return min(self._base * 2.0 ** min(failures, 1000), self._limit)
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return self._backoff.delay(failures)
 
     def forget(self, key: Hashable) -> None:
         """The next delay of `key` is `base` again."""
@@ -61,19 +59,11 @@ class Bucket:
     """
 
     def __init__(self, rate: float = 10.0, burst: int = 100) -> None:
-        if rate <= 0 or burst < 1:
-            raise ValueError(f"a bucket needs rate > 0 and burst >= 1, not rate={rate:g} and burst={burst}")
-        self._interval = 1.0 / rate
-        self._slack = (burst - 1) * self._interval
-        self._next: float | None = None
+        self._tokens = TokenBucket(rate, burst)
 
     def delay(self, key: Hashable) -> float:
         """Seconds until the next token is there, which is then taken."""
-        now = asyncio.get_running_loop().time()
-        full = now - self._slack
-        mine = full if self._next is None else max(self._next, full)
-        self._next = mine + self._interval
-        return max(mine - now, 0.0)
+        return self._tokens.reserve(asyncio.get_running_loop().time())
 
     def forget(self, key: Hashable) -> None:
         """Nothing: no key is known."""

@@ -28,6 +28,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache, Copy, Entry, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector import Trouble
+from kubewright.client.backoff import Backoff
 from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
@@ -417,7 +418,7 @@ class Polled(Generic[Key]):
         return self._problem
 
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+_RESTART = Backoff(1.0, 60.0)
 
 Feed: TypeAlias = Callable[[Callable[[Key], None]], Awaitable[None]]
 
@@ -435,24 +436,25 @@ class Function(Generic[Key]):
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
         reason = Reason(self._name, "sent", None)
-        pause = _FIRST_PAUSE
+        runs = 0  # in a row that added nothing, the present one included
 
         def add(key: Key) -> None:
-            nonlocal pause
-            pause = _FIRST_PAUSE
+            nonlocal runs
+            runs = 1
             queue.add(key, reason=reason)
 
         while True:
+            runs += 1
             try:
                 await outcome(self._feed(add))
             except Exception as error:
-                known = isinstance(error, KubernetesError)
+                delay, known = _RESTART.delay(runs), isinstance(error, KubernetesError)
                 words = "the source %s failed: %s; beginning it again in %g s"
-                _log.warning(words, self._name, error, pause, exc_info=not known)
+                _log.warning(words, self._name, error, delay, exc_info=not known)
             else:
-                _log.info("the source %s ended; beginning it again in %g s", self._name, pause)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+                delay = _RESTART.delay(runs)
+                _log.info("the source %s ended; beginning it again in %g s", self._name, delay)
+            await asyncio.sleep(delay)
 
     async def synced(self) -> None:
         """See `Source`."""

@@ -17,6 +17,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import msgspec
 
 from kubewright.api.time import MicroTime
+from kubewright.client.token_bucket import TokenBucket
 
 BURST = 25
 """Writes about one object that may follow each other at once."""
@@ -100,7 +101,7 @@ class EventCorrelator:
         self._series_window = series_window
         self._events = _Latest[RecordedEvent]()
         self._notes = _Latest[_Notes]()
-        self._buckets = _Latest[_Bucket]()
+        self._buckets = _Latest[TokenBucket]()
         self._last_name = 0
 
     def correlate(
@@ -150,8 +151,10 @@ class EventCorrelator:
     def _may_write(self, subject: Subject, now: datetime) -> bool:
         # Each type has its own bucket, so that no number of normal events suppresses a warning.
         source = subject.component, subject.instance, subject.regarding, subject.type
-        bucket = self._buckets.get(source) or self._buckets.add(source, _Bucket(now))
-        return bucket.take(now)
+        bucket = self._buckets.get(source)
+        if bucket is None:
+            bucket = self._buckets.add(source, TokenBucket(1 / REFILL.total_seconds(), BURST))
+        return bucket.take(now.timestamp())
 
     def _name(self, regarding: str, now: datetime) -> str:
         """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
@@ -178,24 +181,6 @@ class _Notes:
         self.last = now
         self.seen.add(note)
         return len(self.seen)
-
-
-class _Bucket:
-    """What may still be written about one object."""
-
-    __slots__ = ("filled_at", "tokens")
-
-    def __init__(self, now: datetime) -> None:
-        self.filled_at = now
-        self.tokens: float = BURST
-
-    def take(self, now: datetime) -> bool:
-        self.tokens = min(BURST, self.tokens + max(0.0, (now - self.filled_at) / REFILL))
-        self.filled_at = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
 
 
 class _Latest(Generic[_V]):

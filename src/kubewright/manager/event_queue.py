@@ -22,6 +22,7 @@ from contextvars import Context, copy_context
 from typing import Generic, Protocol, TypeVar
 
 from kubewright.api.errors import KubernetesError
+from kubewright.client.backoff import Backoff
 from kubewright.client.errors import APIError, NotFound, TransportError
 
 WRITERS = 8
@@ -33,7 +34,7 @@ LONGEST_QUEUE = 10_000
 """Events that wait to be written; what comes on top of the longest lane is dropped."""
 MOST_ATTEMPTS = 12
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
+_PAUSE = Backoff(0.25, 15.0)
 _MOST_COMPLAINTS = 4096
 
 _log = logging.getLogger(__name__)
@@ -241,9 +242,8 @@ class EventQueue(Generic[Item]):
             # Where no answer came, the event is not to blame, and keeps its place.
             self._put_back(lane, item, attempt, is_first=isinstance(error, TransportError))
         if error.is_temporary and lane.pause is None and lane.waiting and self._loop is not None:
-            pause = min(_FIRST_PAUSE * 2**lane.failures, _LONGEST_PAUSE)
             lane.failures += 1
-            lane.pause = self._loop.call_later(pause, self._resume, lane)
+            lane.pause = self._loop.call_later(_PAUSE.delay(lane.failures), self._resume, lane)
 
     def _put_back(self, lane: _Lane[Item], item: Item, attempts: int, *, is_first: bool) -> None:
         with self.lock:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import socket
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
 from contextlib import AsyncExitStack, nullcontext
@@ -25,6 +24,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Informer
 from kubewright.client import Client
+from kubewright.client.backoff import Backoff
 from kubewright.controller.controllers import Controller
 from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
@@ -48,7 +48,7 @@ Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 _FLUSH = 2.0  # seconds for the last events to be written
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0  # seconds between attempts to reach a server at the start
+_REACH = Backoff(0.5, 10.0, jitter=0.3)  # between attempts to reach a server at the start
 
 _log = logging.getLogger(__name__)
 
@@ -370,7 +370,7 @@ class Manager:
 
     async def _absent_once_reachable(self) -> list[Missing]:
         """What is missing, as soon as the server answers."""
-        attempt, pause = 0, _FIRST_PAUSE
+        attempt = 0
         self._unreachable = "no answer yet"
         while True:
             attempt += 1
@@ -388,8 +388,7 @@ class Manager:
                 if attempt > 1:
                     _log.info("the API server answers")
                 return absent
-            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311  # not a secret
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            await asyncio.sleep(_REACH.delay(attempt))
 
     async def _absent(self) -> list[Missing]:
         absent = await missing(self.live, [*self._permissions, *self._watch_permissions(self.cluster)])

@@ -13,9 +13,10 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.cache import Cache, Copy, Entry, WriteOrigin
 from kubewright.client import Client
+from kubewright.client.backoff import Backoff
 from kubewright.controlplane.controllers.served import ServedKind, defined_by, discover
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+_RETRY = Backoff(0.1, 10.0)
 _NEEDED = frozenset(("delete", "list", "watch"))
 _IGNORED = "events"
 
@@ -98,7 +99,7 @@ class WholeCluster:
 
     async def _find_built_in(self) -> None:
         """Until all of discovery has answered once; the server's own kinds do not change afterwards."""
-        pause = _FIRST_PAUSE
+        failures = 0
         while True:
             discovered = await discover(self._client)
             # What was told once is served: an answer that fails to come later does not make anything go.
@@ -108,8 +109,8 @@ class WholeCluster:
                 return
             for api_version, error in discovered.failures.items():
                 _log.debug("discovering %s: %s", api_version, error)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            failures += 1
+            await asyncio.sleep(_RETRY.delay(failures))
 
     def _definition_changed(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is None:
