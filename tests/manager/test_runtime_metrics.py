@@ -2,104 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from tests.manager.exposition_text import Parsed, parse
 
-from kubewright.controller.statistics import QUEUE_BOUNDS, RECONCILE_BOUNDS, Histogram
+from kubewright.api.core.v1 import ConfigMap, Pod
+from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache
+from kubewright.client import Client, Config
+from kubewright.controller import Controller
+from kubewright.controlplane import ControlPlane
 from kubewright.manager.exposition import render
+from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.runtime_metrics import RESULTS, runtime_families
 
 GO = Path(__file__).parent / "controller_runtime_metrics.txt"
 """What a manager of controller-runtime 0.24.1 with one controller and leader election answers."""
 
 
-@dataclass
-class ControllerFigures:
-    results: dict[str, int] = field(default_factory=dict)
-    errors: int = 0
-    terminal_errors: int = 0
-    panics: int = 0
-    timeouts: int = 0
-    conflicts: int = 0
-    hot_loops: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    reconcile_time: Histogram = field(default_factory=lambda: Histogram(RECONCILE_BOUNDS))
-    workers: int = 1
-    active: int = 0
+class Idle:
+    """A reconciler that is never called."""
+
+    async def reconcile(self, key: int) -> None:
+        raise AssertionError(key)
 
 
-@dataclass
-class QueueFigures:
-    adds: int = 0
-    retries: int = 0
-    queue_duration: Histogram = field(default_factory=lambda: Histogram(QUEUE_BOUNDS))
-    work_duration: Histogram = field(default_factory=lambda: Histogram(QUEUE_BOUNDS))
-
-    def unfinished_seconds(self) -> float:
-        return 1.5
-
-    def longest_running_seconds(self) -> float:
-        return 0.5
+def website() -> Controller[int]:
+    return Controller("website", Idle(), workers=16)
 
 
-@dataclass
-class FakeQueue:
-    depths: dict[int, int] = field(default_factory=dict)
-    statistics: QueueFigures = field(default_factory=QueueFigures)
-
-    def depth(self) -> dict[int, int]:
-        return self.depths
-
-
-@dataclass
-class FakeController:
-    name: str
-    statistics: ControllerFigures = field(default_factory=ControllerFigures)
-    queue: FakeQueue = field(default_factory=FakeQueue)
-
-
-@dataclass
-class FakeElection:
-    name: str
-    is_leader: bool
-
-
-@dataclass
-class InformerFigures:
-    objects: int = 0
-    bytes: int = 0
-    relists: int = 0
-    restarts: int = 0
-    lag: float = 0.0
-
-
-@dataclass
-class FakeInformer:
-    kind_name: str
-    scope: str
-    state: str
-    statistics: InformerFigures
-
-
-def rendered(controller: FakeController) -> dict[str, Parsed]:
-    return parse(
-        render(
-            runtime_families(
-                controllers=[controller],
-                elections=[FakeElection("websites", True)],
-                requests={("200", "GET", "127.0.0.1:6443"): 4},
+async def rendered(controller: Controller[int], *, is_leader: bool = True) -> dict[str, Parsed]:
+    async with Client(Config(server="http://unused.test")) as client:
+        election = LeaderElection(client, "websites", namespace="default")
+        election._is_leading, election._renewed_at = is_leader, election._clock()
+        return parse(
+            render(
+                runtime_families(
+                    controllers=[controller],
+                    elections=[election],
+                    requests={("200", "GET", "127.0.0.1:6443"): 4},
+                )
             )
         )
-    )
 
 
-def test_names_types_labels_and_descriptions_are_those_of_controller_runtime() -> None:
-    ours, theirs = rendered(FakeController("website")), parse(GO.read_bytes())
+async def test_names_types_labels_and_descriptions_are_those_of_controller_runtime() -> None:
+    ours, theirs = await rendered(website()), parse(GO.read_bytes())
     # Not worth a system call: it is the same for every process of a machine.
     del theirs["process_virtual_memory_max_bytes"]
     assert {name for name in ours if not name.startswith("kubewright_")} == theirs.keys()
@@ -116,16 +68,16 @@ def test_names_types_labels_and_descriptions_are_those_of_controller_runtime() -
         "workqueue_work_duration_seconds",
     ],
 )
-def test_buckets_are_those_of_controller_runtime(name: str) -> None:
+async def test_buckets_are_those_of_controller_runtime(name: str) -> None:
     def bounds(families: dict[str, Parsed]) -> list[float]:
         return [float(dict(labels)["le"]) for suffix, labels in families[name].samples if suffix == "_bucket"]
 
     # Go multiplies its way up from 10 ns, and arrives at 9.999999999999999e-06.
-    assert bounds(rendered(FakeController("website"))) == bounds(parse(GO.read_bytes()))
+    assert bounds(await rendered(website())) == bounds(parse(GO.read_bytes()))
 
 
-def test_all_series_of_a_controller_are_there_from_the_start() -> None:
-    families = rendered(FakeController("website"))
+async def test_all_series_of_a_controller_are_there_from_the_start() -> None:
+    families = await rendered(website())
     assert families["controller_runtime_reconcile_total"].samples == {
         ("", (("controller", "website"), ("result", result))): 0 for result in RESULTS
     }
@@ -137,15 +89,20 @@ def test_all_series_of_a_controller_are_there_from_the_start() -> None:
             assert family.samples, name
 
 
-def test_the_figures_of_a_controller_are_rendered() -> None:
-    controller = FakeController(
-        "website",
-        ControllerFigures({"success": 5, "error": 2}, 2, 1, 3, 4, 6, 7, {"update Website": 8}, workers=16, active=9),
-        FakeQueue({0: 3, 50: 1}, QueueFigures(adds=10, retries=11)),
-    )
-    controller.statistics.reconcile_time.observe(0.02)
-    controller.queue.statistics.queue_duration.observe(2)
-    families = rendered(controller)
+async def test_the_figures_of_a_controller_are_rendered() -> None:
+    controller = website()
+    figures = controller.statistics
+    figures.results |= {"success": 5, "error": 2}
+    figures.errors, figures.terminal_errors, figures.panics, figures.timeouts = 2, 1, 3, 4
+    figures.conflicts, figures.hot_loops, figures.active = 6, 7, 9
+    figures.reasons["update Website"] = 8
+    figures.reconcile_time.observe(0.02)
+    for key in range(3):
+        controller.queue.add(key)
+    controller.queue.add(3, priority=50)
+    await controller.queue.get()
+    controller.queue.add_failed(4)
+    families = await rendered(controller)
 
     def value(name: str, suffix: str = "", /, **labels: str) -> float:
         [found] = [
@@ -170,50 +127,66 @@ def test_the_figures_of_a_controller_are_rendered() -> None:
     assert value("controller_runtime_reconcile_time_seconds", "_bucket", le="0.01") == 0
     assert value("controller_runtime_reconcile_time_seconds", "_bucket", le="0.025") == 1
     assert value("workqueue_depth", priority="0") == 3
-    assert value("workqueue_depth", priority="50") == 1
-    assert value("workqueue_adds_total", name="website", controller="website") == 10
-    assert value("workqueue_retries_total") == 11
+    assert value("workqueue_depth", priority="50") == 0
+    assert value("workqueue_adds_total", name="website", controller="website") == 4
+    assert value("workqueue_retries_total") == 1
     assert value("workqueue_queue_duration_seconds", "_count") == 1
     assert value("workqueue_work_duration_seconds", "_count") == 0
-    assert value("workqueue_unfinished_work_seconds") == 1.5
-    assert value("workqueue_longest_running_processor_seconds") == 0.5
+    assert value("workqueue_unfinished_work_seconds") > 0
+    assert value("workqueue_longest_running_processor_seconds") > 0
     assert value("leader_election_master_status", name="websites") == 1
     assert value("rest_client_requests_total", code="200", method="GET", host="127.0.0.1:6443") == 4
 
 
-def test_many_priorities_are_told_as_one() -> None:
-    families = parse(render(runtime_families(queues={"q": FakeQueue(dict.fromkeys(range(100), 1))})))
+async def test_a_standby_is_not_the_master_of_its_lease() -> None:
+    families = await rendered(website(), is_leader=False)
+    assert families["leader_election_master_status"].samples == {("", (("name", "websites"),)): 0}
+
+
+async def test_many_priorities_are_reported_as_one() -> None:
+    controller = website()
+    for priority in range(100):
+        controller.queue.add(priority, priority=priority)
+    families = await rendered(controller)
     priorities = {dict(labels)["priority"]: value for (_, labels), value in families["workqueue_depth"].samples.items()}
     assert len(priorities) == 26
     assert priorities["99"] == 1
     assert priorities["exceeded_cardinality_limit"] == 75
 
 
-def test_the_figures_of_caches_are_rendered() -> None:
-    informers = [
-        FakeInformer("pods", "", "watching", InformerFigures(3, 300, 1, 2, 0.5)),
+async def test_the_figures_of_caches_are_rendered() -> None:
+    async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+        for name in ("one", "two"):
+            await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
+        cache = Cache(client)
         # Two views of one scope: Prometheus refuses a text in which a series comes twice.
-        FakeInformer("widgets.example.com", "namespace shop", "watching", InformerFigures(1, 10, 1, 1, 0.1)),
-        FakeInformer("widgets.example.com", "namespace shop", "listing", InformerFigures(2, 20, 0, 1, 0.3)),
-    ]
-    families = parse(render(runtime_families(informers=informers)))
+        views = (
+            cache.watch(ConfigMap, namespace="default"),
+            cache.watch(ConfigMap, namespace="default", transform=lambda obj: obj),
+        )
+        cache.watch(Pod)
+        running = asyncio.create_task(cache.run())
+        for view in views:
+            await view.synced()
+        families = parse(render(runtime_families(informers=cache.informers())))
+        sizes = [informer.statistics.bytes for informer in cache.informers()]
+        running.cancel()
+        await asyncio.wait((running,))
+    maps = (("resource", "configmaps"), ("scope", "namespace default"))
     pods = (("resource", "pods"), ("scope", ""))
-    widgets = (("resource", "widgets.example.com"), ("scope", "namespace shop"))
-    for name, type_, of_pods, of_widgets in (
-        ("objects", "gauge", 3, 3),
-        ("bytes", "gauge", 300, 30),
-        ("relists_total", "counter", 1, 1),
-        ("watch_restarts_total", "counter", 2, 2),
-        ("lag_seconds", "gauge", 0.5, 0.3),
+    for name, type_, of_maps, of_pods in (
+        ("objects", "gauge", 4, 0),
+        ("bytes", "gauge", sum(sizes), 0),
+        ("relists_total", "counter", 0, 0),
+        ("watch_restarts_total", "counter", 0, 0),
+        ("lag_seconds", "gauge", 0, 0),
     ):
         family = families[f"kubewright_cache_{name}"]
         assert family.type == type_
-        assert family.samples == {("", pods): of_pods, ("", widgets): of_widgets}, name
-    assert families["kubewright_cache_state"].samples == {
-        ("", (*pods, ("state", "watching"))): 1,
-        ("", (*widgets, ("state", "watching"))): 1,
-        ("", (*widgets, ("state", "listing"))): 1,
-    }
+        assert family.samples == {("", maps): of_maps, ("", pods): of_pods}, name
+    states = families["kubewright_cache_state"].samples
+    assert states[("", (*maps, ("state", "watching")))] == 1
+    assert set(states.values()) == {1}
 
 
 def test_the_figures_of_the_process_are_those_of_the_operating_system() -> None:

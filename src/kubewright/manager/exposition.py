@@ -1,6 +1,6 @@
 """The text in which Prometheus reads metrics (format 0.0.4): families of samples, and how they are written.
 
-Nothing here remembers anything: a `Family` is made when somebody asks, from figures that are kept elsewhere.
+Nothing here remembers anything: a `Family` is made when metrics are scraped, from figures that are kept elsewhere.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
+
+from kubewright.controller.statistics import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -18,22 +20,6 @@ Type: TypeAlias = Literal["counter", "gauge", "histogram", "untyped"]
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-
-
-class HistogramLike(Protocol):
-    """Observations in buckets. `counts` has one more entry than `bounds`, for what is above all of them."""
-
-    @property
-    def bounds(self) -> Sequence[float]:
-        """The upper ends of the buckets, rising."""
-
-    @property
-    def counts(self) -> Sequence[int]:
-        """How many observations fell into each bucket alone."""
-
-    @property
-    def sum(self) -> float:
-        """Of all observations."""
 
 
 class Sample(Struct, frozen=True):
@@ -58,7 +44,7 @@ def single(name: str, type_: Type, help_: str, value: float) -> Family:
     return Family(name, type_, help_, (Sample("", {}, value),))
 
 
-def histogram_samples(labels: Mapping[str, str], histogram: HistogramLike) -> Iterable[Sample]:
+def histogram_samples(labels: Mapping[str, str], histogram: Histogram) -> Iterable[Sample]:
     """The samples of one histogram: cumulated buckets, sum and count."""
     total = 0
     for bound, count in zip((*histogram.bounds, math.inf), histogram.counts, strict=True):

@@ -1,6 +1,6 @@
-"""What the runtime tells of itself, under the names, types and labels that dashboards for controller-runtime expect.
+"""Metrics of the runtime, under the names, types and labels that dashboards for controller-runtime expect.
 
-The figures are plain attributes of the things themselves; `runtime_families` reads them when somebody asks. What
+The figures are plain attributes of the things themselves; `runtime_families` reads them when metrics are scraped. What
 controller-runtime has no name for begins with `kubewright_`.
 """
 
@@ -8,199 +8,44 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from kubewright.manager.exposition import Family, HistogramLike, Sample, Type, histogram_samples, single
+from kubewright.cache.informer import Informer
+from kubewright.controller.controllers import Controller
+from kubewright.controller.queue import Queue
+from kubewright.controller.statistics import Histogram
+from kubewright.manager.exposition import Family, Sample, Type, histogram_samples, single
+from kubewright.manager.leader_election import LeaderElection
 
 RESULTS = ("success", "error", "requeue", "requeue_after")
 PRIORITIES = (0, -100)
-"""Of live events, and of those that can wait: the depth of these is told from the start."""
-MOST_PRIORITIES = 25
-"""More than that are told as one, as controller-runtime does it."""
+"""Of live events, and of those that can wait: the depth of these is reported from the start."""
+MAX_PRIORITIES = 25
+"""More than that are reported as one, as controller-runtime does it."""
 
 
 _K = TypeVar("_K", bound=tuple[str, ...])
-
-
-class ControllerFigures(Protocol):
-    """What one controller has done. `results` is by the names in `RESULTS`."""
-
-    @property
-    def results(self) -> Mapping[str, int]:
-        """Reconciles by how they ended."""
-
-    @property
-    def errors(self) -> int:
-        """Reconciles that raised."""
-
-    @property
-    def terminal_errors(self) -> int:
-        """Those of them that are not tried again."""
-
-    @property
-    def panics(self) -> int:
-        """Reconciles that raised what is not an `Exception`, which ends the program: the nearest to a panic in Go."""
-
-    @property
-    def timeouts(self) -> int:
-        """Reconciles that were stopped for taking too long."""
-
-    @property
-    def conflicts(self) -> int:
-        """Reconciles that are repeated because an object had changed."""
-
-    @property
-    def hot_loops(self) -> int:
-        """How often an object was found not to come to rest."""
-
-    @property
-    def reasons(self) -> Mapping[str, int]:
-        """Reconciles by what caused them."""
-
-    @property
-    def reconcile_time(self) -> HistogramLike:
-        """Seconds that reconciles took."""
-
-    @property
-    def workers(self) -> int:
-        """How many reconciles may run at once."""
-
-    @property
-    def active(self) -> int:
-        """How many run now."""
-
-
-class QueueFigures(Protocol):
-    """What went through one queue."""
-
-    @property
-    def adds(self) -> int:
-        """Keys that were added."""
-
-    @property
-    def retries(self) -> int:
-        """Times a key was added for later: after a back-off, or a given time."""
-
-    @property
-    def queue_duration(self) -> HistogramLike:
-        """Seconds that keys waited."""
-
-    @property
-    def work_duration(self) -> HistogramLike:
-        """Seconds that keys were worked on."""
-
-    def unfinished_seconds(self) -> float:
-        """Seconds of all work that is under way, together."""
-
-    def longest_running_seconds(self) -> float:
-        """Seconds of the oldest work that is under way."""
-
-
-class MeasuredQueue(Protocol):
-    """A queue that can be asked."""
-
-    @property
-    def statistics(self) -> QueueFigures:
-        """Its figures."""
-
-    def depth(self) -> Mapping[int, int]:
-        """How many keys are due, by priority."""
-
-
-class MeasuredController(Protocol):
-    """A controller that can be asked."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in the labels."""
-
-    @property
-    def statistics(self) -> ControllerFigures:
-        """Its figures."""
-
-    @property
-    def queue(self) -> MeasuredQueue:
-        """Where its keys wait."""
-
-
-class InformerFigures(Protocol):
-    """The size and the history of one cached kind."""
-
-    @property
-    def objects(self) -> int:
-        """How many are cached."""
-
-    @property
-    def bytes(self) -> int:
-        """How many they take."""
-
-    @property
-    def relists(self) -> int:
-        """How often everything was read anew."""
-
-    @property
-    def restarts(self) -> int:
-        """How often the watch began again."""
-
-    @property
-    def lag(self) -> float:
-        """Seconds that the copy may be behind."""
-
-
-class MeasuredInformer(Protocol):
-    """A watch that can be asked; the text of `scope` tells what part of the kind it is about."""
-
-    @property
-    def kind_name(self) -> str:
-        """The resource and its group, such as `widgets.example.com`."""
-
-    @property
-    def scope(self) -> object:
-        """What part of the kind it is about, as text."""
-
-    @property
-    def state(self) -> str:
-        """In one word, how it is."""
-
-    @property
-    def statistics(self) -> InformerFigures:
-        """Its figures."""
-
-
-class MeasuredElection(Protocol):
-    """A candidate for a lease."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in the labels."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether it holds the lease."""
+Key = TypeVar("Key", bound=Hashable)
 
 
 def runtime_families(
     *,
-    controllers: Iterable[MeasuredController] = (),
-    queues: Mapping[str, MeasuredQueue] | None = None,
-    informers: Iterable[MeasuredInformer] = (),
-    elections: Iterable[MeasuredElection] = (),
+    controllers: Iterable[Controller[Key]] = (),
+    informers: Iterable[Informer] = (),
+    elections: Iterable[LeaderElection] = (),
     requests: Mapping[tuple[str, str, str], int] | None = None,
     skipped: Mapping[str, int] | None = None,
 ) -> list[Family]:
-    """The families of everything given, and of the process.
-
-    `queues` are those that belong to no controller, by name; `requests` counts by (code, method, host),
-    `skipped` by kind.
+    """The families of everything given, and of the process. `requests` counts by (code, method, host), `skipped` by
+    kind.
     """
     controllers = list(controllers)
-    named = {controller.name: controller.queue for controller in controllers} | dict(queues or {})
     return [
-        *_controllers({controller.name: controller.statistics for controller in controllers}),
-        *_queues(named),
+        *_controllers(controllers),
+        *_queues(controllers),
         _table(
             "leader_election_master_status",
             "gauge",
@@ -228,7 +73,9 @@ def runtime_families(
     ]
 
 
-def _controllers(figures: Mapping[str, ControllerFigures]) -> Iterable[Family]:
+def _controllers(controllers: Sequence[Controller[Key]]) -> Iterable[Family]:
+    figures = {controller.name: controller.statistics for controller in controllers}
+
     def counts(name: str, type_: Type, help_: str, values: Iterable[int]) -> Family:
         by_controller = {(controller,): value for controller, value in zip(figures, values, strict=True)}
         return _table(name, type_, help_, ("controller",), by_controller)
@@ -286,11 +133,12 @@ def _controllers(figures: Mapping[str, ControllerFigures]) -> Iterable[Family]:
     )
 
 
-def _queues(queues: Mapping[str, MeasuredQueue]) -> Iterable[Family]:
+def _queues(controllers: Sequence[Controller[Key]]) -> Iterable[Family]:
     labels = ("name", "controller")
+    queues = {controller.name: controller.queue for controller in controllers}
     figures = {(name, name): queue.statistics for name, queue in queues.items()}
 
-    def durations(values: Iterable[HistogramLike]) -> list[tuple[dict[str, str], HistogramLike]]:
+    def durations(values: Iterable[Histogram]) -> list[tuple[dict[str, str], Histogram]]:
         return [({"name": name, "controller": name}, value) for name, value in zip(queues, values, strict=True)]
 
     yield _table(
@@ -343,18 +191,18 @@ def _queues(queues: Mapping[str, MeasuredQueue]) -> Iterable[Family]:
     )
 
 
-def _depths(queue: MeasuredQueue) -> Iterable[tuple[str, int]]:
+def _depths(queue: Queue[Key]) -> Iterable[tuple[str, int]]:
     depths = dict.fromkeys(PRIORITIES, 0) | dict(queue.depth())
-    # The smallest ones are what is told as one, whatever the order in which they came up.
+    # The smallest ones are reported as one, whatever the order in which they came up.
     by_priority = sorted(depths.items(), reverse=True)
-    yield from ((str(priority), depth) for priority, depth in by_priority[:MOST_PRIORITIES])
-    if len(by_priority) > MOST_PRIORITIES:
-        yield "exceeded_cardinality_limit", sum(depth for _, depth in by_priority[MOST_PRIORITIES:])
+    yield from ((str(priority), depth) for priority, depth in by_priority[:MAX_PRIORITIES])
+    if len(by_priority) > MAX_PRIORITIES:
+        yield "exceeded_cardinality_limit", sum(depth for _, depth in by_priority[MAX_PRIORITIES:])
 
 
-def _caches(informers: Iterable[MeasuredInformer]) -> Iterable[Family]:
+def _caches(informers: Iterable[Informer]) -> Iterable[Family]:
     # Watches that differ only in how much of each object is kept have the same labels: their figures are added up.
-    groups: dict[tuple[str, str], list[MeasuredInformer]] = {}
+    groups: dict[tuple[str, str], list[Informer]] = {}
     for informer in informers:
         groups.setdefault((informer.kind_name, str(informer.scope)), []).append(informer)
     figures = {key: [informer.statistics for informer in group] for key, group in groups.items()}
@@ -396,14 +244,14 @@ def _caches(informers: Iterable[MeasuredInformer]) -> Iterable[Family]:
 
 
 def process_families() -> Iterable[Family]:
-    """What every Prometheus client tells of its process, as far as the operating system lets us know."""
+    """What every Prometheus client reports of its process, as far as the operating system reveals it."""
     yield single(
         "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.", time.process_time()
     )
-    import resource  # Unix only, and not needed before somebody asks
+    import resource  # Unix only, and not needed before the first scrape
 
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    yield single("process_max_fds", "gauge", "Maximum number of open file descriptors.", most)
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield single("process_max_fds", "gauge", "Maximum number of open file descriptors.", limit)
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
         descriptors = len(os.listdir("/proc/self/fd")) - 1  # noqa: PTH208  # one of them is that of the listing
@@ -437,6 +285,6 @@ def _table(name: str, type_: Type, help_: str, labels: tuple[str, ...], values: 
     return Family(name, type_, help_, samples)
 
 
-def _histograms(name: str, help_: str, values: Iterable[tuple[Mapping[str, str], HistogramLike]]) -> Family:
+def _histograms(name: str, help_: str, values: Iterable[tuple[Mapping[str, str], Histogram]]) -> Family:
     samples = [sample for labels, histogram in values for sample in histogram_samples(labels, histogram)]
     return Family(name, "histogram", help_, samples)
