@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
@@ -12,6 +11,7 @@ import msgspec
 import pytest
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition, JSONSchemaProps
+from kubewright.api.apps.v1 import Deployment
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic
@@ -24,6 +24,7 @@ from kubewright.client import Client, MergePatch
 from kubewright.controller.builder import controller
 from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller
+from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.handler import for_object
 from kubewright.controller.predicates import in_namespaces, labels_changed, resource_version_changed
 from kubewright.controller.ratelimit import ExponentialBackoff
@@ -40,10 +41,15 @@ class Home:
     def __init__(self, client: Client) -> None:
         self.client = client
         self.cache = Cache(client, namespaces=["default"])
+        self.controller_defaults = ControllerDefaults()
+        self.expected: list[str] = []
         self.added: list[Controller[Request]] = []
 
-    def add(self, runnable: Controller[Request]) -> None:
-        self.added.append(runnable)
+    def expect(self, name: str) -> None:
+        self.expected.append(name)
+
+    def add(self, controller: Controller[Request]) -> None:
+        self.added.append(controller)
 
     async def create(self, name: str, *, owner: ConfigMap | None = None, is_controller: bool = True) -> ConfigMap:
         owners = [owner.as_owner(controller=is_controller)] if owner is not None else []
@@ -179,6 +185,72 @@ async def test_the_number_of_workers_may_be_given_later(home: Home) -> None:
 
 
 @at_home
+async def test_options_that_are_not_given_are_those_of_the_manager(home: Home) -> None:
+    told: list[Attempt] = []
+    times: list[float] = []
+
+    class Slow:
+        async def reconcile(self, request: Request) -> None:
+            times.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(3600)
+
+    home.controller_defaults = ControllerDefaults(
+        workers=3,
+        timeout=5,
+        max_attempts=2,
+        limiter=lambda: ExponentialBackoff(base=7),
+        debounce=3,
+        needs_leader=False,
+        sync_timeout=9,
+        resync=None,
+    )
+    built = controller(home, ConfigMap, on_error=lambda request, error, attempt: told.append(attempt)).complete(Slow())
+    await home.create("a")
+    async with home.running():
+        await asyncio.sleep(100_000)
+    assert (built.needs_leader, built.statistics.workers, built._sync_timeout) == (False, 3, 9)
+    assert told == [Attempt(1, False), Attempt(2, True)]
+    assert [round(time, 3) for time in times] == [3, 15]
+
+
+@at_home
+async def test_options_of_a_controller_go_before_those_of_the_manager(home: Home) -> None:
+    home.controller_defaults = ControllerDefaults(
+        workers=3, workers_by_kind={"ConfigMap": 5, "Deployment.apps": 6}, timeout=5, needs_leader=False
+    )
+    noting = Noting()
+
+    class Slow:
+        async def reconcile(self, request: Request) -> None:
+            await asyncio.sleep(8)
+            await noting.reconcile(request)
+
+    given = controller(home, ConfigMap, workers=2, timeout=None, needs_leader=True).complete(Slow())
+    assert (given.needs_leader, given.statistics.workers) == (True, 2)
+    assert controller(home, ConfigMap, name="b").complete(noting).statistics.workers == 5
+    assert controller(home, Deployment, name="c").complete(noting).statistics.workers == 6
+    assert controller(home, Secret).complete(noting).statistics.workers == 3
+    home.added = [given]
+    await home.create("a")
+    async with home.running():
+        assert await noting.news() == ["a"]
+    assert given.statistics.timeouts == 0
+
+
+@at_home
+async def test_a_controller_is_expected_from_the_moment_it_is_begun(home: Home) -> None:
+    builder = controller(home, ConfigMap)
+    controller(home, Secret, name="secrets")
+    assert home.expected == ["configmap", "secrets"]
+    assert builder.complete(Noting()).name == "configmap"
+
+
+def test_controllers_share_no_limiter() -> None:
+    with pytest.raises(TypeError, match="give a function that makes one, such as ExponentialBackoff or lambda"):
+        ControllerDefaults(limiter=ExponentialBackoff())  # type: ignore[arg-type]  # that is what is tested
+
+
+@at_home
 async def test_the_sync_timeout_reaches_the_controller(home: Home) -> None:
     assert controller(home, ConfigMap, sync_timeout=3).complete(Noting())._sync_timeout == 3
 
@@ -224,7 +296,7 @@ async def test_everything_is_looked_at_again_every_so_many_seconds_or_never(home
 
 
 def test_unless_given_that_is_ten_hours() -> None:
-    assert inspect.signature(controller).parameters["resync"].default == 10 * 3600
+    assert ControllerDefaults().resync == 36_000
 
 
 @at_home

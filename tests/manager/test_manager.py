@@ -23,7 +23,7 @@ from tests.manager.scripted import (
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.client import Client
-from kubewright.controller import Controller, controller
+from kubewright.controller import Controller, Request, controller
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 
@@ -291,6 +291,23 @@ async def test_what_cannot_be_run_is_refused(plane: EmbeddedControlPlane, client
     manager = Manager(client)
     with pytest.raises(TypeError, match="cannot run 3: expected a controller, an object with run"):
         manager.add(3)  # type: ignore[arg-type]  # that is what is tested
+    async with running(manager):
+        await manager.elected.wait()
+
+
+@virtually
+async def test_a_controller_without_a_reconciler_is_an_error_at_the_start(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    class Idle:
+        async def reconcile(self, request: Request) -> None:
+            pass
+
+    manager = Manager(client)
+    builder = controller(manager, ConfigMap)
+    with pytest.raises(ValueError, match=r"no reconciler for configmap: end .* with \.complete\(reconciler\)"):
+        await manager.run()
+    builder.complete(Idle())
     async with running(manager):
         await manager.elected.wait()
 

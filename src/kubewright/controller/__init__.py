@@ -2,6 +2,7 @@
 
 from kubewright.controller.builder import controller as controller
 from kubewright.controller.controllers import Controller as Controller
+from kubewright.controller.defaults import ControllerDefaults as ControllerDefaults
 from kubewright.controller.event import Event as Event
 from kubewright.controller.handler import Handler as Handler
 from kubewright.controller.handler import for_object as for_object

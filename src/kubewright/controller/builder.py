@@ -12,12 +12,15 @@ import re
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
 from kubewright.client.selectors import Fields, Labels
-from kubewright.controller.controllers import SYNC_TIMEOUT, Controller
+from kubewright.controller.controllers import Controller
+from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.handler import Handler, for_object, for_owner
 from kubewright.controller.predicates import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
@@ -26,69 +29,81 @@ from kubewright.controller.source import Source, Watched
 
 T = TypeVar("T", bound=Object)
 
-RESYNC = 36_000.0
-"""Ten hours, as in controller-runtime."""
+V = TypeVar("V")
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
-class Home(Protocol):
-    """What a controller needs around it; `Manager` is one."""
+class ControllerHost(Protocol):
+    """What a controller is built for: a `Manager`, or something like it."""
 
     @property
     def cache(self) -> Cache:
         """Where objects are watched."""
 
-    def add(self, runnable: Controller[Request], /) -> object:
+    @property
+    def controller_defaults(self) -> ControllerDefaults:
+        """The options of controllers that are not given their own."""
+
+    def expect(self, name: str, /) -> None:
+        """A controller of this name is being built: it is an error to start without it."""
+
+    def add(self, controller: Controller[Request], /) -> object:
         """Run the controller with everything else."""
 
 
 def controller(
-    manager: Home,
+    manager: ControllerHost,
     kind: type[T],
     *,
     name: str | None = None,
     where: Predicate | None = None,
-    workers: int = 1,
-    timeout: float | None = None,
-    max_attempts: int | None = None,
+    workers: int | UnsetType = UNSET,
+    timeout: float | UnsetType | None = UNSET,
+    max_attempts: int | UnsetType | None = UNSET,
     limiter: RateLimiter | None = None,
-    debounce: float = 0.0,
-    sync_timeout: float = SYNC_TIMEOUT,
-    needs_leader: bool = True,
+    debounce: float | UnsetType = UNSET,
+    sync_timeout: float | UnsetType = UNSET,
+    needs_leader: bool | UnsetType = UNSET,
     on_error: ErrorHook[Request] | None = None,
     namespace: str | None = None,
     labels: Labels | None = None,
     fields: Fields | None = None,
-    resync: float | None = RESYNC,
+    resync: float | UnsetType | None = UNSET,
+    slow_hot_loops: bool | UnsetType = UNSET,
 ) -> Builder[T]:
     """A controller that reconciles the objects of a kind. `where` filters their events; see `Controller` for the rest.
+
+    Options that are not given are the manager's `ControllerDefaults`.
 
     Unless `where` says otherwise, changes of their status alone are left out (`beyond_status`): mostly they are the
     controller's own, and would defeat its `requeue_after`. With `where=resource_version_changed` nothing is left out.
     `namespace`, `labels` and `fields` confine what is watched, and so what is in the cache. Every `resync` seconds all
-    objects are looked at again; None for never.
+    objects are reconciled again; None for never.
     """
     own = name or kind.__name__.lower()
     if not _NAME.fullmatch(own):
         raise ValueError(f'"{own}" is not a name for a controller: expected lower-case letters, digits and -')
+    defaults, gvk = manager.controller_defaults, resource_info(kind).gvk
 
     def build(reconciler: Reconciler[Request], workers: int) -> Controller[Request]:
         return Controller(
             own,
             reconciler,
-            kind=resource_info(kind).gvk,
+            kind=gvk,
             workers=workers,
-            timeout=timeout,
-            max_attempts=max_attempts,
-            limiter=limiter,
-            debounce=debounce,
-            sync_timeout=sync_timeout,
-            needs_leader=needs_leader,
+            timeout=_first(timeout, defaults.timeout),
+            max_attempts=_first(max_attempts, defaults.max_attempts),
+            limiter=limiter if limiter is not None else defaults.limiter(),
+            debounce=_first(debounce, defaults.debounce),
+            sync_timeout=_first(sync_timeout, defaults.sync_timeout),
+            needs_leader=_first(needs_leader, defaults.needs_leader),
             on_error=on_error,
+            slow_hot_loops=_first(slow_hot_loops, defaults.slow_hot_loops),
         )
 
-    builder = Builder(manager, kind, build, workers)
+    manager.expect(own)
+    builder = Builder(manager, kind, build, _first(workers, defaults.workers_for(gvk)))
     return builder.source(
         Watched(
             manager.cache,
@@ -98,9 +113,13 @@ def controller(
             namespace=namespace,
             labels=labels,
             fields=fields,
-            resync=resync,
+            resync=_first(resync, defaults.resync),
         )
     )
+
+
+def _first(given: V | UnsetType, default: V) -> V:
+    return default if given is UNSET else given
 
 
 class Builder(Generic[T]):
@@ -108,7 +127,7 @@ class Builder(Generic[T]):
 
     def __init__(
         self,
-        manager: Home,
+        manager: ControllerHost,
         kind: type[T],
         build: Callable[[Reconciler[Request], int], Controller[Request]],
         workers: int,

@@ -25,6 +25,7 @@ from kubewright.client.errors import Conflict
 from kubewright.controller import thread
 from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
+from kubewright.controller.defaults import SYNC_TIMEOUT
 from kubewright.controller.hot_loop import HotLoops
 from kubewright.controller.queue import Queue, QueueClosed, Reason, Work
 from kubewright.controller.ratelimit import RateLimiter
@@ -33,9 +34,6 @@ from kubewright.controller.source import Source, Watched
 from kubewright.controller.statistics import RECONCILE_BOUNDS, Histogram
 
 Key = TypeVar("Key", bound=Hashable)
-
-SYNC_TIMEOUT = 120.0
-"""Seconds a source may take to be complete before it is said that it is not."""
 
 QUIET_CONFLICTS = 5
 """So many lost races of a key without a success in between are nothing to report; more are an error like any other."""

@@ -26,6 +26,7 @@ from kubewright.cache.informer import Informer
 from kubewright.client import Client
 from kubewright.client.backoff import Backoff
 from kubewright.controller.controllers import Controller
+from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
@@ -88,13 +89,16 @@ class Manager:
         preflight: bool = True,
         instance: str | None = None,
         stream: bool = True,
+        controllers: ControllerDefaults | None = None,
     ) -> None:
         """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off. With `grace` None passes end when they end.
 
         `preflight` asks at the start for every permission that watches and `permissions` need, and fails with the list
-        of those missing. `stream` as in `Cache`.
+        of those missing. `stream` as in `Cache`. `controllers` are
+        options for controllers that are not given their own.
         """
         self.cluster = Cluster(client, namespaces=namespaces, stream=stream)
+        self.controller_defaults = controllers or ControllerDefaults()
         self.election = election
         self.metrics = Metrics()
         self.health = Checks("healthz")
@@ -105,6 +109,7 @@ class Manager:
         self._preflight = preflight
         self._clusters = [self.cluster]
         self._controllers: list[Controller[Any]] = []
+        self._expected: set[str] = set()  # controllers that are being built
         self._others: list[tuple[Function, str]] = []
         self._leaders: list[tuple[Function, str]] = []
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
@@ -182,6 +187,10 @@ class Manager:
         elif self._elected.is_set() and self._is_running:
             self._leader_group.start(function(), name)
 
+    def expect(self, name: str) -> None:
+        """A controller of this name is being built: `run` fails unless it has been added by then."""
+        self._expected.add(name)
+
     def add_cluster(self, cluster: Cluster) -> None:
         """Keep the cache of one more cluster, for sources that watch it."""
         self._clusters.append(cluster)
@@ -191,6 +200,7 @@ class Manager:
     def _add_controller(self, controller: Controller[Any]) -> None:
         if any(other.name == controller.name for other in self._controllers):
             raise ValueError(f'there is a controller "{controller.name}" already; give this one another name=')
+        self._expected.discard(controller.name)
         controller.recorder = self.recorder
         self._controllers.append(controller)
         if not self._is_running:
@@ -215,6 +225,11 @@ class Manager:
         """
         if self._has_begun:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
+        if self._expected:
+            raise ValueError(
+                f"no reconciler for {', '.join(sorted(self._expected))}: end controller(manager, Kind) with "
+                ".complete(reconciler)"
+            )
         self._has_begun = True
         async with AsyncExitStack() as servers:
             for server in (self._health_server, self._metrics_server, self._debug_server):
