@@ -41,6 +41,7 @@ from kubewright.client.operations import (
 )
 from kubewright.client.patch import Patch
 from kubewright.client.paths import FieldValidation, Named, Parameter, Propagation, query
+from kubewright.client.request_observer import RequestObserver
 from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
@@ -124,6 +125,13 @@ class Client:
     def answers(self) -> Mapping[tuple[str, str, str], int]:
         """How many answers came so far, by code, method and host; the code of a broken connection is `<error>`."""
         return self._operations.session.answers
+
+    def observe_requests(self, observer: RequestObserver) -> Callable[[], None]:
+        """Have `observer` called after each attempt at a request, with its method, host, path, code and duration.
+
+        Views of this client, and what `separate` makes of it, are observed, too. Returns an unsubscribe function.
+        """
+        return self._operations.session.observe(observer)
 
     @property
     def skipped(self) -> Skipped:

@@ -15,6 +15,7 @@ import platform
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -26,6 +27,7 @@ from kubewright.client.config.credentials import Credential
 from kubewright.client.config.tls import Certificate
 from kubewright.client.errors import ConfigError, ConnectionLost, RequestTimeout, TransportError
 from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
+from kubewright.client.request_observer import RequestAttempt, RequestObserver
 from kubewright.client.token_bucket import TokenBucket
 from kubewright.client.write_guard import check_write
 from kubewright.version import __version__
@@ -82,6 +84,7 @@ class Session:
         self._warnings = Warnings(on_warning)
         self._is_closed = False
         self.answers: dict[tuple[str, str, str], int] = {}
+        self._observers: list[RequestObserver] = []  # shared with what `separate` makes
         self._host = urlsplit(config.server).netloc
         self._trusted = config.tls
         self._complaint = ""  # why the authorities could not be read again
@@ -128,6 +131,11 @@ class Session:
         if isinstance(self._transport, HTTPTransport):
             self._transport.drop_writes()
 
+    def observe(self, observer: RequestObserver) -> Callable[[], None]:
+        """See `Client.observe_requests`."""
+        self._observers.append(observer)
+        return partial(self._observers.remove, observer)
+
     def separate(self) -> Session:
         """The same server and user over connections of its own, without a rate limit; answers are counted together.
 
@@ -161,15 +169,16 @@ class Session:
             fields = (*self._headers, *credential.headers.items(), *headers)
             if method not in ("GET", "HEAD"):
                 check_write()
+            begun = asyncio.get_running_loop().time() if self._observers else None
             try:
                 response = await send(method, target, fields, body, timeout=self._timeout)
             except TransportError as error:
-                self._count("<error>", method)
+                self._count("<error>", method, target, begun)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
                     raise worded(error, request) from error
                 await self._sleep(_BROKEN.delay(number + 1))
                 continue
-            self._count(str(response.status), method)
+            self._count(str(response.status), method, target, begun)
             if response.status < 300:
                 self._warnings.read(response.headers)
                 return response
@@ -195,9 +204,14 @@ class Session:
         self._warnings.read(response.headers)
         raise failure(response.status, response.headers, await self._rest(response, request), request)
 
-    def _count(self, code: str, method: str) -> None:
+    def _count(self, code: str, method: str, target: str, begun: float | None) -> None:
         key = (code, method, self._host)
         self.answers[key] = self.answers.get(key, 0) + 1
+        if begun is not None:
+            seconds = asyncio.get_running_loop().time() - begun
+            attempt = RequestAttempt(method, self._host, target, code, seconds)
+            for observer in self._observers:
+                observer(attempt)
 
     async def _has_another(self, credential: Credential, response: Response | StreamedResponse) -> bool:
         """True when a rejected credential has a successor; `response` is left to the caller only when it has none."""
