@@ -19,7 +19,7 @@ from kubewright.client.wait import deleted, established
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
-from kubewright.controlplane.embedded.http.exchange import Request
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 from kubewright.controlplane.embedded.http.negotiation import Wanted
 from kubewright.controlplane.embedded.openapi import openapi_response
 from kubewright.controlplane.embedded.registry.catalog import Catalog
@@ -174,7 +174,7 @@ async def test_schemas_of_built_in_kinds_are_the_same(admin: Client, catalog: Ca
     compared = 0
     for place in {f"apis/{resource.gvk.api_version}" for resource in catalog.all() if resource.gvk.group} | {"api/v1"}:
         theirs = decoded((await get(admin, text(index, place, "serverRelativeURL"))).body)
-        response = openapi_response(Request("GET", f"/openapi/v3/{place}"), catalog)
+        response = openapi_response(HTTPRequest("GET", f"/openapi/v3/{place}"), catalog)
         assert response is not None
         document = decoded(response.body)
         schemas = mapping(theirs, "components", "schemas")
@@ -188,7 +188,7 @@ async def test_schemas_of_built_in_kinds_are_the_same(admin: Client, catalog: Ca
 async def test_paths_that_kubectl_reads_are_the_same(admin: Client, catalog: Catalog) -> None:
     """kubectl finds out by them whether a kind can be applied, validated and tried without effect."""
     theirs = mapping(decoded((await get(admin, "/openapi/v3/apis/apps/v1")).body), "paths")
-    response = openapi_response(Request("GET", "/openapi/v3/apis/apps/v1"), catalog)
+    response = openapi_response(HTTPRequest("GET", "/openapi/v3/apis/apps/v1"), catalog)
     assert response is not None
     for path, item in mapping(decoded(response.body), "paths").items():
         for method in ("get", "post", "put", "patch", "delete"):

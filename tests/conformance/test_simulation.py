@@ -19,7 +19,7 @@ from kubewright.client.wait import Field, condition, deleted, exists
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 
 
@@ -27,7 +27,7 @@ from kubewright.controlplane.controllers.scheduler import Scheduler
 async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
     """With one simulated node for the time of the test."""
     async with control_plane.client() as client:
-        controllers: list[BuiltIn] = [SimulatedNodes(client), Scheduler(client), PodSimulator(client)]
+        controllers: list[BuiltInController] = [SimulatedNodes(client), Scheduler(client), PodSimulator(client)]
         tasks = [asyncio.create_task(controller.run()) for controller in controllers]
         yield client
         await client.delete_all(Node, labels={SIMULATED: True})

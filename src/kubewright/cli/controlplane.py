@@ -18,7 +18,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ async def _announced(plane: ControlPlane, kubeconfig: Path, host: str, stop: asy
 @asynccontextmanager
 async def _simulation(client: Client, nodes: int) -> AsyncIterator[None]:
     """Nodes, and pods that seem to run on them, beside a server that has none of its own."""
-    controllers: list[BuiltIn] = []
+    controllers: list[BuiltInController] = []
     if nodes:
         controllers = [SimulatedNodes(client, count=nodes), Scheduler(client), PodSimulator(client)]
     async with asyncio.TaskGroup() as group:

@@ -14,7 +14,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config
 from kubewright.client.session import Session
 from kubewright.controlplane import BinariesNotFound, ControlPlane
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.testing.clock import VirtualClock
 
 
@@ -57,7 +57,7 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def start(client: Client) -> AsyncIterator[Callable[[BuiltIn], None]]:
+async def start(client: Client) -> AsyncIterator[Callable[[BuiltInController], None]]:
     """Runs a controller until the end of the test, and fails the test when it ended before."""
     tasks: list[asyncio.Task[None]] = []
     yield lambda controller: tasks.append(asyncio.create_task(controller.run()))

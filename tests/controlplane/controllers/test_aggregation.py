@@ -8,9 +8,9 @@ from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.clock import SystemClock
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 READ_GADGETS = PolicyRule(api_groups=["example.com"], resources=["gadgets"], verbs=["get"])
 READ_WIDGETS = PolicyRule(api_groups=["example.com"], resources=["widgets"], verbs=["get"])

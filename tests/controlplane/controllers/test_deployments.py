@@ -29,10 +29,10 @@ from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.pods import is_ready
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.revisions import REVISION, template_hash
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 
 class AdvancingClock(Clock, Protocol):
@@ -46,9 +46,9 @@ async def no_nodes_left(client: Client) -> AsyncIterator[None]:
         await client.delete(node, missing_ok=True)
 
 
-def run_pods(client: Client, start: Start, *controllers: BuiltIn) -> None:
+def run_pods(client: Client, start: Start, *controllers: BuiltInController) -> None:
     """All that it takes for pods to run, and the controllers of a test."""
-    basic: list[BuiltIn] = [SimulatedNodes(client, count=2), Scheduler(client), PodSimulator(client)]
+    basic: list[BuiltInController] = [SimulatedNodes(client, count=2), Scheduler(client), PodSimulator(client)]
     for controller in [*basic, *controllers]:
         start(controller)
 
@@ -191,7 +191,7 @@ async def test_recreating_waits_until_every_old_pod_is_gone(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     simulator = PodSimulator(client, rule=lambda pod: Behaviour(stop=5), clock=clock)
-    controllers: list[BuiltIn] = [SimulatedNodes(client), Scheduler(client), simulator]
+    controllers: list[BuiltInController] = [SimulatedNodes(client), Scheduler(client), simulator]
     for controller in [*controllers, ReplicaSets(client), Deployments(client)]:
         start(controller)
     wanted = deployment(pod_namespace, replicas=2)

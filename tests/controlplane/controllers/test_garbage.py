@@ -17,9 +17,9 @@ from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted, established
 from kubewright.controlplane.controllers.clock import SystemClock
 from kubewright.controlplane.controllers.garbage import GarbageCollector
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 FINALIZER = "example.com/wait"
 NO_FINALIZERS = MergePatch({"metadata": {"finalizers": []}})

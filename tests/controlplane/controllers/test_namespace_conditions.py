@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 
 from kubewright.api.core.v1 import NamespaceCondition
 from kubewright.client.errors import ConnectionLost, ServiceUnavailable, Status
-from kubewright.controlplane.controllers.namespace_conditions import Findings
+from kubewright.controlplane.controllers.namespace_conditions import DeletionFindings
 
 FIRST, SECOND = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def told(findings: Findings) -> dict[str, tuple[str, str | None, str | None]]:
+def told(findings: DeletionFindings) -> dict[str, tuple[str, str | None, str | None]]:
     conditions = findings.conditions([], FIRST)
     return {condition.type: (condition.status, condition.reason, condition.message) for condition in conditions}
 
 
 def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
-    assert told(Findings()) == {
+    assert told(DeletionFindings()) == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (
             "False",
@@ -35,11 +35,11 @@ def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
             "All content-preserving finalizers finished",
         ),
     }
-    assert not Findings().failed
+    assert not DeletionFindings().failed
 
 
 def test_what_remains_is_counted_by_kind_and_by_finalizer() -> None:
-    findings = Findings()
+    findings = DeletionFindings()
     findings.remaining({"secrets.": 1, "configmaps.": 2}, Counter({"example.com/b": 1, "example.com/a": 3}))
     conditions = told(findings)
     assert conditions["NamespaceContentRemaining"] == (
@@ -57,7 +57,7 @@ def test_what_remains_is_counted_by_kind_and_by_finalizer() -> None:
 
 
 def test_all_failures_to_delete_are_in_one_condition() -> None:
-    findings = Findings()
+    findings = DeletionFindings()
     findings.deletion_failed("pods: no")
     findings.deletion_failed("jobs: no")
     assert told(findings)["NamespaceDeletionContentFailure"] == (
@@ -69,7 +69,7 @@ def test_all_failures_to_delete_are_in_one_condition() -> None:
 
 
 def test_groups_that_cannot_be_discovered_are_named_with_the_words_of_the_server() -> None:
-    findings = Findings()
+    findings = DeletionFindings()
     unavailable = ServiceUnavailable(Status(code=503, message="the server is currently unable"), "discover b/v1")
     findings.discovery_failed({"b/v1": unavailable, "a/v1": ConnectionLost("cut")})
     assert told(findings)["NamespaceDeletionDiscoveryFailure"] == (
@@ -82,22 +82,24 @@ def test_groups_that_cannot_be_discovered_are_named_with_the_words_of_the_server
 
 
 def test_the_same_findings_give_the_same_conditions_at_any_time() -> None:
-    before = Findings().conditions([], FIRST)
-    assert Findings().conditions(before, SECOND) == before
+    before = DeletionFindings().conditions([], FIRST)
+    assert DeletionFindings().conditions(before, SECOND) == before
 
 
 def test_only_a_change_of_status_is_a_transition() -> None:
-    remaining, fewer = Findings(), Findings()
+    remaining, fewer = DeletionFindings(), DeletionFindings()
     remaining.remaining({"secrets.": 2}, Counter())
     fewer.remaining({"secrets.": 1}, Counter())
     before = remaining.conditions([], FIRST)
     times = {condition.type: condition.last_transition_time for condition in fewer.conditions(before, SECOND)}
     assert times["NamespaceContentRemaining"] == FIRST
-    times = {condition.type: condition.last_transition_time for condition in Findings().conditions(before, SECOND)}
+    times = {
+        condition.type: condition.last_transition_time for condition in DeletionFindings().conditions(before, SECOND)
+    }
     assert times["NamespaceContentRemaining"] == SECOND
     assert times["NamespaceFinalizersRemaining"] == FIRST
 
 
 def test_conditions_of_others_are_kept() -> None:
     other = NamespaceCondition(type="example.com/Audited", status="True")
-    assert Findings().conditions([other], FIRST)[0] == other
+    assert DeletionFindings().conditions([other], FIRST)[0] == other

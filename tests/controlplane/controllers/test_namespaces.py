@@ -13,9 +13,9 @@ from kubewright.client import Client, MergePatch
 from kubewright.client.errors import Forbidden
 from kubewright.client.wait import Field, condition, deleted, established
 from kubewright.controlplane.controllers.namespaces import Namespaces, is_about_terminating
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 NO_FINALIZERS = MergePatch({"metadata": {"finalizers": []}})
 

@@ -10,9 +10,9 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.wait import deleted, ready
 from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,13 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import PartialObject, metadata_only
 from kubewright.api.meta import ObjectMeta, OwnerReference
-from kubewright.controlplane.controllers.owner_graph import Identity, OwnerGraph, identities, identity_of, waits_for
+from kubewright.controlplane.controllers.owner_graph import (
+    ObjectIdentity,
+    OwnerGraph,
+    identities,
+    identity_of,
+    waits_for,
+)
 
 View = metadata_only(ConfigMap)
 
@@ -126,4 +132,4 @@ def test_a_reference_means_an_object_of_the_same_namespace_or_of_none() -> None:
     possible = identities(child.metadata.owner_references[0], child)
     assert identity_of(owner) in possible
     assert [identity.namespace for identity in possible] == ["shop", ""]
-    assert Identity("v1", "ConfigMap", "elsewhere", "owner", "owner") not in possible
+    assert ObjectIdentity("v1", "ConfigMap", "elsewhere", "owner", "owner") not in possible

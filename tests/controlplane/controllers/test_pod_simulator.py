@@ -14,9 +14,9 @@ from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 PHASE = Field("status.phase")
 STATE = Field("status.containerStatuses[0].state")
 RESTARTS = Field("status.containerStatuses[0].restartCount")

@@ -26,9 +26,9 @@ from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 
 class AdvancingClock(Clock, Protocol):

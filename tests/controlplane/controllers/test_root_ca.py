@@ -11,13 +11,13 @@ from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted, exists
 from kubewright.controlplane.controllers.clock import SystemClock
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 
 NAME = "kube-root-ca.crt"
 
 
 @pytest.fixture
-async def published(client: Client, namespace: str, start: Callable[[BuiltIn], None]) -> ConfigMap:
+async def published(client: Client, namespace: str, start: Callable[[BuiltInController], None]) -> ConfigMap:
     """The ConfigMap that the running controller has put into the namespace."""
     start(RootCAPublisher(client, SystemClock(), ca_certificate="the certificate"))
     found = await client.wait_for(ConfigMap, exists, name=NAME, namespace=namespace)

@@ -21,11 +21,11 @@ from kubewright.api.quantity import Quantity
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, exists
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 IS_PLACED = condition("PodScheduled")
 IS_REFUSED = condition("PodScheduled", "False")
 

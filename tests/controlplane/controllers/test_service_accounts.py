@@ -7,10 +7,10 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.wait import deleted, exists
 from kubewright.controlplane.controllers.clock import SystemClock
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 
-Start = Callable[[BuiltIn], None]
+Start = Callable[[BuiltInController], None]
 
 
 async def test_every_active_namespace_gets_its_default_account(client: Client, namespace: str, start: Start) -> None:

@@ -11,7 +11,7 @@ from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.storage_protection import (
     AttributesClassProtection,
     ClaimProtection,
@@ -49,7 +49,9 @@ async def settled(client: Client, namespace: str) -> None:
     await client.wait_for(PersistentVolumeClaim, deleted, name="later", namespace=namespace)
 
 
-async def test_a_claim_that_nobody_uses_goes(client: Client, namespace: str, start: Callable[[BuiltIn], None]) -> None:
+async def test_a_claim_that_nobody_uses_goes(
+    client: Client, namespace: str, start: Callable[[BuiltInController], None]
+) -> None:
     start(ClaimProtection(client))
     created = await claim(client, namespace)
     await client.delete(created)
@@ -59,7 +61,7 @@ async def test_a_claim_that_nobody_uses_goes(client: Client, namespace: str, sta
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded"])
 async def test_a_claim_stays_as_long_as_a_pod_with_a_node_mentions_it(
-    client: Client, pod_namespace: str, start: Callable[[BuiltIn], None], phase: str
+    client: Client, pod_namespace: str, start: Callable[[BuiltInController], None], phase: str
 ) -> None:
     created, user = await claim(client, pod_namespace), await pod(client, pod_namespace)
     await client.status.patch(user, MergePatch({"status": {"phase": phase}}))
@@ -73,7 +75,7 @@ async def test_a_claim_stays_as_long_as_a_pod_with_a_node_mentions_it(
 
 
 async def test_a_pod_without_a_node_holds_no_claim(
-    client: Client, pod_namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, pod_namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     start(ClaimProtection(client))
     created = await claim(client, pod_namespace)
@@ -84,7 +86,7 @@ async def test_a_pod_without_a_node_holds_no_claim(
 
 
 async def test_the_claim_of_an_ephemeral_volume_is_held_by_the_pod_it_was_made_for(
-    client: Client, pod_namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, pod_namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     volume: JSONValue = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}
     user = await pod(client, pod_namespace, volume=volume)
@@ -105,7 +107,7 @@ async def test_the_claim_of_an_ephemeral_volume_is_held_by_the_pod_it_was_made_f
 
 
 async def test_a_claim_of_the_same_name_is_not_the_one_of_an_ephemeral_volume(
-    client: Client, pod_namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, pod_namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     start(ClaimProtection(client))
     volume: JSONValue = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}
@@ -117,7 +119,7 @@ async def test_a_claim_of_the_same_name_is_not_the_one_of_an_ephemeral_volume(
 
 
 async def test_a_volume_goes_when_it_is_not_bound(
-    client: Client, namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     bound, free = [
         await client.create(from_json(PersistentVolume, {"metadata": {"name": f"{namespace}-{name}"}, "spec": VOLUME}))
@@ -138,7 +140,7 @@ async def test_a_volume_goes_when_it_is_not_bound(
 
 
 async def test_an_attributes_class_goes_when_neither_volumes_nor_claims_have_it(
-    client: Client, namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     name = f"{namespace}-fast"
     given: JSONValue = {"metadata": {"name": name}, "driverName": "csi.example.com", "parameters": {"iops": "1"}}
@@ -171,7 +173,7 @@ async def test_an_attributes_class_goes_when_neither_volumes_nor_claims_have_it(
 
 
 async def test_the_finalizer_is_put_on_again_where_it_is_missing(
-    client: Client, namespace: str, start: Callable[[BuiltIn], None]
+    client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     start(ClaimProtection(client))
     created = await claim(client, namespace)

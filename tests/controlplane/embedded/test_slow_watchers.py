@@ -14,7 +14,7 @@ from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.controlplane.embedded.server import assembly
-from kubewright.controlplane.embedded.storage.store import Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 ROOM = 20
 LARGE = "x" * 200_000
@@ -24,7 +24,7 @@ CHANGES = 150
 @pytest.fixture
 async def plane(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedControlPlane]:
     """Its watchers may fall behind by no more than `ROOM` changes."""
-    monkeypatch.setattr(assembly, "Store", partial(Store, buffer=ROOM))
+    monkeypatch.setattr(assembly, "MemoryStore", partial(MemoryStore, buffer=ROOM))
     async with ControlPlane.embedded(controllers=[]) as plane:
         yield plane
 

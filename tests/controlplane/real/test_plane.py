@@ -19,7 +19,7 @@ from kubewright.controlplane import ControlPlane, ControlPlaneError, KubectlFail
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.https import request
 from kubewright.controlplane.real import RealControlPlane, launch
-from kubewright.controlplane.real.processes import ProcessGroup, Program
+from kubewright.controlplane.real.processes import ChildProcess, ProcessGroup
 
 WaitUntil = Callable[[Callable[[], bool]], None]
 
@@ -50,7 +50,7 @@ def started(
             super().__init__()
             record.directories.append(self.directory)
 
-        def start(self, name: str, command: Sequence[str]) -> Program:
+        def start(self, name: str, command: Sequence[str]) -> ChildProcess:
             program = super().start(name, command)
             record.processes.append(program.pid)
             return program

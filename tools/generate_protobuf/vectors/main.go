@@ -80,7 +80,7 @@ func wanted(gvk schema.GroupVersionKind, all bool) bool {
 }
 
 func main() {
-	// With 2 no damage hits what the embedded server knowingly does differently (see Entry in its message.py).
+	// With 2 no damage hits what the embedded server knowingly does differently (see MapEntry in its message.py).
 	seed := flag.Int64("seed", 2, "of the random numbers")
 	rounds := flag.Int("rounds", 1, "objects per kind")
 	damaged := flag.Int("damaged", 1, "damaged copies per object")

@@ -13,7 +13,7 @@ from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 from kubewright.controlplane.controllers.storage_protection import (
@@ -22,7 +22,7 @@ from kubewright.controlplane.controllers.storage_protection import (
     VolumeProtection,
 )
 
-CONTROLLERS: dict[str, Callable[..., BuiltIn]] = {
+CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClusterRoleAggregation.name: ClusterRoleAggregation,
     GarbageCollector.name: GarbageCollector,
     Namespaces.name: Namespaces,

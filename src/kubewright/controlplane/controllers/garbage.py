@@ -29,7 +29,7 @@ from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.owner_graph import (
     FOREGROUND,
     ORPHAN,
-    Identity,
+    ObjectIdentity,
     OwnerGraph,
     identities,
     identity_of,
@@ -87,7 +87,7 @@ class GarbageCollector:
         self._graph = OwnerGraph()
         self._cluster = WholeCluster(client, self._runtime.cache, self._changed)
         self._affected = _Affected(self._cluster)
-        self._absent: dict[Identity, None] = {}
+        self._absent: dict[ObjectIdentity, None] = {}
 
     async def run(self) -> None:
         """Collect until cancelled."""
@@ -183,7 +183,7 @@ class GarbageCollector:
         owner = await self._client.find(view, reference.name, namespace=namespace or None)
         if owner is None or owner.metadata.uid != reference.uid:
             self._remember_absent(
-                Identity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+                ObjectIdentity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
             )
             return None
         return owner
@@ -233,7 +233,7 @@ class GarbageCollector:
                 latest = await self._client.find(type(obj), obj.key)
         raise _NotDecided(f"{obj.key}: changed {_MOST_CONFLICTS} times while it was about to be changed")
 
-    def _remember_absent(self, identity: Identity) -> None:
+    def _remember_absent(self, identity: ObjectIdentity) -> None:
         """Uids are never used again, so what is gone once is gone for ever. The oldest are forgotten first."""
         self._absent[identity] = None
         if len(self._absent) > _MOST_ABSENT:

@@ -33,7 +33,7 @@ _ALL_IS_WELL = {
 _FAILURES = ("NamespaceDeletionDiscoveryFailure", "NamespaceDeletionContentFailure")
 
 
-class Findings:
+class DeletionFindings:
     """What one attempt to empty a namespace found."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound
 from kubewright.controller import Channel, Event, Handler, Request, Watched, for_object, predicate
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.namespace_conditions import Findings, said
+from kubewright.controlplane.controllers.namespace_conditions import DeletionFindings, said
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 from kubewright.controlplane.controllers.served import Discovered, ServedKind, defined_by, discover
 
@@ -89,7 +89,7 @@ class Namespaces:
         namespace = await self._client.find(Namespace, request)
         if namespace is None or namespace.metadata.deletion_timestamp is None or not namespace.spec.finalizers:
             return
-        findings = Findings()
+        findings = DeletionFindings()
         remains = await self._empty(namespace, findings)
         try:
             namespace = await self._tell(namespace, findings)
@@ -103,7 +103,7 @@ class Namespaces:
             self._waiting[name] = self._tasks.create_task(self._until_gone(request, remains))
             self._alarms.set(request, max(one.seconds for one in remains) // 2 + 1)
 
-    async def _empty(self, namespace: Namespace, findings: Findings) -> list[_Remains]:
+    async def _empty(self, namespace: Namespace, findings: DeletionFindings) -> list[_Remains]:
         """Delete all content; what remains after that, as far as it is known."""
         pods, others = await self._kinds(findings)
         remains = await self._empty_kinds(pods, namespace, findings)
@@ -116,7 +116,7 @@ class Namespaces:
             )
         return remains
 
-    async def _kinds(self, findings: Findings) -> tuple[list[ServedKind], list[ServedKind]]:
+    async def _kinds(self, findings: DeletionFindings) -> tuple[list[ServedKind], list[ServedKind]]:
         """Pods, if there is such a kind, and all other kinds that a namespace may contain."""
         if self._discovered is None or self._discovered.failures:
             self._discovered = await discover(self._client)
@@ -130,7 +130,7 @@ class Namespaces:
         return [kind for kind in kinds if _is_pod(kind)], [kind for kind in kinds if not _is_pod(kind)]
 
     async def _empty_kinds(
-        self, kinds: Iterable[ServedKind], namespace: Namespace, findings: Findings
+        self, kinds: Iterable[ServedKind], namespace: Namespace, findings: DeletionFindings
     ) -> list[_Remains]:
         remains: list[_Remains] = []
         for kind in kinds:
@@ -188,7 +188,7 @@ class Namespaces:
         passed = 0.0 if began is None else (self._clock.now() - began).total_seconds()
         return longest if passed < longest else 0
 
-    async def _tell(self, namespace: Namespace, findings: Findings) -> Namespace:
+    async def _tell(self, namespace: Namespace, findings: DeletionFindings) -> Namespace:
         """Write the status if that says anything new; the newest version of the namespace."""
         conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
         if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":

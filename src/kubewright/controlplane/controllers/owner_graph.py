@@ -17,7 +17,7 @@ ORPHAN: Literal["orphan"] = "orphan"
 FOREGROUND: Literal["foregroundDeletion"] = "foregroundDeletion"
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """All that an owner reference says of an object, and where the object would have to be."""
 
     api_version: str
@@ -27,16 +27,16 @@ class Identity(NamedTuple):
     uid: str
 
 
-def identity_of(obj: PartialObject) -> Identity:
+def identity_of(obj: PartialObject) -> ObjectIdentity:
     """What a reference to this very object says."""
     gvk, metadata = resource_info(type(obj)).gvk, obj.metadata
-    return Identity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
+    return ObjectIdentity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
 
 
-def identities(reference: OwnerReference, dependent: PartialObject) -> list[Identity]:
+def identities(reference: OwnerReference, dependent: PartialObject) -> list[ObjectIdentity]:
     """What a reference may mean: an object of the dependent's namespace, or one of no namespace."""
     return [
-        Identity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
+        ObjectIdentity(reference.api_version, reference.kind, namespace, reference.name, reference.uid)
         for namespace in dict.fromkeys((dependent.metadata.namespace, ""))
     ]
 

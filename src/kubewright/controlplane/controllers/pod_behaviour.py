@@ -52,7 +52,7 @@ class Behaviour:
 
 _DEFAULT = Behaviour()
 
-Rule: TypeAlias = Callable[[Pod], Behaviour]
+BehaviourRule: TypeAlias = Callable[[Pod], Behaviour]
 """Says of each pod how it behaves. It is asked often and must answer quickly."""
 
 

@@ -21,7 +21,7 @@ from kubewright.client.errors import NotFound
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.nodes import SIMULATED
-from kubewright.controlplane.controllers.pod_behaviour import Behaviour, Rule, annotated
+from kubewright.controlplane.controllers.pod_behaviour import Behaviour, BehaviourRule, annotated
 from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
 from kubewright.controlplane.controllers.pod_life import (
     Addresses,
@@ -51,7 +51,7 @@ class PodSimulator:
         self,
         client: Client,
         *,
-        rule: Rule = annotated,
+        rule: BehaviourRule = annotated,
         clock: Clock | None = None,
         cache: Cache | None = None,
     ) -> None:

@@ -25,7 +25,7 @@ _LONGEST_RETRY = 30.0
 _log = logging.getLogger(__name__)
 
 
-class BuiltIn(Protocol):
+class BuiltInController(Protocol):
     """A controller that keeps something true. `run` ends only by being cancelled, and leaves nothing behind."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-Rule: TypeAlias = Callable[[x509.CertificateSigningRequest, Collection[str]], str]
+SignerRule: TypeAlias = Callable[[x509.CertificateSigningRequest, Collection[str]], str]
 """Takes a request and the usages that are asked for."""
 
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -81,7 +81,7 @@ def _wrong_usages(usages: Collection[str], extended: str) -> str:
     return f"usages did not match [{' '.join(sorted(needed | {_OPTIONAL}))}]"
 
 
-SIGNERS: Mapping[str, Rule] = {
+SIGNERS: Mapping[str, SignerRule] = {
     "kubernetes.io/kube-apiserver-client": _client,
     KUBELET_CLIENT: _kubelet_client,
     "kubernetes.io/kubelet-serving": _kubelet_serving,

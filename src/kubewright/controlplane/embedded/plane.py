@@ -27,7 +27,7 @@ from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
-from kubewright.controlplane.controllers.runtime import BuiltIn
+from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 from kubewright.controlplane.embedded.auth.users import UserInfo
@@ -134,7 +134,7 @@ class EmbeddedControlPlane(ControlPlane):
             on_warning=lambda warning: None,
         )
 
-    def _chosen(self, client: Client, cache: Cache, authority: CertificateAuthority) -> Iterator[BuiltIn]:
+    def _chosen(self, client: Client, cache: Cache, authority: CertificateAuthority) -> Iterator[BuiltInController]:
         """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
         options: dict[str, dict[str, object]] = {
             RootCAPublisher.name: {"ca_certificate": authority.certificate},

@@ -21,7 +21,7 @@ from kubewright.controlplane.binaries import Binaries
 from kubewright.controlplane.certificates import CertificateAuthority, signing_key
 from kubewright.controlplane.errors import StartFailed
 from kubewright.controlplane.https import request
-from kubewright.controlplane.real.processes import ProcessGroup, Program
+from kubewright.controlplane.real.processes import ChildProcess, ProcessGroup
 from kubewright.controlplane.user import User
 
 _SERVICE_RANGE = "10.0.0.0/24"
@@ -42,7 +42,7 @@ class Running:
 
     binaries: Binaries
     group: ProcessGroup
-    programs: tuple[Program, ...]
+    programs: tuple[ChildProcess, ...]
     authority: CertificateAuthority
     admin: User
     version: str
@@ -83,7 +83,7 @@ class _Launcher:
         self._group = group
         self._deadline = deadline
         self._abandoned = abandoned
-        self.programs: list[Program] = []
+        self.programs: list[ChildProcess] = []
         self.authority = CertificateAuthority()
         serving = self.authority.server("kube-apiserver", hosts=_SERVER_HOSTS)
         self._write("ca.crt", self.authority.certificate)
@@ -174,12 +174,12 @@ class _Launcher:
         # Its first visible work, without which no pod is admitted.
         self._wait(controller_manager, _answers(admin, "/api/v1/namespaces/default/serviceaccounts/default"))
 
-    def _start(self, name: str, command: Sequence[str]) -> Program:
+    def _start(self, name: str, command: Sequence[str]) -> ChildProcess:
         program = self._group.start(name, command)
         self.programs.append(program)
         return program
 
-    def _wait(self, program: Program, missing: Callable[[], str | None]) -> None:
+    def _wait(self, program: ChildProcess, missing: Callable[[], str | None]) -> None:
         """Return when nothing is `missing` any more. StartFailed when a program ends or the time is up."""
         while True:
             ended = next((started for started in self.programs if started.exit_code is not None), None)
@@ -227,5 +227,5 @@ def _version(admin: User) -> str:
     return str(json.loads(body)["gitVersion"])
 
 
-def _failure(program: Program, what: str) -> str:
+def _failure(program: ChildProcess, what: str) -> str:
     return f"{program.name} {what}\n  command: {shlex.join(program.command)}\n  end of its log:\n{program.log_tail()}"

@@ -11,7 +11,7 @@ from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.plane import ControlPlane
 from kubewright.controlplane.real.kubectl import run_kubectl
-from kubewright.controlplane.real.processes import Program
+from kubewright.controlplane.real.processes import ChildProcess
 from kubewright.controlplane.user import User
 
 try:
@@ -69,7 +69,7 @@ class RealControlPlane(ControlPlane):
         return self._started.version
 
     @property
-    def programs(self) -> tuple[Program, ...]:
+    def programs(self) -> tuple[ChildProcess, ...]:
         """What runs: etcd, kube-apiserver and, where asked for, kube-controller-manager, with their logs."""
         return self._started.programs
 

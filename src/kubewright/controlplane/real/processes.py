@@ -22,7 +22,7 @@ _LOG_TAIL_LINES = 20
 _ENOUGH_MEMORY = 1 << 30
 
 
-class Program:
+class ChildProcess:
     """A program that runs in the background and writes its output to a log file."""
 
     def __init__(self, name: str, command: Sequence[str], process: subprocess.Popen[bytes], log: Path) -> None:
@@ -69,12 +69,12 @@ class ProcessGroup:
             raise ControlPlaneError(f"cannot make a temporary directory in {_parent_directory()}: see the error above")
         self.directory = Path(directory)
 
-    def start(self, name: str, command: Sequence[str]) -> Program:
+    def start(self, name: str, command: Sequence[str]) -> ChildProcess:
         """Run `command` in the directory, its output going to NAME.log there."""
         log = self.directory / f"{name}.log"
         with log.open("wb") as output:
             process = self.spawn(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        return Program(name, command, process, log)
+        return ChildProcess(name, command, process, log)
 
     def spawn(
         self,

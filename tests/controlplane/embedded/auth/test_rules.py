@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
-from kubewright.controlplane.embedded.auth.rules import Rule, not_covered, rules_of
+from kubewright.controlplane.embedded.auth.rules import RBACRule, not_covered, rules_of
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from kubewright.controlplane.embedded.auth.rules import Rule, not_covered, rules
 def test_resources_and_subresources_are_matched_as_kubernetes_does(
     resources: tuple[str, ...], resource: str, subresource: str, allowed: bool
 ) -> None:
-    rule = Rule(("get",), ("",), resources)
+    rule = RBACRule(("get",), ("",), resources)
 
     assert rule.allows_resource("get", "", resource, subresource) is allowed
 
@@ -42,18 +42,18 @@ def test_resources_and_subresources_are_matched_as_kubernetes_does(
     ],
 )
 def test_a_trailing_star_of_a_url_stands_for_any_rest(urls: tuple[str, ...], path: str, allowed: bool) -> None:
-    assert Rule(("get",), urls=urls).allows_url("get", path) is allowed
+    assert RBACRule(("get",), urls=urls).allows_url("get", path) is allowed
 
 
 def test_a_rule_about_resources_says_nothing_about_urls() -> None:
-    rule = Rule(("*",), ("*",), ("*",))
+    rule = RBACRule(("*",), ("*",), ("*",))
 
     assert not rule.allows_url("get", "/healthz")
     assert rule.allows_resource("get", "apps", "deployments", "")
 
 
 def test_verbs_and_groups_must_both_match() -> None:
-    rule = Rule(("get", "list"), ("apps",), ("deployments",))
+    rule = RBACRule(("get", "list"), ("apps",), ("deployments",))
 
     assert rule.allows_resource("list", "apps", "deployments", "")
     assert not rule.allows_resource("delete", "apps", "deployments", "")
@@ -61,9 +61,9 @@ def test_verbs_and_groups_must_both_match() -> None:
 
 
 def test_what_is_missing_is_split_and_its_verbs_are_joined_again() -> None:
-    wanted = Rule(("get", "delete"), ("", "apps"), ("pods",))
+    wanted = RBACRule(("get", "delete"), ("", "apps"), ("pods",))
 
-    missing = not_covered([Rule(("get",), ("",), ("pods",))], [wanted])
+    missing = not_covered([RBACRule(("get",), ("",), ("pods",))], [wanted])
 
     assert [str(rule) for rule in missing] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}',
@@ -74,27 +74,27 @@ def test_what_is_missing_is_split_and_its_verbs_are_joined_again() -> None:
 @pytest.mark.parametrize(
     ("held", "wanted", "covered"),
     [
-        (Rule(("*",), ("*",), ("*",)), Rule(("get",), ("",), ("pods/log",)), True),
-        (Rule(("get",), ("",), ("*/log",)), Rule(("get",), ("",), ("pods/log",)), True),
-        (Rule(("get",), ("",), ("*/log",)), Rule(("get",), ("",), ("pods",)), False),
-        (Rule(("get",), ("",), ("pods",)), Rule(("get",), ("",), ("pods",), ("a",)), True),
-        (Rule(("get",), ("",), ("pods",), ("a",)), Rule(("get",), ("",), ("pods",)), False),
-        (Rule(("get",), ("",), ("pods",), ("a",)), Rule(("get",), ("",), ("pods",), ("a", "b")), False),
-        (Rule(("get",), urls=("/x/*",)), Rule(("get",), urls=("/x/y/*",)), True),
-        (Rule(("get",), urls=("/x",)), Rule(("get",), urls=("/x/*",)), False),
-        (Rule(("get",), ("",), ("pods",)), Rule(("*",), ("",), ("pods",)), False),
+        (RBACRule(("*",), ("*",), ("*",)), RBACRule(("get",), ("",), ("pods/log",)), True),
+        (RBACRule(("get",), ("",), ("*/log",)), RBACRule(("get",), ("",), ("pods/log",)), True),
+        (RBACRule(("get",), ("",), ("*/log",)), RBACRule(("get",), ("",), ("pods",)), False),
+        (RBACRule(("get",), ("",), ("pods",)), RBACRule(("get",), ("",), ("pods",), ("a",)), True),
+        (RBACRule(("get",), ("",), ("pods",), ("a",)), RBACRule(("get",), ("",), ("pods",)), False),
+        (RBACRule(("get",), ("",), ("pods",), ("a",)), RBACRule(("get",), ("",), ("pods",), ("a", "b")), False),
+        (RBACRule(("get",), urls=("/x/*",)), RBACRule(("get",), urls=("/x/y/*",)), True),
+        (RBACRule(("get",), urls=("/x",)), RBACRule(("get",), urls=("/x/*",)), False),
+        (RBACRule(("get",), ("",), ("pods",)), RBACRule(("*",), ("",), ("pods",)), False),
     ],
 )
-def test_a_rule_covers_what_it_allows_and_no_more(held: Rule, wanted: Rule, covered: bool) -> None:
+def test_a_rule_covers_what_it_allows_and_no_more(held: RBACRule, wanted: RBACRule, covered: bool) -> None:
     assert (not_covered([held], [wanted]) == []) is covered
 
 
 def test_a_rule_must_be_covered_by_one_rule_not_by_two_halves() -> None:
     """Kubernetes compares rule by rule: verbs of one and groups of the other do not add up."""
-    held = [Rule(("get",), ("",), ("pods",), ("a",)), Rule(("get",), ("",), ("pods",), ("b",))]
+    held = [RBACRule(("get",), ("",), ("pods",), ("a",)), RBACRule(("get",), ("",), ("pods",), ("b",))]
 
-    assert not_covered(held, [Rule(("get",), ("",), ("pods",), ("a", "b"))]) == []
-    assert not_covered(held, [Rule(("get",), ("",), ("pods",))]) != []
+    assert not_covered(held, [RBACRule(("get",), ("",), ("pods",), ("a", "b"))]) == []
+    assert not_covered(held, [RBACRule(("get",), ("",), ("pods",))]) != []
 
 
 def test_rules_are_read_from_the_object_and_anything_malformed_is_left_out() -> None:
@@ -102,4 +102,4 @@ def test_rules_are_read_from_the_object_and_anything_malformed_is_left_out() -> 
         "rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}, None, {"verbs": [1, "list"], "apiGroups": None}]
     }
 
-    assert rules_of(role) == (Rule(("get",), urls=("/x",)), Rule(("list",)))
+    assert rules_of(role) == (RBACRule(("get",), urls=("/x",)), RBACRule(("list",)))

@@ -4,11 +4,11 @@ import ipaddress
 
 import pytest
 
-from kubewright.controlplane.embedded.builtins.allocation import Allocator, Pool, PoolExhausted
+from kubewright.controlplane.embedded.builtins.allocation import AllocationPool, Allocator, PoolExhausted
 
 
 def test_what_is_in_use_is_not_handed_out() -> None:
-    pool = Pool(["a", "b", "c"], lambda: ("a", "c"))
+    pool = AllocationPool(["a", "b", "c"], lambda: ("a", "c"))
 
     assert {pool.allocate() for _ in range(10)} == {"b"}
     assert pool.is_taken("a")
@@ -16,7 +16,7 @@ def test_what_is_in_use_is_not_handed_out() -> None:
 
 
 def test_a_value_that_was_just_handed_out_is_not_the_next_one() -> None:
-    pool = Pool([str(number) for number in range(20)], tuple)
+    pool = AllocationPool([str(number) for number in range(20)], tuple)
 
     given = [pool.allocate() for _ in range(10)]
 
@@ -25,7 +25,7 @@ def test_a_value_that_was_just_handed_out_is_not_the_next_one() -> None:
 
 def test_what_is_released_is_free_again_without_being_told() -> None:
     taken = {"a", "b"}
-    pool = Pool(["a", "b"], lambda: taken)
+    pool = AllocationPool(["a", "b"], lambda: taken)
     with pytest.raises(PoolExhausted):
         pool.allocate()
 

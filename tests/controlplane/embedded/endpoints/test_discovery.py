@@ -9,7 +9,7 @@ import pytest
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response, version_priority
-from kubewright.controlplane.embedded.http.exchange import Response
+from kubewright.controlplane.embedded.http.exchange import HTTPResponse
 from kubewright.controlplane.embedded.http.negotiation import Wanted
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
@@ -58,7 +58,7 @@ def catalog() -> Catalog:
     return Catalog([PODS, DEPLOYMENTS, REVIEWS])
 
 
-def answer(path: str, catalog: Catalog, wanted: Wanted | None = None) -> Response:
+def answer(path: str, catalog: Catalog, wanted: Wanted | None = None) -> HTTPResponse:
     response = discovery_response(path, wanted or Wanted(), catalog)
     assert response is not None
     return response

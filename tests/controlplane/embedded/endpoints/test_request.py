@@ -1,7 +1,7 @@
 import pytest
 
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
-from kubewright.controlplane.embedded.endpoints.request import Query, Target, parse_query, parse_target
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target, parse_query, parse_target
 
 
 def target(method: str, path: str, query: str = "") -> Target:
@@ -110,7 +110,7 @@ def test_what_cannot_be_decoded_in_a_query_is_passed_over() -> None:
 )
 def test_a_number_is_one_that_go_reads(sent: str, why: str) -> None:
     with pytest.raises(StatusError) as refused:
-        Query({"limit": sent}).number("limit")
+        QueryParameters({"limit": sent}).number("limit")
 
     assert refused.value.message.endswith(f": {why}")
-    assert Query({"limit": "+7"}).number("limit") == 7
+    assert QueryParameters({"limit": "+7"}).number("limit") == 7

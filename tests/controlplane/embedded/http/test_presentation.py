@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 
 from kubewright.controlplane.embedded.endpoints.request import parse_query
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.http.presentation import presented
 
 
-def show(response: Response, query: str = "", **headers: str) -> Response:
+def show(response: HTTPResponse, query: str = "", **headers: str) -> HTTPResponse:
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
-    return presented(response, Request("GET", "/x", query, fields), parse_query(query))
+    return presented(response, HTTPRequest("GET", "/x", query, fields), parse_query(query))
 
 
 def test_json_is_compact_unless_people_read_it() -> None:
@@ -24,7 +24,7 @@ def test_json_is_compact_unless_people_read_it() -> None:
 
 
 def test_what_is_no_json_is_left_alone() -> None:
-    plain = Response(200, b"{ok}", "text/plain; charset=utf-8")
+    plain = HTTPResponse(200, b"{ok}", "text/plain; charset=utf-8")
     assert show(plain, "pretty=true").body == b"{ok}"
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.managedfields.entries import (
-    Manager,
+    FieldManager,
     capped,
     given_managers,
     is_reset,
@@ -14,15 +14,15 @@ from kubewright.controlplane.embedded.managedfields.entries import (
 from kubewright.controlplane.embedded.managedfields.fieldset import MalformedFields
 
 
-def updater(name: str, time: str, version: str = "v1") -> Manager:
-    return Manager(name, "Update", version, "", time, {"f:data": {f"f:{name}": {}}})
+def updater(name: str, time: str, version: str = "v1") -> FieldManager:
+    return FieldManager(name, "Update", version, "", time, {"f:data": {f"f:{name}": {}}})
 
 
 def test_entries_have_their_fields_in_order_and_only_those_that_are_set() -> None:
     (whole, bare) = written(
         [
-            Manager("m", "Update", "v1", "status", "2024-01-01T00:00:00Z", {"f:a": {}}),
-            Manager("a", "Apply", "v1", "", "", {"f:a": {}}),
+            FieldManager("m", "Update", "v1", "status", "2024-01-01T00:00:00Z", {"f:a": {}}),
+            FieldManager("a", "Apply", "v1", "", "", {"f:a": {}}),
         ]
     )[::-1]
 
@@ -33,14 +33,14 @@ def test_entries_have_their_fields_in_order_and_only_those_that_are_set() -> Non
 
 
 def test_entries_are_sorted_by_operation_time_and_name() -> None:
-    managers = [updater("b", "2"), updater("a", "2"), updater("c", "1"), Manager("z", "Apply", "v1", "", "9", {})]
+    managers = [updater("b", "2"), updater("a", "2"), updater("c", "1"), FieldManager("z", "Apply", "v1", "", "9", {})]
 
     assert [entry.name for entry in stored_managers(written(managers)).values()] == ["z", "c", "a", "b"]
 
 
 def test_who_applies_is_one_manager_in_all_versions_who_updates_is_not() -> None:
-    applies = [Manager("m", "Apply", version, "", "", {}) for version in ("v1", "v2")]
-    updates = [Manager("m", "Update", version, "", "", {}) for version in ("v1", "v2")]
+    applies = [FieldManager("m", "Apply", version, "", "", {}) for version in ("v1", "v2")]
+    updates = [FieldManager("m", "Update", version, "", "", {}) for version in ("v1", "v2")]
 
     assert applies[0].identity == applies[1].identity
     assert updates[0].identity != updates[1].identity
@@ -65,7 +65,7 @@ def test_updaters_of_different_versions_are_not_put_together() -> None:
 
 
 def test_appliers_do_not_count() -> None:
-    managers = [Manager(f"m{number}", "Apply", "v1", "", "", {"f:a": {}}) for number in range(20)]
+    managers = [FieldManager(f"m{number}", "Apply", "v1", "", "", {"f:a": {}}) for number in range(20)]
 
     assert len(capped({manager.identity: manager for manager in managers})) == 20
 

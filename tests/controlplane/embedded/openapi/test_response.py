@@ -9,7 +9,7 @@ import pytest
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
-from kubewright.controlplane.embedded.http.exchange import Request, Response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.openapi import openapi_response
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
@@ -30,15 +30,15 @@ def catalog() -> Catalog:
     return Catalog(built_in_resources())
 
 
-def ask(catalog: Catalog, target: str, **headers: str) -> Response:
+def ask(catalog: Catalog, target: str, **headers: str) -> HTTPResponse:
     path, _, query = target.partition("?")
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    response = openapi_response(Request("GET", path, query, sent), catalog)
+    response = openapi_response(HTTPRequest("GET", path, query, sent), catalog)
     assert response is not None
     return response
 
 
-def decoded(response: Response) -> JSONObject:
+def decoded(response: HTTPResponse) -> JSONObject:
     assert response.status == 200
     return cast(JSONObject, msgspec.json.decode(response.body))
 
@@ -124,4 +124,4 @@ def test_what_subresources_are_answered_as_is_there(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/apis"])
 def test_other_paths_are_somebody_elses(catalog: Catalog, path: str) -> None:
-    assert openapi_response(Request("GET", path), catalog) is None
+    assert openapi_response(HTTPRequest("GET", path), catalog) is None

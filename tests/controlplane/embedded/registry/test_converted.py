@@ -7,8 +7,8 @@ import pytest
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.registry.converted import SeenStore, VersionView
-from kubewright.controlplane.embedded.storage.entry import Entry
-from kubewright.controlplane.embedded.storage.store import Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore
+from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 
 
 class Defaults:
@@ -23,7 +23,7 @@ class Defaults:
 
 
 def test_what_was_written_before_is_shown_filled_in_and_left_as_it_is() -> None:
-    entry = Entry("/a", {"a": 1}, 3, 3)
+    entry = StoredObject("/a", {"a": 1}, 3, 3)
     seen = VersionView(Defaults(), since=5)(entry)
 
     assert (seen.value, seen.revision, seen.adapted) == ({"a": 1, "b": 1}, 3, True)
@@ -31,13 +31,13 @@ def test_what_was_written_before_is_shown_filled_in_and_left_as_it_is() -> None:
 
 
 def test_what_was_written_since_is_shown_as_it_is() -> None:
-    entry = Entry("/a", {"a": 1}, 6, 6)
+    entry = StoredObject("/a", {"a": 1}, 6, 6)
 
     assert VersionView(Defaults(), since=5)(entry) is entry
 
 
 def test_what_needs_nothing_is_the_same_entry() -> None:
-    entry = Entry("/a", {"b": 2}, 3, 3)
+    entry = StoredObject("/a", {"b": 2}, 3, 3)
 
     assert VersionView(Defaults(), since=math.inf)(entry) is entry
 
@@ -45,7 +45,7 @@ def test_what_needs_nothing_is_the_same_entry() -> None:
 def test_each_state_of_an_object_is_worked_out_once() -> None:
     defaults = Defaults()
     view = VersionView(defaults, since=math.inf)
-    first, second = Entry("/a", {}, 1, 1), Entry("/a", {}, 2, 1)
+    first, second = StoredObject("/a", {}, 1, 1), StoredObject("/a", {}, 2, 1)
 
     assert view(first) is view(first)
     assert view(second) is view(second)
@@ -53,7 +53,7 @@ def test_each_state_of_an_object_is_worked_out_once() -> None:
 
 
 def test_what_is_stored_in_another_form_is_a_change_when_it_is_stored_again() -> None:
-    old, new = Entry("/a", {"b": 1}, 3, 3, form="v1"), Entry("/b", {"b": 1}, 4, 4, form="v2")
+    old, new = StoredObject("/a", {"b": 1}, 3, 3, form="v1"), StoredObject("/b", {"b": 1}, 4, 4, form="v2")
     view = VersionView(Defaults(), since=5, form="v2")
 
     assert (view(old).value, view(old).adapted) == (old.value, True)
@@ -63,13 +63,13 @@ def test_what_is_stored_in_another_form_is_a_change_when_it_is_stored_again() ->
 def test_what_is_stored_in_an_unreadable_form_is_not_shown() -> None:
     view = VersionView(Defaults(), since=5, form="v2", unreadable={"v1": "no longer there"})
     with pytest.raises(StatusError, match="no longer there") as refused:
-        view(Entry("/a", {}, 6, 6, form="v1"))
+        view(StoredObject("/a", {}, 6, 6, form="v1"))
 
     assert (refused.value.code, refused.value.reason) == (500, "")
 
 
 async def test_reads_lists_and_watches_show_the_same() -> None:
-    store = Store()
+    store = MemoryStore()
     seen = SeenStore(store, VersionView(Defaults(), since=math.inf))
     subscription = seen.watch("/example.com/things/", store.revision)
     store.create("/example.com/things/a", {"metadata": {}})

@@ -3,20 +3,20 @@ from __future__ import annotations
 import asyncio
 
 from kubewright.controlplane.embedded.rest.freshness import reached
-from kubewright.controlplane.embedded.storage.store import Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 
-def put(store: Store, name: str) -> None:
+def put(store: MemoryStore, name: str) -> None:
     store.create(f"/core/configmaps/{name}", {"metadata": {"name": name}})
 
 
 async def test_what_has_been_reached_is_not_awaited() -> None:
-    store = Store(revision=5)
+    store = MemoryStore(revision=5)
     assert await reached(store, 5, within=0)
 
 
 async def test_waiting_ends_with_the_write_that_reaches_the_revision() -> None:
-    store = Store(revision=5)
+    store = MemoryStore(revision=5)
     waiting = asyncio.ensure_future(reached(store, 7, within=600))
     await asyncio.sleep(0)
     put(store, "a")
@@ -28,11 +28,11 @@ async def test_waiting_ends_with_the_write_that_reaches_the_revision() -> None:
 
 
 async def test_waiting_ends_when_patience_does() -> None:
-    store = Store(revision=5)
+    store = MemoryStore(revision=5)
     assert not await reached(store, 6, within=0)
 
 
 async def test_nobody_stays_subscribed() -> None:
-    store = Store(revision=5)
+    store = MemoryStore(revision=5)
     await reached(store, 6, within=0)
     assert store._watchers._by_prefix == {}

@@ -14,7 +14,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.http.exchange import Request
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 from kubewright.controlplane.embedded.rest import watching
 from kubewright.controlplane.embedded.server.assembly import assemble
 
@@ -46,10 +46,10 @@ async def test_a_bookmark_is_never_ahead_of_a_change_that_is_still_to_come(monke
 
     async def create(name: str) -> None:
         body = b'{"metadata":{"name":"%s"}}' % name.encode()
-        assert (await server.respond(Request("POST", path, headers=headers, body=body))).status == 201
+        assert (await server.respond(HTTPRequest("POST", path, headers=headers, body=body))).status == 201
 
     query = f"watch=1&allowWatchBookmarks=true&resourceVersion={server.services.store.revision}"
-    stream = (await server.respond(Request("GET", path, query, headers))).stream
+    stream = (await server.respond(HTTPRequest("GET", path, query, headers))).stream
     assert stream is not None
     lines: list[bytes] = []
     await create("a")

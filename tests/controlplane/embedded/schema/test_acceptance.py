@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
-from kubewright.controlplane.embedded.schema.acceptance import Node
+from kubewright.controlplane.embedded.schema.acceptance import SchemaNode
 from kubewright.controlplane.embedded.schema.findings import UNCORRELATED, Findings, explain
 
 _NAMES = st.sampled_from(["a", "b", "c"])
@@ -70,7 +70,7 @@ _SCHEMAS = st.recursive(cast("st.SearchStrategy[JSONObject]", _KEYWORDS), _exten
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(_SCHEMAS, _VALUES)
 def test_exactly_what_is_not_accepted_has_an_explanation(schema: JSONObject, value: JSONValue) -> None:
-    node = Node(schema)
+    node = SchemaNode(schema)
 
     errors = explain(node, value, Findings(""), "x", UNCORRELATED).errors
 

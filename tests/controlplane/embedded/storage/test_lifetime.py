@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
-from kubewright.controlplane.embedded.storage.store import Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 
 class Time:
@@ -22,15 +22,15 @@ def time() -> Time:
 
 
 @pytest.fixture
-def store(time: Time) -> Store:
-    return Store(lifetimes={"/core/events/": Lifetime(60.0, time)})
+def store(time: Time) -> MemoryStore:
+    return MemoryStore(lifetimes={"/core/events/": Lifetime(60.0, time)})
 
 
-def put(store: Store, key: str) -> int:
+def put(store: MemoryStore, key: str) -> int:
     return store.create(key, {"metadata": {"name": key.rpartition("/")[2]}}).revision
 
 
-def test_a_key_ends_after_its_time_and_not_before(store: Store, time: Time) -> None:
+def test_a_key_ends_after_its_time_and_not_before(store: MemoryStore, time: Time) -> None:
     put(store, "/core/events/a")
     time.now += 59
     assert store.get("/core/events/a") is not None
@@ -38,7 +38,7 @@ def test_a_key_ends_after_its_time_and_not_before(store: Store, time: Time) -> N
     assert store.get("/core/events/a") is None
 
 
-def test_every_write_begins_the_time_anew(store: Store, time: Time) -> None:
+def test_every_write_begins_the_time_anew(store: MemoryStore, time: Time) -> None:
     revision = put(store, "/core/events/a")
     put(store, "/core/events/b")
     time.now += 59
@@ -47,14 +47,14 @@ def test_every_write_begins_the_time_anew(store: Store, time: Time) -> None:
     assert [entry.key for entry in store.range("/core/events/").entries] == ["/core/events/a"]
 
 
-def test_other_keys_live_for_ever(store: Store, time: Time) -> None:
+def test_other_keys_live_for_ever(store: MemoryStore, time: Time) -> None:
     put(store, "/core/pods/a")
     time.now += 1e9
     store.sweep()
     assert store.get("/core/pods/a") is not None
 
 
-def test_what_was_deleted_is_not_missed(store: Store, time: Time) -> None:
+def test_what_was_deleted_is_not_missed(store: MemoryStore, time: Time) -> None:
     put(store, "/core/events/a")
     store.delete("/core/events/a")
     time.now += 61
@@ -63,7 +63,7 @@ def test_what_was_deleted_is_not_missed(store: Store, time: Time) -> None:
     assert store.revision == revision
 
 
-async def test_watchers_see_the_end(store: Store, time: Time) -> None:
+async def test_watchers_see_the_end(store: MemoryStore, time: Time) -> None:
     revision = put(store, "/core/events/a")
     subscription = store.watch("/core/events/", revision)
     time.now += 60
@@ -73,7 +73,7 @@ async def test_watchers_see_the_end(store: Store, time: Time) -> None:
     subscription.close()
 
 
-def test_what_comes_back_from_a_snapshot_lives_from_then(store: Store, time: Time) -> None:
+def test_what_comes_back_from_a_snapshot_lives_from_then(store: MemoryStore, time: Time) -> None:
     put(store, "/core/events/a")
     snapshot = store.snapshot()
     time.now += 60

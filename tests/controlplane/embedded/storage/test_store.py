@@ -10,13 +10,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.storage.store import (
-    Change,
     Compacted,
-    Conflict,
-    Entry,
     FutureRevision,
     KeyExists,
-    Store,
+    MemoryStore,
+    RevisionConflict,
+    StoreChange,
+    StoredObject,
     Subscription,
 )
 
@@ -27,15 +27,15 @@ def obj(content: str = "") -> JSONObject:
     return {"metadata": {"name": "x"}, "content": content}
 
 
-def version(entry: Entry | None) -> str:
+def version(entry: StoredObject | None) -> str:
     return "" if entry is None else text(entry.value, "metadata", "resourceVersion")
 
 
-def content(entry: Entry | None) -> str | None:
+def content(entry: StoredObject | None) -> str | None:
     return None if entry is None else text(entry.value, "content")
 
 
-def keys(entries: list[Entry]) -> list[str]:
+def keys(entries: list[StoredObject]) -> list[str]:
     return [entry.key for entry in entries]
 
 
@@ -48,7 +48,7 @@ class Clock:
 
 
 def test_every_write_takes_the_next_revision_and_the_object_carries_it() -> None:
-    store = Store(revision=7)
+    store = MemoryStore(revision=7)
 
     created = store.create(A, obj())
     other = store.create(B, obj())
@@ -60,23 +60,23 @@ def test_every_write_takes_the_next_revision_and_the_object_carries_it() -> None
 
 
 def test_the_resource_version_takes_the_place_it_has_in_the_metadata() -> None:
-    entry = Store().create(A, {"metadata": {"name": "a", "resourceVersion": "", "uid": "u"}})
+    entry = MemoryStore().create(A, {"metadata": {"name": "a", "resourceVersion": "", "uid": "u"}})
 
     assert entry.raw == b'{"metadata":{"name":"a","resourceVersion":"2","uid":"u"}}'
 
 
 def test_a_value_is_encoded_once() -> None:
-    entry = Store().create(A, obj())
+    entry = MemoryStore().create(A, obj())
 
     assert entry.raw is entry.raw
 
 
 def test_an_object_without_metadata_is_given_one() -> None:
-    assert version(Store().create(A, {})) == "2"
+    assert version(MemoryStore().create(A, {})) == "2"
 
 
 def test_a_taken_key_cannot_be_created_and_no_revision_is_spent_on_it() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("first"))
 
     with pytest.raises(KeyExists, match="/core/pods/default/a exists already"):
@@ -86,10 +86,10 @@ def test_a_taken_key_cannot_be_created_and_no_revision_is_spent_on_it() -> None:
 
 
 def test_an_update_that_expects_another_revision_changes_nothing() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("first"))
 
-    with pytest.raises(Conflict, match="expected at revision 1 and is at revision 2") as caught:
+    with pytest.raises(RevisionConflict, match="expected at revision 1 and is at revision 2") as caught:
         store.update(A, obj("second"), expected=1)
 
     assert (caught.value.expected, caught.value.found) == (1, 2)
@@ -97,27 +97,27 @@ def test_an_update_that_expects_another_revision_changes_nothing() -> None:
 
 
 def test_an_absent_key_can_neither_be_updated_nor_deleted() -> None:
-    store = Store()
+    store = MemoryStore()
 
-    with pytest.raises(Conflict, match="expected at revision 5 and is absent"):
+    with pytest.raises(RevisionConflict, match="expected at revision 5 and is absent"):
         store.update(A, obj(), expected=5)
-    with pytest.raises(Conflict, match="expected there and is absent") as caught:
+    with pytest.raises(RevisionConflict, match="expected there and is absent") as caught:
         store.delete(A)
     assert caught.value.found is None
 
 
 def test_a_deletion_that_expects_another_revision_deletes_nothing() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj())
 
-    with pytest.raises(Conflict):
+    with pytest.raises(RevisionConflict):
         store.delete(A, expected=1)
 
     assert store.get(A) is not None
 
 
 def test_a_deletion_takes_a_revision_and_leaves_the_stored_object_as_it_was() -> None:
-    store = Store()
+    store = MemoryStore()
     created = store.create(A, obj("last"))
 
     deleted = store.delete(A, expected=created.revision)
@@ -128,7 +128,7 @@ def test_a_deletion_takes_a_revision_and_leaves_the_stored_object_as_it_was() ->
 
 
 def test_a_deletion_shows_the_final_state_it_is_given() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("last"))
 
     deleted = store.delete(A, final=obj("final"))
@@ -139,11 +139,11 @@ def test_a_deletion_shows_the_final_state_it_is_given() -> None:
 @pytest.mark.parametrize("key", ["", "/", "/core", "/core/pods", "/core/pods/", "x"])
 def test_a_key_must_lie_in_a_resource(key: str) -> None:
     with pytest.raises(ValueError, match="a key looks like /group/resource/name"):
-        Store().create(key, obj())
+        MemoryStore().create(key, obj())
 
 
 def test_a_range_is_in_the_order_of_keys_and_ends_with_its_directory() -> None:
-    store = Store()
+    store = MemoryStore()
     for key in (B, "/core/pods2/default/z", C, A, "/core/pods/default-2/d", "/apps/pods/default/e"):
         store.create(key, obj())
 
@@ -156,11 +156,11 @@ def test_a_range_is_in_the_order_of_keys_and_ends_with_its_directory() -> None:
 
 def test_a_range_needs_a_directory() -> None:
     with pytest.raises(ValueError, match="ends in a slash, not '/core/pods/def'"):
-        Store().range("/core/pods/def")
+        MemoryStore().range("/core/pods/def")
 
 
 def test_a_limited_range_tells_how_many_are_left() -> None:
-    store = Store()
+    store = MemoryStore()
     for key in (A, B, C):
         store.create(key, obj())
 
@@ -172,7 +172,7 @@ def test_a_limited_range_tells_how_many_are_left() -> None:
 
 
 def test_a_limited_range_over_several_resources_counts_all_of_them() -> None:
-    store = Store()
+    store = MemoryStore()
     for key in (A, B, "/apps/deployments/default/d", "/zoo/lions/default/l"):
         store.create(key, obj())
 
@@ -182,7 +182,7 @@ def test_a_limited_range_over_several_resources_counts_all_of_them() -> None:
 
 
 def test_pages_read_at_one_revision_are_not_disturbed_by_later_writes() -> None:
-    store = Store()
+    store = MemoryStore()
     for name in "abcdef":
         store.create(f"/core/pods/default/{name}", obj("old"))
     first = store.range("/core/pods/", limit=2)
@@ -199,7 +199,7 @@ def test_pages_read_at_one_revision_are_not_disturbed_by_later_writes() -> None:
 
 
 def test_an_object_can_be_read_as_it_was() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("1"))
     store.update(A, obj("2"), expected=2)
     store.delete(A)
@@ -209,7 +209,7 @@ def test_an_object_can_be_read_as_it_was() -> None:
 
 
 def test_what_is_compacted_can_no_longer_be_read_or_watched() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("1"))
     store.update(A, obj("2"), expected=2)
     store.update(A, obj("3"), expected=3)
@@ -229,7 +229,7 @@ def test_what_is_compacted_can_no_longer_be_read_or_watched() -> None:
 
 
 def test_compacting_again_or_less_far_is_harmless() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj())
     store.compact(2)
 
@@ -240,7 +240,7 @@ def test_compacting_again_or_less_far_is_harmless() -> None:
 
 
 def test_the_future_is_unknown() -> None:
-    store = Store()
+    store = MemoryStore()
 
     for ask in (
         lambda: store.get_at(A, 2),
@@ -255,7 +255,7 @@ def test_the_future_is_unknown() -> None:
 
 def test_history_is_kept_for_one_interval_and_gone_after_two() -> None:
     clock = Clock()
-    store = Store(interval=300.0, clock=clock)
+    store = MemoryStore(interval=300.0, clock=clock)
     clock.now += 10.0
     created = store.create(A, obj("old"))
     clock.now += 1.0
@@ -270,7 +270,7 @@ def test_history_is_kept_for_one_interval_and_gone_after_two() -> None:
 
 def test_history_expires_in_silence_too() -> None:
     clock = Clock()
-    store = Store(interval=300.0, clock=clock)
+    store = MemoryStore(interval=300.0, clock=clock)
     created = store.create(A, obj("old"))
     updated = store.update(A, obj("new"), expected=created.revision)
 
@@ -283,7 +283,7 @@ def test_history_expires_in_silence_too() -> None:
 
 def test_the_first_write_after_a_silence_is_retained() -> None:
     clock = Clock()
-    store = Store(interval=300.0, clock=clock)
+    store = MemoryStore(interval=300.0, clock=clock)
     before = store.create(A, obj()).revision
     clock.now += 6000.0
     store.create(B, obj())
@@ -292,7 +292,7 @@ def test_the_first_write_after_a_silence_is_retained() -> None:
 
 
 def test_history_is_bounded_by_the_number_of_changes() -> None:
-    store = Store(history=100)
+    store = MemoryStore(history=100)
     revision = store.create(A, obj()).revision
     for _ in range(1000):
         revision = store.update(A, obj(), expected=revision).revision
@@ -300,12 +300,12 @@ def test_history_is_bounded_by_the_number_of_changes() -> None:
     assert 100 <= store.revision - store.compacted <= 126
 
 
-def contents(store: Store) -> dict[str, str | None]:
+def contents(store: MemoryStore) -> dict[str, str | None]:
     return {entry.key: content(entry) for entry in store.range("").entries}
 
 
 def test_restoring_a_snapshot_brings_every_object_back_at_a_later_revision() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("a"))
     changed = store.create(B, obj("b"))
     snapshot = store.snapshot()
@@ -323,7 +323,7 @@ def test_restoring_a_snapshot_brings_every_object_back_at_a_later_revision() -> 
 
 
 def test_restoring_what_has_not_changed_writes_nothing() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("a"))
     snapshot = store.snapshot()
     store.delete(A)
@@ -336,7 +336,7 @@ def test_restoring_what_has_not_changed_writes_nothing() -> None:
 
 
 def test_what_is_written_has_the_form_of_its_time_and_a_restore_brings_it_back() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("a"))
     store.store_as("/core/pods/", "v2")
     second = store.create(B, obj("b"))
@@ -350,7 +350,7 @@ def test_what_is_written_has_the_form_of_its_time_and_a_restore_brings_it_back()
 
 
 async def test_watchers_see_a_restore_as_ordinary_changes() -> None:
-    store = Store()
+    store = MemoryStore()
     store.create(A, obj("a"))
     snapshot = store.snapshot()
     store.delete(A)
@@ -383,7 +383,7 @@ class Model(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.store = Store(interval=float("inf"))
+        self.store = MemoryStore(interval=float("inf"))
         self.states: dict[int, dict[str, str]] = {1: {}}
         self.log: Log = []
         self.compacted = 1
@@ -472,7 +472,7 @@ class Model(RuleBasedStateMachine):
             if revision > after and below:
                 yield revision, kind, key, previous
 
-    def seen(self, change: Change) -> tuple[int, str, str, str | None]:
+    def seen(self, change: StoreChange) -> tuple[int, str, str, str | None]:
         state = self.states[change.revision if change.kind == "put" else change.revision - 1]
         assert content(change.entry) == state[change.key]
         assert version(change.entry) == str(change.revision)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
-from kubewright.controlplane.embedded.storage.store import Change, Store, Subscription
+from kubewright.controlplane.embedded.storage.store import MemoryStore, StoreChange, Subscription
 
 PODS = "/core/pods/"
 
@@ -14,16 +14,16 @@ def obj() -> JSONObject:
     return {"metadata": {}}
 
 
-def create(store: Store, name: str, count: int = 1) -> None:
+def create(store: MemoryStore, name: str, count: int = 1) -> None:
     for number in range(count):
         store.create(f"{PODS}default/{name}{number}", obj())
 
 
-def told(changes: list[Change]) -> list[tuple[str, str, int]]:
+def told(changes: list[StoreChange]) -> list[tuple[str, str, int]]:
     return [(change.kind, change.key.removeprefix(f"{PODS}default/"), change.revision) for change in changes]
 
 
-async def waiting(subscription: Subscription) -> asyncio.Task[list[Change]]:
+async def waiting(subscription: Subscription) -> asyncio.Task[list[StoreChange]]:
     """A reader that has begun to wait."""
     task = asyncio.create_task(subscription.changes())
     await asyncio.sleep(0)
@@ -32,7 +32,7 @@ async def waiting(subscription: Subscription) -> asyncio.Task[list[Change]]:
 
 
 async def test_a_watch_replays_what_happened_since_and_goes_on_without_a_gap_or_a_repetition() -> None:
-    store = Store()
+    store = MemoryStore()
     create(store, "before", 2)
     subscription = store.watch(PODS, after=2)
 
@@ -46,7 +46,7 @@ async def test_a_watch_replays_what_happened_since_and_goes_on_without_a_gap_or_
 
 
 async def test_a_change_tells_what_was_there_before() -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     created = store.create(f"{PODS}default/a", obj())
     updated = store.update(f"{PODS}default/a", obj(), expected=created.revision)
@@ -60,7 +60,7 @@ async def test_a_change_tells_what_was_there_before() -> None:
 
 
 async def test_one_wake_up_brings_all_changes_of_a_turn() -> None:
-    store = Store()
+    store = MemoryStore()
     reader = await waiting(store.watch(PODS, after=1))
 
     create(store, "x", 50)
@@ -70,7 +70,7 @@ async def test_one_wake_up_brings_all_changes_of_a_turn() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "/", "/core/", PODS, f"{PODS}default/", f"{PODS}default/a0"])
 async def test_a_change_reaches_those_who_watch_its_key_or_a_directory_above(prefix: str) -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(prefix, after=1)
 
     create(store, "a")
@@ -80,7 +80,7 @@ async def test_a_change_reaches_those_who_watch_its_key_or_a_directory_above(pre
 
 @pytest.mark.parametrize("prefix", ["/apps/", "/core/pods/other/", "/core/pods/default/a", "/core/pods/def"])
 async def test_a_change_does_not_reach_others(prefix: str) -> None:
-    store = Store()
+    store = MemoryStore()
     create(store, "a")
     reader = await waiting(store.watch(prefix, after=1))
 
@@ -92,7 +92,7 @@ async def test_a_change_does_not_reach_others(prefix: str) -> None:
 
 
 async def test_all_watchers_see_the_same_order() -> None:
-    store = Store()
+    store = MemoryStore()
     subscriptions = [store.watch(PODS if number % 2 else f"{PODS}default/", after=1) for number in range(200)]
     readers = [asyncio.create_task(read(subscription, 30)) for subscription in subscriptions]
     for number in range(30):
@@ -115,7 +115,7 @@ async def read(subscription: Subscription, count: int) -> list[int]:
 
 
 async def test_a_slow_watcher_is_closed_and_others_are_not_disturbed() -> None:
-    store = Store(buffer=10)
+    store = MemoryStore(buffer=10)
     slow, quick = store.watch(PODS, after=1), store.watch(PODS, after=1)
 
     create(store, "a", 10)
@@ -129,7 +129,7 @@ async def test_a_slow_watcher_is_closed_and_others_are_not_disturbed() -> None:
 
 
 async def test_a_long_replay_does_not_count_as_being_slow() -> None:
-    store = Store(buffer=10)
+    store = MemoryStore(buffer=10)
     create(store, "a", 50)
     subscription = store.watch(PODS, after=1)
 
@@ -142,7 +142,7 @@ async def test_a_long_replay_does_not_count_as_being_slow() -> None:
 
 
 async def test_closing_ends_a_waiting_reader_and_later_changes_go_nowhere() -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     reader = await waiting(subscription)
 
@@ -156,7 +156,7 @@ async def test_closing_ends_a_waiting_reader_and_later_changes_go_nowhere() -> N
 
 
 async def test_closing_drops_what_was_not_delivered() -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     create(store, "a")
 
@@ -166,7 +166,7 @@ async def test_closing_drops_what_was_not_delivered() -> None:
 
 
 async def test_closing_one_of_two_watchers_leaves_the_other() -> None:
-    store = Store()
+    store = MemoryStore()
     first, second = store.watch(PODS, after=1), store.watch(PODS, after=1)
 
     first.close()
@@ -176,7 +176,7 @@ async def test_closing_one_of_two_watchers_leaves_the_other() -> None:
 
 
 async def test_a_cancelled_reader_loses_nothing() -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     reader = await waiting(subscription)
 
@@ -190,7 +190,7 @@ async def test_a_cancelled_reader_loses_nothing() -> None:
 
 
 async def test_compaction_takes_nothing_from_a_watch_under_way() -> None:
-    store = Store()
+    store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     create(store, "a", 3)
 
@@ -200,7 +200,7 @@ async def test_compaction_takes_nothing_from_a_watch_under_way() -> None:
 
 
 async def test_a_replay_over_several_resources_is_in_the_order_of_revisions() -> None:
-    store = Store()
+    store = MemoryStore()
     for key in ("/zoo/lions/l", f"{PODS}default/a", "/apps/deployments/d", "/zoo/lions/m"):
         store.create(key, obj())
 
@@ -210,7 +210,7 @@ async def test_a_replay_over_several_resources_is_in_the_order_of_revisions() ->
 
 
 async def test_watches_that_are_ended_tell_what_happened_so_far() -> None:
-    store = Store()
+    store = MemoryStore()
     below, elsewhere = store.watch(PODS, after=1), store.watch("/core/nodes/", after=1)
     one = await waiting(store.watch(f"{PODS}default/", after=1))
     create(store, "last")

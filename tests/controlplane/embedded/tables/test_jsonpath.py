@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.tables.jsonpath import PathError, compile_path
+from kubewright.controlplane.embedded.tables.jsonpath import JSONPathError, compile_path
 
 OBJECT: JSONValue = {
     "a": {"b": 1, "c.d": 2, "e": None},
@@ -74,7 +74,7 @@ def test_a_path_leads_to(path: str, expected: list[JSONValue]) -> None:
     ],
 )
 def test_a_path_that_does_not_fit_the_object_is_an_error(path: str) -> None:
-    with pytest.raises(PathError):
+    with pytest.raises(JSONPathError):
         compile_path(path).find(OBJECT)
 
 
@@ -83,5 +83,5 @@ def test_a_path_that_does_not_fit_the_object_is_an_error(path: str) -> None:
     [".a[", ".a[x]", ".a[?(@.b]", ".a[?(@.b==1)", ".a[?(@.b===1)]", ".a[?(@.b=='x)]", "%", ".a[?(@.b==1.2.3)]"],
 )
 def test_a_path_that_cannot_be_read_is_an_error(path: str) -> None:
-    with pytest.raises(PathError):
+    with pytest.raises(JSONPathError):
         compile_path(path)

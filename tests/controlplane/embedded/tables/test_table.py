@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, Services
 from kubewright.controlplane.embedded.rest.reading import Listed
-from kubewright.controlplane.embedded.storage.entry import Entry
+from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 from kubewright.controlplane.embedded.tables.table import printer_for
 
@@ -44,13 +44,13 @@ def call(resource: ResourceType, query: str = "") -> Call:
     return Call(cast(Services, _Clock()), resource, target, parse_query(query), UserInfo("somebody"))
 
 
-def entry(name: str, revision: int = 7, **fields: JSONObject) -> Entry:
+def entry(name: str, revision: int = 7, **fields: JSONObject) -> StoredObject:
     metadata: JSONObject = {
         "name": name,
         "resourceVersion": str(revision),
         "creationTimestamp": "1970-01-01T00:00:00Z",
     }
-    return Entry(f"/core/configmaps/n/{name}", {"metadata": metadata, **fields}, revision, revision)
+    return StoredObject(f"/core/configmaps/n/{name}", {"metadata": metadata, **fields}, revision, revision)
 
 
 def test_a_list_is_shown_with_its_position(config_maps: ResourceType) -> None:
@@ -125,7 +125,7 @@ def test_every_watch_begins_anew(config_maps: ResourceType) -> None:
 
 def test_the_end_of_the_initial_events_is_marked_whatever_is_included(config_maps: ResourceType) -> None:
     metadata: JSONObject = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
-    mark = Entry("", {"metadata": metadata}, 7, 7)
+    mark = StoredObject("", {"metadata": metadata}, 7, 7)
     row = msgspec.json.decode(watch_rendering(call(config_maps, "includeObject=None"), "v1")(mark))["rows"][0]
     assert row["cells"] == ["", 0, "<unknown>"]
     assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}

@@ -21,7 +21,7 @@ _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
 
 
-class Admission:
+class AdmissionChain:
     """The plugins, in the real server's order."""
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:

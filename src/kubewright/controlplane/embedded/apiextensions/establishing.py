@@ -25,16 +25,16 @@ from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.managedfields import track_update
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.rest.freshness import unlistable
-from kubewright.controlplane.embedded.storage.store import Conflict, Entry, Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore, RevisionConflict, StoredObject
 
 PREFIX = "/apiextensions.k8s.io/customresourcedefinitions/"
 _RETRY = 0.1
 
 
-class Definitions:
+class DefinitionController:
     """Keeps the catalog in step with the definitions in the store, and takes their objects away with them."""
 
-    def __init__(self, store: Store, catalog: Catalog, now: Callable[[], str]) -> None:
+    def __init__(self, store: MemoryStore, catalog: Catalog, now: Callable[[], str]) -> None:
         self._store = store
         self._catalog = catalog
         self._now = now
@@ -58,7 +58,7 @@ class Definitions:
         finally:
             subscription.close()
 
-    def _sync(self, entry: Entry) -> None:
+    def _sync(self, entry: StoredObject) -> None:
         definition = entry.value
         if text(definition, "metadata", "deletionTimestamp"):
             self._clean_up(entry)
@@ -100,7 +100,7 @@ class Definitions:
         self._since.pop(name, None)
         self._forms.pop(name, None)
 
-    def _clean_up(self, entry: Entry) -> None:
+    def _clean_up(self, entry: StoredObject) -> None:
         """The objects of a definition go before it does."""
         definition = entry.value
         if CLEANUP not in items(definition, "metadata", "finalizers"):
@@ -131,7 +131,7 @@ class Definitions:
         else:
             self._store.delete(entry.key, expected=entry.revision, final=self._tracked(definition, updated))
 
-    def _delete(self, instance: Entry) -> None:
+    def _delete(self, instance: StoredObject) -> None:
         """Delete an object, or mark it for those whose finalizers keep it."""
         if not items(instance.value, "metadata", "finalizers"):
             self._store.delete(instance.key, expected=instance.revision)
@@ -149,10 +149,10 @@ class Definitions:
         if entry is not None:
             self._sync(entry)
 
-    def _write(self, entry: Entry, updated: JSONObject) -> None:
+    def _write(self, entry: StoredObject, updated: JSONObject) -> None:
         try:
             self._store.update(entry.key, self._tracked(entry.value, updated), expected=entry.revision)
-        except Conflict:
+        except RevisionConflict:
             return  # the newer write is on its way here
 
     def _tracked(self, before: JSONObject, updated: JSONObject) -> JSONObject:

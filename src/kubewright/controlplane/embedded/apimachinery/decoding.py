@@ -17,13 +17,13 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError, ba
 from kubewright.manifest.yaml_reader import compose
 from kubewright.manifest.yaml_values import value_of
 
-LARGEST_BODY = 3 * 1024 * 1024
+MAX_BODY_SIZE = 3 * 1024 * 1024
 _PARSING = "couldn't get version/kind; json parse error: "
 
 
 def too_large() -> StatusError:
     """413."""
-    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY}")
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_BODY_SIZE}")
 
 
 def decode_body(

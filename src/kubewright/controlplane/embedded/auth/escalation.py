@@ -15,12 +15,12 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError, ba
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, RoleReference, aggregated
-from kubewright.controlplane.embedded.auth.rules import Rule, not_covered, rules_of
+from kubewright.controlplane.embedded.auth.rules import RBACRule, not_covered, rules_of
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo
 
 _GROUP = "rbac.authorization.k8s.io"
 _PLURALS = {"ClusterRole": "clusterroles", "Role": "roles"}
-_FULL_AUTHORITY = (Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",)))
+_FULL_AUTHORITY = (RBACRule(("*",), ("*",), ("*",)), RBACRule(("*",), urls=("*",)))
 _OF_GARBAGE_COLLECTION = frozenset(("ownerReferences", "finalizers", "selfLink", "managedFields"))
 
 
@@ -89,7 +89,7 @@ def _by_binding(authorizer: Authorizer, write: RoleWrite) -> StatusError | None:
     return not_found(write.plural, _GROUP, role.name)
 
 
-def _granted(authorizer: Authorizer, write: RoleWrite, rules: Iterable[Rule]) -> StatusError | None:
+def _granted(authorizer: Authorizer, write: RoleWrite, rules: Iterable[RBACRule]) -> StatusError | None:
     holdings = authorizer.holdings(write.user, write.namespace)
     missing = not_covered(holdings.rules, rules)
     if not missing:

@@ -40,7 +40,7 @@ _REMEMBERED = 10_000
 _LEGACY = "legacy"
 
 
-class Impersonation(NamedTuple):
+class ImpersonatedUser(NamedTuple):
     """Whom a request acts as, and by which constrained right (`impersonate:user-info`); empty for the older one."""
 
     user: UserInfo
@@ -54,7 +54,7 @@ class Impersonator:
         self._authorizer = authorizer
         self._last_mode: dict[str, str] = {}
 
-    def impersonate(self, headers: Iterable[tuple[str, str]], attributes: Attributes) -> Impersonation | None:
+    def impersonate(self, headers: Iterable[tuple[str, str]], attributes: Attributes) -> ImpersonatedUser | None:
         """Whom the headers make of the user in `attributes`; None when they do not ask. Raises the 400 or 403."""
         asked = [(name.lower(), value) for name, value in headers if name[:12].lower() == _PREFIX]
         wanted = _wanted(asked) if asked else None
@@ -71,7 +71,7 @@ class Impersonator:
             if len(self._last_mode) >= _REMEMBERED:
                 self._last_mode.clear()
             self._last_mode[requestor.name] = mode
-            return Impersonation(user, "" if mode == _LEGACY else f"impersonate:{mode}")
+            return ImpersonatedUser(user, "" if mode == _LEGACY else f"impersonate:{mode}")
         raise refusals[0]
 
     def _modes(self, wanted: UserInfo, requestor: UserInfo) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.auth.attributes import Attributes, forbidden_request
-from kubewright.controlplane.embedded.auth.rules import Rule, rules_of
+from kubewright.controlplane.embedded.auth.rules import RBACRule, rules_of
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo, service_account_name
 
 # A program that asks about endlessly many users or paths must not fill the memory; forgetting all of it is cheap.
@@ -60,7 +60,7 @@ class RoleReference(NamedTuple):
 class Holdings(NamedTuple):
     """The rules a user holds, and the roles that are bound to it but do not exist."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RBACRule, ...]
     missing: tuple[RoleReference, ...]
 
 
@@ -95,7 +95,7 @@ class _Index:
     """By namespace, and by subject; cluster-wide ones under the empty namespace."""
 
 
-_Grant: TypeAlias = tuple[_Binding, tuple[Rule, ...] | None]
+_Grant: TypeAlias = tuple[_Binding, tuple[RBACRule, ...] | None]
 
 
 class Authorizer:
@@ -107,7 +107,7 @@ class Authorizer:
     def __init__(self, source: RBACSource) -> None:
         self._source = source
         self._index: _Index | None = None
-        self._compiled: dict[RoleReference, tuple[JSONObject, tuple[Rule, ...]]] = {}
+        self._compiled: dict[RoleReference, tuple[JSONObject, tuple[RBACRule, ...]]] = {}
         self._grants: dict[tuple[str, tuple[str, ...], str], tuple[_Grant, ...]] = {}
         self._decisions: dict[tuple[str | tuple[str, ...], ...], Decision] = {}
 
@@ -153,7 +153,7 @@ class Authorizer:
 
     def holdings(self, user: UserInfo, namespace: str) -> Holdings:
         """All rules that apply to a user in a namespace, cluster-wide ones first; without one, only those."""
-        rules: list[Rule] = []
+        rules: list[RBACRule] = []
         missing: list[RoleReference] = []
         for binding, granted in self._granted(user, namespace):
             if granted is None:
@@ -162,7 +162,7 @@ class Authorizer:
                 rules += granted
         return Holdings(tuple(rules), tuple(missing))
 
-    def rules_of_role(self, role: RoleReference) -> tuple[Rule, ...] | None:
+    def rules_of_role(self, role: RoleReference) -> tuple[RBACRule, ...] | None:
         """The rules of a role; None when there is no such role."""
         # A cluster role is the same one from whichever namespace it is bound.
         key = role._replace(namespace="") if role.kind == "ClusterRole" else role

@@ -1,6 +1,6 @@
 """Policy rules: what one rule of a role allows, and whether some rules cover others.
 
-A `Rule` is the compiled form of `rbac.authorization.k8s.io/v1 PolicyRule`. It knows nothing of who holds it.
+An `RBACRule` is the compiled form of `rbac.authorization.k8s.io/v1 PolicyRule`. It knows nothing of who holds it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ALL = "*"
 
 
 @dataclass(frozen=True)
-class Rule:
+class RBACRule:
     """One policy rule, its lists in the order of the role."""
 
     verbs: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Rule:
             return False
         return path in self.urls or path.startswith(self._prefixes)
 
-    def covers(self, part: Rule) -> bool:
+    def covers(self, part: RBACRule) -> bool:
         """Whether everything that `part`, which came out of `split`, allows is allowed here too."""
         return (
             (_ALL in self._verbs or self._verbs.issuperset(part.verbs))
@@ -75,16 +75,16 @@ class Rule:
         _, slash, subresource = resource.partition("/")
         return bool(slash) and f"*/{subresource}" in self._resources
 
-    def split(self) -> Iterator[Rule]:
+    def split(self) -> Iterator[RBACRule]:
         """The rule as rules with one verb, one group, one resource and at most one name, or with one URL."""
         for group in self.groups:
             for resource in self.resources:
                 for verb in self.verbs:
                     for name in self.names or (None,):
-                        yield Rule((verb,), (group,), (resource,), () if name is None else (name,))
+                        yield RBACRule((verb,), (group,), (resource,), () if name is None else (name,))
         for url in self.urls:
             for verb in self.verbs:
-                yield Rule((verb,), urls=(url,))
+                yield RBACRule((verb,), urls=(url,))
 
     def __str__(self) -> str:
         """The rule as the server's messages show it."""
@@ -98,10 +98,10 @@ class Rule:
         return "{" + ", ".join(f"{name}:{quoted_list(values)}" for name, values in fields.items() if values) + "}"
 
 
-def rules_of(role: JSONObject) -> tuple[Rule, ...]:
+def rules_of(role: JSONObject) -> tuple[RBACRule, ...]:
     """The rules of a Role or ClusterRole."""
     return tuple(
-        Rule(
+        RBACRule(
             _texts(rule, "verbs"),
             _texts(rule, "apiGroups"),
             _texts(rule, "resources"),
@@ -113,10 +113,10 @@ def rules_of(role: JSONObject) -> tuple[Rule, ...]:
     )
 
 
-def not_covered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+def not_covered(held: Iterable[RBACRule], wanted: Iterable[RBACRule]) -> list[RBACRule]:
     """What of `wanted` is not allowed by one rule of `held`; rules that differ only in verbs are one rule again."""
     held = tuple(held)
-    missing: dict[Rule, tuple[str, ...]] = {}
+    missing: dict[RBACRule, tuple[str, ...]] = {}
     for rule in wanted:
         for part in rule.split():
             if not any(holds.covers(part) for holds in held):

@@ -19,7 +19,7 @@ class PoolExhausted(Exception):
     """Everything is taken."""
 
 
-class Pool:
+class AllocationPool:
     """Values that are handed out at random, each to one service at a time.
 
     `in_use` tells what is taken now. A value that was handed out a moment ago is not handed out again while others
@@ -65,14 +65,14 @@ class Allocator:
     ports_in_use: Callable[[], Collection[str]] = _nothing
     lowest_port: int = 30000
     highest_port: int = 32767
-    addresses: Pool = field(init=False)
-    ports: Pool = field(init=False)
+    addresses: AllocationPool = field(init=False)
+    ports: AllocationPool = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = [str(address) for address in self.network.hosts()][:65536]
-        object.__setattr__(self, "addresses", Pool(hosts, self.addresses_in_use))
+        object.__setattr__(self, "addresses", AllocationPool(hosts, self.addresses_in_use))
         ports = [str(port) for port in range(self.lowest_port, self.highest_port + 1)]
-        object.__setattr__(self, "ports", Pool(ports, self.ports_in_use))
+        object.__setattr__(self, "ports", AllocationPool(ports, self.ports_in_use))
 
     @property
     def family(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
-Rule: TypeAlias = Callable[[str], list[str]]
+NameRule: TypeAlias = Callable[[str], list[str]]
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -219,7 +219,7 @@ def percentage(value: str) -> list[str]:
     return [explained(text, "[0-9]+%", "1%", "93%")]
 
 
-def first_complaint(rule: Rule) -> Callable[[str], str | None]:
+def first_complaint(rule: NameRule) -> Callable[[str], str | None]:
     """A rule in the form of `Strategy.validate_name`."""
 
     def complaint(value: str) -> str | None:

@@ -47,6 +47,7 @@ from kubewright.controlplane.embedded.builtins.typecheck import empty_field, nor
 from kubewright.controlplane.embedded.builtins.values import Errors, unchanged
 from kubewright.controlplane.embedded.builtins.warnings import WARNINGS
 from kubewright.controlplane.embedded.builtins.without_effect import effect_warnings
+from kubewright.controlplane.embedded.registry.converted import Conversion
 from kubewright.controlplane.embedded.registry.resources import ResourceType, Strategy
 
 _GENERATION = Strategy(has_generation=True)
@@ -131,7 +132,6 @@ _STORED_AS: Mapping[str, GroupVersionKind] = {
     "events.k8s.io/v1 Event": GroupVersionKind("", "v1", "Event"),
     "autoscaling/v1 HorizontalPodAutoscaler": GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler"),
 }
-Conversion = Callable[[JSONObject], JSONObject]
 CONVERSIONS: Mapping[str, tuple[Conversion, Conversion]] = {
     "events.k8s.io/v1 Event": (events.to_core, events.from_core),
     "autoscaling/v1 HorizontalPodAutoscaler": (autoscaling_v1.to_storage, autoscaling_v1.from_storage),

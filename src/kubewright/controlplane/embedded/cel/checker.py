@@ -11,13 +11,13 @@ from kubewright.controlplane.embedded.cel.library.overload import Overload
 from kubewright.controlplane.embedded.cel.parser import qualified_name
 from kubewright.controlplane.embedded.cel.source import Issue
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
     Comprehension,
+    FunctionCall,
     Ident,
     ListLiteral,
     Literal_,
     MapLiteral,
-    Message,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -72,13 +72,13 @@ class Checker:
                 node.type = self._ident(node)
             case Select():
                 node.type = self._types.solved(self._select(node))
-            case Call():
+            case FunctionCall():
                 node.type = self._call(node)
             case ListLiteral():
                 node.type = list_of(self._elements(node))
             case MapLiteral():
                 node.type = self._entries(node)
-            case Message():
+            case MessageLiteral():
                 self._undeclared(node.at, node.name)
                 node.type = ERROR
             case Comprehension():
@@ -143,7 +143,7 @@ class Checker:
                 self._report(node.at, f"type '{target}' does not support field selection")
         return DYN
 
-    def _call(self, node: Call) -> CelType:
+    def _call(self, node: FunctionCall) -> CelType:
         types = [self._check(argument) for argument in node.arguments]
         if node.target is None:
             overloads = FUNCTIONS.get(node.function.removeprefix("."))
@@ -163,7 +163,7 @@ class Checker:
             return ERROR
         return self._resolved(node, overloads, types)
 
-    def _resolved(self, node: Call, overloads: Sequence[Overload], types: list[CelType]) -> CelType:
+    def _resolved(self, node: FunctionCall, overloads: Sequence[Overload], types: list[CelType]) -> CelType:
         if node.function in ("_&&_", "_||_"):
             return self._logical(node, types)
         found: list[Overload] = []
@@ -186,7 +186,7 @@ class Checker:
         shown = signature([self._types.solved(type_, parameters_to_dyn=True) for type_ in types], member=member)
         self._report(at, f"found no matching overload for '{function}' applied to '{shown}'")
 
-    def _logical(self, node: Call, types: Sequence[CelType]) -> CelType:
+    def _logical(self, node: FunctionCall, types: Sequence[CelType]) -> CelType:
         fits = [self._is_bool(argument, type_) for argument, type_ in zip(node.arguments, types, strict=True)]
         return BOOL if all(fits) else ERROR
 

@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.cel.literals import literal_issues
 from kubewright.controlplane.embedded.cel.parser import parsed
 from kubewright.controlplane.embedded.cel.program import Program
 from kubewright.controlplane.embedded.cel.source import NOWHERE, ExpressionError, Issue
-from kubewright.controlplane.embedded.cel.syntax import Call, Node, Select, children
+from kubewright.controlplane.embedded.cel.syntax import FunctionCall, Node, Select, children
 from kubewright.controlplane.embedded.cel.types import CelType
 
 _DEEPEST: Final = 250
@@ -57,7 +57,7 @@ def _depth(tree: Node) -> int:
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
-        depth += isinstance(node, Call | Select)
+        depth += isinstance(node, FunctionCall | Select)
         deepest = max(deepest, depth)
         waiting += [(child, depth) for child in children(node)]
     return deepest

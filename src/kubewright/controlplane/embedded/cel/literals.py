@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.cel.library.times import (
     parsed_timestamp,
 )
 from kubewright.controlplane.embedded.cel.source import Issue
-from kubewright.controlplane.embedded.cel.syntax import Call, ListLiteral, Literal_, MapLiteral, Node, children
+from kubewright.controlplane.embedded.cel.syntax import FunctionCall, ListLiteral, Literal_, MapLiteral, Node, children
 from kubewright.controlplane.embedded.cel.types import CelType, unwrapped_optional
 from kubewright.controlplane.embedded.cel.values import EvaluationError, Timestamp
 from kubewright.controlplane.embedded.schema.patterns import go_pattern
@@ -31,7 +31,7 @@ def _walk(node: Node) -> Iterator[Node]:
 
 def _of_calls(node: Node) -> Iterator[Issue]:
     for call in _walk(node):
-        if not isinstance(call, Call) or not call.arguments:
+        if not isinstance(call, FunctionCall) or not call.arguments:
             continue
         argument = call.arguments[0]
         if isinstance(argument, Literal_):
@@ -57,7 +57,7 @@ def _is_valid(function: str, value: object) -> bool:
     return True
 
 
-def _of_format(call: Call, arguments: ListLiteral) -> Iterator[Issue]:
+def _of_format(call: FunctionCall, arguments: ListLiteral) -> Iterator[Issue]:
     if not isinstance(call.target, Literal_) or not isinstance(call.target.value, str):
         return
     used = 0
@@ -87,7 +87,7 @@ def _unfit(node: Node, letter: str) -> Node | None:
 
 def _of_aggregates(node: Node) -> Iterator[Issue]:
     # The arguments of a format may be of any types.
-    nested = [node.target] if isinstance(node, Call) and node.function == "format" else children(node)
+    nested = [node.target] if isinstance(node, FunctionCall) and node.function == "format" else children(node)
     match node:
         case ListLiteral():
             types = [

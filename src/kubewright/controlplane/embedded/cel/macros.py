@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
     Comprehension,
+    FunctionCall,
     Ident,
     ListLiteral,
     Macro,
@@ -66,7 +66,9 @@ def expanded(name: str, target: Node | None, arguments: list[Node], at: int) -> 
                 raise MacroError(variable.at, f"{name}() variable name must be a simple identifier")
             return OptionalMap(target, variable.name, arguments[1], name == "optFlatMap", at=at)
         case "sortBy", 2:
-            if not isinstance(target, ListLiteral | Select | Ident | Comprehension | Call | OptionalMap | SortBy):
+            if not isinstance(
+                target, ListLiteral | Select | Ident | Comprehension | FunctionCall | OptionalMap | SortBy
+            ):
                 allowed = "a list, identifier, comprehension, call or select expression"
                 raise MacroError(target.at, f"sortBy can only be applied to {allowed}")
             return SortBy(target, _variable(arguments[0], "argument is not an identifier"), arguments[1], at=at)

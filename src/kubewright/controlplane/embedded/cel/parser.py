@@ -12,13 +12,13 @@ from kubewright.controlplane.embedded.cel.lexer import Token, bytes_of, text_of,
 from kubewright.controlplane.embedded.cel.macros import MacroError, expanded
 from kubewright.controlplane.embedded.cel.source import NOWHERE, ExpressionError, Issue
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
-    Entry,
+    FunctionCall,
     Ident,
     ListLiteral,
     Literal_,
     MapLiteral,
-    Message,
+    MapLiteralEntry,
+    MessageLiteral,
     Node,
     Select,
 )
@@ -146,7 +146,7 @@ class _Parser:
         at = self._take().at
         then = self._operators(1)
         self._expect(":")
-        return Call("_?_:_", None, [node, then, self._expression()], at=at)
+        return FunctionCall("_?_:_", None, [node, then, self._expression()], at=at)
 
     def _operators(self, lowest: int, also: tuple[str, ...] = ()) -> Node:
         left = self._unary(also)
@@ -159,14 +159,14 @@ class _Parser:
             right = self._operators(precedence + 1)
             if precedence > 2:
                 name = "@in" if token.text == "in" else f"_{token.text}_"
-                left = Call(name, None, [left, right], at=token.at)
+                left = FunctionCall(name, None, [left, right], at=token.at)
                 continue
             name = f"_{token.text}_"
-            if isinstance(left, Call) and left.function == name:
+            if isinstance(left, FunctionCall) and left.function == name:
                 # A chain `a && b && c` is one call of many arguments, so that long ones need no deep recursion.
                 left.arguments.append(right)
             else:
-                left = Call(name, None, [left, right], at=token.at)
+                left = FunctionCall(name, None, [left, right], at=token.at)
 
     def _unary(self, also: tuple[str, ...] = ()) -> Node:
         token = self._token
@@ -179,7 +179,7 @@ class _Parser:
         while self._taken(token.text):
             count += 1
         operand = self._member(self._primary())
-        return Call(f"{token.text}_", None, [operand], at=token.at) if count % 2 else operand
+        return FunctionCall(f"{token.text}_", None, [operand], at=token.at) if count % 2 else operand
 
     def _member(self, node: Node) -> Node:
         while True:
@@ -190,7 +190,7 @@ class _Parser:
                 optional = self._taken("?")
                 index = self._expression(*(() if optional else ("?",)))
                 self._expect("]")
-                node = Call("_[?_]" if optional else "_[_]", None, [node, index], at=at)
+                node = FunctionCall("_[?_]" if optional else "_[_]", None, [node, index], at=at)
             elif self._is("{") and (name := qualified_name(node)) is not None:
                 node = self._message(name)
             else:
@@ -218,7 +218,7 @@ class _Parser:
 
     def _called(self, name: str, target: Node | None, arguments: list[Node], at: int) -> Node:
         try:
-            return expanded(name, target, arguments, at) or Call(name, target, arguments, at=at)
+            return expanded(name, target, arguments, at) or FunctionCall(name, target, arguments, at=at)
         except MacroError as error:
             return self._report(error.at, str(error))
 
@@ -331,7 +331,7 @@ class _Parser:
 
     def _map(self) -> Node:
         at = self._take().at
-        entries: list[Entry] = []
+        entries: list[MapLiteralEntry] = []
         also: tuple[str, ...] = ("}", ",", "?")
         while not self._is("}"):
             if entries:
@@ -346,7 +346,7 @@ class _Parser:
             optional = self._taken("?")
             key = self._expression(*also)
             self._expect(":")
-            entries.append(Entry(key, self._expression(), optional))
+            entries.append(MapLiteralEntry(key, self._expression(), optional))
             also = ("}", "?")
         self._expect_close("}")
         return MapLiteral(entries, at=at)
@@ -354,7 +354,7 @@ class _Parser:
     def _message(self, name: str) -> Node:
         at = self._token.at
         self._map_fields()
-        return Message(name, at=at)
+        return MessageLiteral(name, at=at)
 
     def _map_fields(self) -> None:
         self._position += 1

@@ -39,13 +39,13 @@ from kubewright.controlplane.embedded.cel.operations import (
     negation,
 )
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
     Comprehension,
+    FunctionCall,
     Ident,
     ListLiteral,
     Literal_,
     MapLiteral,
-    Message,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -136,7 +136,7 @@ class _Compiler:
                 return self._ident(node)
             case Select():
                 return self._select(node)
-            case Call():
+            case FunctionCall():
                 return self._call(node)
             case ListLiteral():
                 return self._list(node)
@@ -149,7 +149,7 @@ class _Compiler:
                 return self._optional_map(node)
             case SortBy():
                 return self._sort_by(node)
-            case Message():
+            case MessageLiteral():
                 raise InstantiationError(f"unknown type: {node.name}")
 
     def _ident(self, node: Ident) -> Evaluate:
@@ -249,13 +249,13 @@ class _Compiler:
 
         return sort
 
-    def _call(self, node: Call) -> Evaluate:
+    def _call(self, node: FunctionCall) -> Evaluate:
         parts = [self.compiled(part) for part in ([node.target] if node.target else []) + node.arguments]
         if self._meter is None:
             return self._called(node, parts)
         return self._meter.call(node, parts, [self.slot() for _ in parts], partial(self._called, node))
 
-    def _called(self, node: Call, parts: Sequence[Evaluate]) -> Evaluate:
+    def _called(self, node: FunctionCall, parts: Sequence[Evaluate]) -> Evaluate:
         match node.function:
             case "_&&_":
                 return logical(parts, decides=False)
@@ -298,7 +298,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _is_constant(node: Node) -> bool:
-    if isinstance(node, Call) and node.target is None and node.function in CONVERSIONS | {"dyn"}:
+    if isinstance(node, FunctionCall) and node.target is None and node.function in CONVERSIONS | {"dyn"}:
         return _is_constant(node.arguments[0])
     return isinstance(node, Literal_) or (isinstance(node, ListLiteral) and all(map(_is_constant, node.elements)))
 

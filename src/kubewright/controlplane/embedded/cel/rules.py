@@ -14,7 +14,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, FieldErrorType
-from kubewright.controlplane.embedded.cel.change import Change
+from kubewright.controlplane.embedded.cel.correlated_value import CorrelatedValue
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
 from kubewright.controlplane.embedded.cel.cost.metering import CostExceeded, Meter
@@ -108,7 +108,7 @@ class CompiledRules:
 
     def validate(self, new: JSONValue, old: JSONValue = None) -> list[FieldError]:
         """What the rules find wrong with an object, or with its change from `old`."""
-        change = Change(new, old, self._root.schema)
+        change = CorrelatedValue(new, old, self._root.schema)
         errors: list[FieldError] = []
         try:
             self._root.apply("", change, errors, Spending(metered=False))
@@ -198,7 +198,7 @@ class _Level:
                 level._properties[name] = child
         return level
 
-    def apply(self, path: str, change: Change, errors: list[FieldError], spending: Spending) -> None:
+    def apply(self, path: str, change: CorrelatedValue, errors: list[FieldError], spending: Spending) -> None:
         """Runs the rules on a value and on what is in it."""
         new = change.new
         if new is None:
@@ -218,13 +218,13 @@ class _Level:
                 elif self._values is not None:
                     self._values.apply(f"{path}[{name}]", change.member(name, value), errors, spending)
 
-    def _member(self, path: str, name: str, value: JSONValue, change: Change) -> Change:
+    def _member(self, path: str, name: str, value: JSONValue, change: CorrelatedValue) -> CorrelatedValue:
         if not path and name in ("apiVersion", "kind"):
             # Both objects were converted to the same version: these say nothing about what was sent.
             return change.unrelated(value, change.old.get(name) if isinstance(change.old, dict) else None)
         return change.member(name, value)
 
-    def _run(self, path: str, change: Change, errors: list[FieldError], spending: Spending) -> None:
+    def _run(self, path: str, change: CorrelatedValue, errors: list[FieldError], spending: Spending) -> None:
         if not spending.left:
             errors.append(FieldError("FieldValueInvalid", path, self._type, _NOTHING_LEFT))
             raise Exhausted
@@ -261,7 +261,7 @@ class _Level:
         rule: _Rule,
         program: Program,
         path: str,
-        change: Change,
+        change: CorrelatedValue,
         values: tuple[object, object],
         spending: Spending,
     ) -> FieldError | None:

@@ -51,7 +51,7 @@ class Select(_Node):
 
 
 @dataclass(slots=True)
-class Call(_Node):
+class FunctionCall(_Node):
     """A function or operator (`_+_`) on arguments; `overloads` are those that fit their types."""
 
     function: str
@@ -69,7 +69,7 @@ class ListLiteral(_Node):
 
 
 @dataclass(slots=True)
-class Entry:
+class MapLiteralEntry:
     """`key: value` of a map."""
 
     key: Node
@@ -81,11 +81,11 @@ class Entry:
 class MapLiteral(_Node):
     """`{key: value}`."""
 
-    entries: list[Entry]
+    entries: list[MapLiteralEntry]
 
 
 @dataclass(slots=True)
-class Message(_Node):
+class MessageLiteral(_Node):
     """`Name{field: value}`: no type that rules know can be made this way."""
 
     name: str
@@ -122,7 +122,16 @@ class SortBy(_Node):
 
 
 Node: TypeAlias = (
-    Literal_ | Ident | Select | Call | ListLiteral | MapLiteral | Message | Comprehension | OptionalMap | SortBy
+    Literal_
+    | Ident
+    | Select
+    | FunctionCall
+    | ListLiteral
+    | MapLiteral
+    | MessageLiteral
+    | Comprehension
+    | OptionalMap
+    | SortBy
 )
 
 
@@ -131,7 +140,7 @@ def children(node: Node) -> list[Node]:
     match node:
         case Select():
             return [node.operand]
-        case Call():
+        case FunctionCall():
             return ([node.target] if node.target else []) + node.arguments
         case ListLiteral():
             return node.elements

@@ -19,7 +19,7 @@ import msgspec
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import no_such_resource
-from kubewright.controlplane.embedded.http.exchange import Response, failure
+from kubewright.controlplane.embedded.http.exchange import HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import Wanted
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
@@ -65,7 +65,7 @@ _STAGES = ("", "beta", "alpha")
 
 
 @dataclass(frozen=True, slots=True)
-class Subresource:
+class AnnouncedSubresource:
     """How a subresource is announced. Without a kind it has the resource's, without a group it is in the resource's."""
 
     name: str
@@ -79,25 +79,25 @@ _CREATE = ("create",)
 _STREAM = ("create", "get")
 _PROXY = ("create", "delete", "get", "patch", "update")
 # Those of the core group that are no ordinary part of their object, by the plural of the resource.
-_SUBRESOURCES: dict[str, Subresource] = {
-    "namespaces/finalize": Subresource("finalize", ("update",)),
-    "nodes/proxy": Subresource("proxy", _PROXY, "NodeProxyOptions"),
-    "pods/attach": Subresource("attach", _STREAM, "PodAttachOptions"),
-    "pods/binding": Subresource("binding", _CREATE, "Binding"),
-    "pods/eviction": Subresource("eviction", _CREATE, "Eviction", "policy", "v1"),
-    "pods/exec": Subresource("exec", _STREAM, "PodExecOptions"),
-    "pods/log": Subresource("log", ("get",)),
-    "pods/portforward": Subresource("portforward", _STREAM, "PodPortForwardOptions"),
-    "pods/proxy": Subresource("proxy", _PROXY, "PodProxyOptions"),
-    "serviceaccounts/token": Subresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),
-    "services/proxy": Subresource("proxy", _PROXY, "ServiceProxyOptions"),
+_SUBRESOURCES: dict[str, AnnouncedSubresource] = {
+    "namespaces/finalize": AnnouncedSubresource("finalize", ("update",)),
+    "nodes/proxy": AnnouncedSubresource("proxy", _PROXY, "NodeProxyOptions"),
+    "pods/attach": AnnouncedSubresource("attach", _STREAM, "PodAttachOptions"),
+    "pods/binding": AnnouncedSubresource("binding", _CREATE, "Binding"),
+    "pods/eviction": AnnouncedSubresource("eviction", _CREATE, "Eviction", "policy", "v1"),
+    "pods/exec": AnnouncedSubresource("exec", _STREAM, "PodExecOptions"),
+    "pods/log": AnnouncedSubresource("log", ("get",)),
+    "pods/portforward": AnnouncedSubresource("portforward", _STREAM, "PodPortForwardOptions"),
+    "pods/proxy": AnnouncedSubresource("proxy", _PROXY, "PodProxyOptions"),
+    "serviceaccounts/token": AnnouncedSubresource("token", _CREATE, "TokenRequest", "authentication.k8s.io", "v1"),
+    "services/proxy": AnnouncedSubresource("proxy", _PROXY, "ServiceProxyOptions"),
 }
-_SCALE = Subresource("scale", kind="Scale", group="autoscaling", version="v1")
+_SCALE = AnnouncedSubresource("scale", kind="Scale", group="autoscaling", version="v1")
 
 
 def discovery_response(
     path: str, wanted: Wanted, catalog: Catalog, *, address: str = "127.0.0.1", if_none_match: str = ""
-) -> Response | None:
+) -> HTTPResponse | None:
     """The answer to a GET of a discovery path; None for any other path.
 
     `address` is where clients reach the server. The aggregated documents have an ETag: 304 for who has it already.
@@ -181,38 +181,38 @@ class _Documents:
     """The documents of one catalog, encoded, as of one generation."""
 
     generation: int
-    made: dict[str, Response] = field(default_factory=dict)
+    made: dict[str, HTTPResponse] = field(default_factory=dict)
 
-    def plain(self, key: str, make: Callable[[], JSONObject]) -> Response:
+    def plain(self, key: str, make: Callable[[], JSONObject]) -> HTTPResponse:
         """A legacy document. Only what exists is remembered: the paths that do not are without number."""
         if (found := self.made.get(key)) is not None:
             return _copy(found)
         content = make()
         if not content:
             return self._missing(key)
-        self.made[key] = made = Response(200, msgspec.json.encode(content) + b"\n")
+        self.made[key] = made = HTTPResponse(200, msgspec.json.encode(content) + b"\n")
         return _copy(made)
 
-    def aggregated(self, path: str, make: Callable[[], JSONObject], if_none_match: str) -> Response:
+    def aggregated(self, path: str, make: Callable[[], JSONObject], if_none_match: str) -> HTTPResponse:
         """An aggregated document, with the hash of it as its ETag."""
         key = f"{path} aggregated"
         if key not in self.made:
             body = msgspec.json.encode(make()) + b"\n"
             tag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
             headers = [("ETag", tag), ("Vary", "Accept"), ("Cache-Control", "public")]
-            self.made[key] = Response(200, body, _AGGREGATED, headers)
+            self.made[key] = HTTPResponse(200, body, _AGGREGATED, headers)
         response = _copy(self.made[key])
         if if_none_match and response.headers[0][1] in if_none_match:
-            return Response(304, headers=response.headers)
+            return HTTPResponse(304, headers=response.headers)
         return response
 
-    def _missing(self, key: str) -> Response:
+    def _missing(self, key: str) -> HTTPResponse:
         """Of a built-in group, an unknown version is a Status; what belongs to nobody is not even that."""
         steps = key.strip("/").split("/")
         if steps[0] == "api" or (len(steps) == 3 and steps[1] in _GROUPS):
             return failure(no_such_resource())
         headers = [("X-Content-Type-Options", "nosniff")]
-        return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)
+        return HTTPResponse(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)
 
 
 _documents: WeakKeyDictionary[Catalog, _Documents] = WeakKeyDictionary()
@@ -225,9 +225,9 @@ def _documents_of(catalog: Catalog) -> _Documents:
     return found
 
 
-def _copy(response: Response) -> Response:
+def _copy(response: HTTPResponse) -> HTTPResponse:
     """Whoever gets a response may add headers to it."""
-    return Response(response.status, response.body, response.content_type, list(response.headers))
+    return HTTPResponse(response.status, response.body, response.content_type, list(response.headers))
 
 
 def group_priority(name: str) -> tuple[int, str]:
@@ -266,7 +266,7 @@ def _verbs(resource: ResourceType) -> list[JSONValue]:
     return [*sorted(resource.verbs)]
 
 
-def announced_subresources(resource: ResourceType) -> list[Subresource]:
+def announced_subresources(resource: ResourceType) -> list[AnnouncedSubresource]:
     """What is announced of the subresources of a resource, in that order."""
     if resource.custom:
         names = [name for name in _CUSTOM_SUBRESOURCES if name in resource.subresources]
@@ -275,11 +275,11 @@ def announced_subresources(resource: ResourceType) -> list[Subresource]:
     return [_announced(resource, name) for name in names]
 
 
-def _announced(resource: ResourceType, name: str) -> Subresource:
+def _announced(resource: ResourceType, name: str) -> AnnouncedSubresource:
     if name == "scale":
         return _SCALE
     known = _SUBRESOURCES.get(f"{resource.plural}/{name}") if not resource.gvk.group else None
-    return known or Subresource(name)
+    return known or AnnouncedSubresource(name)
 
 
 def _resource(resource: ResourceType) -> JSONObject:
@@ -297,7 +297,7 @@ def _resource(resource: ResourceType) -> JSONObject:
     return entry
 
 
-def _subresource(resource: ResourceType, subresource: Subresource) -> JSONObject:
+def _subresource(resource: ResourceType, subresource: AnnouncedSubresource) -> JSONObject:
     entry: JSONObject = {
         "name": f"{resource.plural}/{subresource.name}",
         "singularName": "",
@@ -358,7 +358,7 @@ def _aggregated_resource(resource: ResourceType) -> JSONObject:
     return entry
 
 
-def _response_kind(resource: ResourceType, subresource: Subresource | None = None) -> JSONObject:
+def _response_kind(resource: ResourceType, subresource: AnnouncedSubresource | None = None) -> JSONObject:
     if subresource is not None and subresource.group:
         return {"group": subresource.group, "version": subresource.version, "kind": subresource.kind}
     # Built-in kinds are left without group and version: those of the place they are announced in.

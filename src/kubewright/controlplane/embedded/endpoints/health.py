@@ -5,8 +5,8 @@ The names of the checks are those of the real server, in its order: probes and d
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.endpoints.request import Query
-from kubewright.controlplane.embedded.http.exchange import Response
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters
+from kubewright.controlplane.embedded.http.exchange import HTTPResponse
 
 _HOOKS = tuple(
     f"poststarthook/{name}"
@@ -59,7 +59,7 @@ CHECKS = {"healthz": _ALIVE, "livez": _ALIVE, "readyz": _READY}
 """The checks of each of the three, in order."""
 
 
-def health_response(path: str, query: Query) -> Response | None:
+def health_response(path: str, query: QueryParameters) -> HTTPResponse | None:
     """The answer of one of the three or of a single check of it; None for any other path."""
     name, _, check = path.strip("/").partition("/")
     checks = CHECKS.get(name, ())
@@ -78,6 +78,6 @@ def health_response(path: str, query: Query) -> Response | None:
     return _plain("\n".join([*lines, f"{name} check passed\n"]).encode(), sniffed=False)
 
 
-def _plain(body: bytes, *, sniffed: bool = True) -> Response:
+def _plain(body: bytes, *, sniffed: bool = True) -> HTTPResponse:
     headers = [] if sniffed else [("X-Content-Type-Options", "nosniff")]
-    return Response(200, body, "text/plain; charset=utf-8", headers)
+    return HTTPResponse(200, body, "text/plain; charset=utf-8", headers)

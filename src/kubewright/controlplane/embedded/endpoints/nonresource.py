@@ -7,8 +7,8 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import no_such_method
 from kubewright.controlplane.embedded.auth.tokens import CONFIGURATION_PATH, JWKS_PATH, TokenSigner
 from kubewright.controlplane.embedded.endpoints.health import CHECKS, health_response
-from kubewright.controlplane.embedded.endpoints.request import Query
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.http.negotiation import check_representation
 from kubewright.controlplane.embedded.http.presentation import indented
 from kubewright.controlplane.embedded.registry.catalog import Catalog
@@ -42,7 +42,7 @@ class Endpoints:
         self.url = ""
         """Where clients find this server; empty as long as it listens nowhere."""
 
-    def respond(self, request: Request, path: str, query: Query) -> Response | None:
+    def respond(self, request: HTTPRequest, path: str, query: QueryParameters) -> HTTPResponse | None:
         """The answer to a request for one of these paths; None for any other path. Raises StatusError."""
         if path in _INDEX:
             return indented(json_response({"paths": self.paths()}))
@@ -68,7 +68,7 @@ class Endpoints:
         return [*sorted(found)]
 
 
-def _for_an_hour(content: JSONObject, content_type: str) -> Response:
+def _for_an_hour(content: JSONObject, content_type: str) -> HTTPResponse:
     response = json_response(content)
     response.body = response.body.rstrip(b"\n")
     response.content_type = content_type

@@ -34,7 +34,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryParameters:
     """The query of a request. Of a parameter that is given twice, the first counts, as in Go."""
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -66,20 +66,20 @@ class Query:
         return bool(self.repeated.get("dryRun"))
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str) -> QueryParameters:
     """A query string, percent-decoded."""
     if not text:
-        return Query()
+        return QueryParameters()
     # As Go does it, what cannot be decoded is passed over.
     readable = "&".join(pair for pair in text.split("&") if not _UNREADABLE.search(pair))
     pairs = parse_qsl(readable, keep_blank_values=True)
     repeated: dict[str, tuple[str, ...]] = {}
     for name, value in pairs:
         repeated[name] = (*repeated.get(name, ()), value)
-    return Query({name: values[0] for name, values in repeated.items()}, repeated)
+    return QueryParameters({name: values[0] for name, values in repeated.items()}, repeated)
 
 
-def parse_target(method: str, raw_path: str, query: Query) -> Target:
+def parse_target(method: str, raw_path: str, query: QueryParameters) -> Target:
     """Take a path apart. Anything that is not below `/api/` or `/apis/` is no resource."""
     verb = _VERBS.get(method, method.lower())
     path = unquote(raw_path)

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias, cast
 
-from kubewright.controlplane.embedded.apimachinery.decoding import LARGEST_BODY
-from kubewright.controlplane.embedded.http.exchange import Request, Response
+from kubewright.controlplane.embedded.apimachinery.decoding import MAX_BODY_SIZE
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.faults import ConnectionCut
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+ASGIMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[ASGIMessage]]
+Send: TypeAlias = Callable[[ASGIMessage], Awaitable[None]]
 
 PEER = "kubewright.peer"
 """The key of the scope under which the client's certificate (DER) is found."""
@@ -35,7 +35,7 @@ class Application:
         for sending in self._streams:
             sending.cancel()
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIMessage, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             return
@@ -52,7 +52,7 @@ class Application:
             # The server has stopped and cut the connection: nobody waits for this any more.
             scope[CLOSE]()
 
-    async def _send_stream(self, response: Response, receive: Receive, send: Send) -> None:
+    async def _send_stream(self, response: HTTPResponse, receive: Receive, send: Send) -> None:
         async def until_gone() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
@@ -82,16 +82,16 @@ class Application:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _request(scope: Message, receive: Receive) -> Request:
+async def _request(scope: ASGIMessage, receive: Receive) -> HTTPRequest:
     fields = tuple((name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in scope["headers"])
     body = b""
     while True:
         message = await receive()
         # One byte over the limit is enough to be refused; the rest is read and forgotten.
-        body += message.get("body", b"")[: LARGEST_BODY + 1 - len(body)]
+        body += message.get("body", b"")[: MAX_BODY_SIZE + 1 - len(body)]
         if not message.get("more_body"):
             break
-    return Request(
+    return HTTPRequest(
         method=scope["method"],
         path=cast(bytes, scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
         query=cast(bytes, scope["query_string"]).decode("latin-1"),
@@ -102,7 +102,7 @@ async def _request(scope: Message, receive: Receive) -> Request:
     )
 
 
-def _start(response: Response, *, length: int | None) -> Message:
+def _start(response: HTTPResponse, *, length: int | None) -> ASGIMessage:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
     if not any(name == b"cache-control" for name, _ in headers):
         headers.append((b"cache-control", b"no-cache, private"))
@@ -114,6 +114,6 @@ def _start(response: Response, *, length: int | None) -> Message:
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def _send_whole(response: Response, send: Send) -> None:
+async def _send_whole(response: HTTPResponse, send: Send) -> None:
     await send(_start(response, length=len(response.body)))
     await send({"type": "http.response.body", "body": response.body})

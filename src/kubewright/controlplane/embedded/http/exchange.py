@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HTTPRequest:
     """What a client sent. Header names are in lower case; `certificate` is its TLS certificate, DER."""
 
     method: str
@@ -34,7 +34,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Response:
+class HTTPResponse:
     """What it gets back: all at once, or piece by piece."""
 
     status: int
@@ -44,12 +44,12 @@ class Response:
     stream: AsyncIterator[bytes] | None = None
 
 
-def json_response(content: object, status: int = 200) -> Response:
+def json_response(content: object, status: int = 200) -> HTTPResponse:
     """An answer of plain values."""
-    return Response(status, msgspec.json.encode(content) + b"\n")
+    return HTTPResponse(status, msgspec.json.encode(content) + b"\n")
 
 
-def as_yaml(response: Response) -> Response:
+def as_yaml(response: HTTPResponse) -> HTTPResponse:
     """The same answer as YAML; a stream stays what it is."""
     if response.stream is None and response.content_type == "application/json":
         # Where indenting would take more than the stack has (and more room than anybody has), JSON is YAML, too.
@@ -59,7 +59,7 @@ def as_yaml(response: Response) -> Response:
     return response
 
 
-def failure(error: StatusError) -> Response:
+def failure(error: StatusError) -> HTTPResponse:
     """The answer to a request that failed."""
     response = json_response(error.body(), error.code)
     details: JSONObject = error.details or {}

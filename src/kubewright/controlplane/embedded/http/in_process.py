@@ -12,8 +12,7 @@ from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.response import Headers, Response, StreamedResponse
 from kubewright.client.selectors import Fields, Labels
 from kubewright.client.watch import Watch
-from kubewright.controlplane.embedded.http.exchange import Request
-from kubewright.controlplane.embedded.http.exchange import Response as Answer
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.faults import ConnectionCut
 
@@ -75,10 +74,10 @@ class InProcessTransport:
         headers: Sequence[tuple[str, str]],
         body: bytes | None,
         timeout: float | None,
-    ) -> Answer:
+    ) -> HTTPResponse:
         path, _, query = target.partition("?")
         fields = tuple((name.lower(), value) for name, value in headers)
-        request = Request(
+        request = HTTPRequest(
             method, path, query, dict(reversed(fields)), fields, body or b"", self._certificate, self._internal
         )
         # As on a socket, others get their turn: whoever writes without a pause would leave every watcher behind.
@@ -92,7 +91,7 @@ class InProcessTransport:
             raise ConnectionLost(f"{method}: the connection was closed without an answer") from None
 
 
-def _headers(answer: Answer) -> Headers:
+def _headers(answer: HTTPResponse) -> Headers:
     fields = [("content-type", answer.content_type)] if answer.content_type else []
     fields += answer.headers
     return Headers([(name.encode(), value.encode()) for name, value in fields])
@@ -101,7 +100,7 @@ def _headers(answer: Answer) -> Headers:
 class _Stream:
     """The body of a streamed answer: a task reads it from the server, the client takes what is there."""
 
-    def __init__(self, answer: Answer, open_streams: set[_Stream]) -> None:
+    def __init__(self, answer: HTTPResponse, open_streams: set[_Stream]) -> None:
         self._pieces = answer.stream if answer.stream is not None else _one(answer.body)
         self._open_streams = open_streams
         self._waiting = b""

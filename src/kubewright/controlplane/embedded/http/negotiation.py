@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
-Form: TypeAlias = Literal["object", "metadata", "table"]
+Representation: TypeAlias = Literal["object", "metadata", "table"]
 
 _YAML = "application/yaml"
 _SUPPORTED = ("application/json", _YAML, "application/vnd.kubernetes.protobuf")
@@ -19,7 +19,7 @@ _STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != _YAML
 class Wanted:
     """The first acceptable form, in the client's order of preference."""
 
-    form: Form = "object"
+    form: Representation = "object"
     yaml: bool = False
     group: str = ""
     version: str = ""

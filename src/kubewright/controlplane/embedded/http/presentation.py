@@ -8,8 +8,8 @@ from contextlib import suppress
 import msgspec
 
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
-from kubewright.controlplane.embedded.endpoints.request import Query
-from kubewright.controlplane.embedded.http.exchange import Request, Response, as_yaml
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, as_yaml
 from kubewright.controlplane.embedded.http.negotiation import negotiate
 
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -17,7 +17,7 @@ _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _LARGE = 128 * 1024
 
 
-def presented(response: Response, request: Request, query: Query) -> Response:
+def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParameters) -> HTTPResponse:
     """The answer as its client wants to read it. A stream is left as it is."""
     if response.stream is not None:
         return response
@@ -34,7 +34,7 @@ def presented(response: Response, request: Request, query: Query) -> Response:
     return _compressed(response, request)
 
 
-def indented(response: Response) -> Response:
+def indented(response: HTTPResponse) -> HTTPResponse:
     """JSON by lines, as the real server indents it: by two, and without a line break at the end."""
     if response.content_type.startswith("application/json"):
         with suppress(RecursionError):  # nobody reads thousands of levels
@@ -42,7 +42,7 @@ def indented(response: Response) -> Response:
     return response
 
 
-def _compressed(response: Response, request: Request) -> Response:
+def _compressed(response: HTTPResponse, request: HTTPRequest) -> HTTPResponse:
     """The same answer, smaller, when it is large and its client can read that. As in the real one, no `q` is known."""
     if len(response.body) <= _LARGE:
         return response
@@ -52,7 +52,7 @@ def _compressed(response: Response, request: Request) -> Response:
     return response
 
 
-def _is_for_people(request: Request, query: Query) -> bool:
+def _is_for_people(request: HTTPRequest, query: QueryParameters) -> bool:
     if asked := query.text("pretty"):
         return asked in _TRUE
     return request.header("user-agent").startswith(_PEOPLE)

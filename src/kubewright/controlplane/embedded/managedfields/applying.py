@@ -10,7 +10,7 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError, ba
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.conflicts import Disagreement, disagreements, refusal
-from kubewright.controlplane.embedded.managedfields.entries import Manager, Managers, stored_managers, written
+from kubewright.controlplane.embedded.managedfields.entries import FieldManager, Managers, stored_managers, written
 from kubewright.controlplane.embedded.managedfields.fieldset import (
     LEAF,
     FieldSet,
@@ -21,7 +21,7 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
 )
 from kubewright.controlplane.embedded.managedfields.last_applied import agreed, allowed_conflicts
 from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields
-from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, endpoint, tracked
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.updating import updated
 from kubewright.controlplane.embedded.managedfields.walks import fields_of, identical
@@ -101,14 +101,14 @@ def _applied(
     live: JSONObject,
     patch: JSONObject,
     name: str,
-    place: Endpoint,
+    place: WriteScope,
     time: str,
     *,
     force: bool,
 ) -> tuple[JSONObject, Managers]:
     managers = place.reconciled(managers)
     fields = without(fields_of(patch, place.shape), place.ignored)
-    applier = Manager(name or "unknown", "Apply", place.api_version, place.subresource, "", fields)
+    applier = FieldManager(name or "unknown", "Apply", place.api_version, place.subresource, "", fields)
     last = managers.get(applier.identity)
     if last is not None:
         applier = replace(applier, time=last.time)
@@ -130,7 +130,7 @@ def _applied(
     return result, kept
 
 
-def _refuse(found: list[Disagreement], live: JSONObject, name: str, place: Endpoint) -> None:
+def _refuse(found: list[Disagreement], live: JSONObject, name: str, place: WriteScope) -> None:
     """Raise, unless kubectl disagrees with nobody but its former self, who applied on the client's side."""
     if name == "kubectl":
         allowed = allowed_conflicts(live, place.api_version, place.shape)
@@ -139,7 +139,7 @@ def _refuse(found: list[Disagreement], live: JSONObject, name: str, place: Endpo
         raise refusal(found)
 
 
-def _pruned(result: JSONObject, managers: Managers, last: Manager, place: Endpoint) -> JSONObject:
+def _pruned(result: JSONObject, managers: Managers, last: FieldManager, place: WriteScope) -> JSONObject:
     """The object without what the manager applied last time, not this time, and nobody else manages."""
     shape = place.shape_in(last.api_version)
     if shape is None:

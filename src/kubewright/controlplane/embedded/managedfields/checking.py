@@ -10,11 +10,11 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.structure import ScalarType
 from kubewright.controlplane.embedded.managedfields.fieldset import element_text
-from kubewright.controlplane.embedded.managedfields.shape import Shape, Untrackable
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Untrackable
 from kubewright.controlplane.embedded.patch.go_values import type_name
 
 
-def complaint(configuration: JSONObject, shape: Shape) -> str:
+def complaint(configuration: JSONObject, shape: MergeShape) -> str:
     """What is wrong, as structured-merge-diff words it; empty when nothing is."""
     found = _check(configuration, shape)
     if not found:
@@ -23,7 +23,7 @@ def complaint(configuration: JSONObject, shape: Shape) -> str:
     return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told])
 
 
-def fits(obj: JSONObject, shape: Shape) -> bool:
+def fits(obj: JSONObject, shape: MergeShape) -> bool:
     """Whether the fields of an object can be told apart; items that are there twice are no obstacle."""
     return all(message.startswith(_DUPLICATE) for _, message in _check(obj, shape))
 
@@ -32,7 +32,7 @@ _DUPLICATE = "duplicate entries for key "
 _Complaints = list[tuple[str, str]]
 
 
-def _check(value: JSONValue, shape: Shape) -> _Complaints:
+def _check(value: JSONValue, shape: MergeShape) -> _Complaints:
     if value is None:
         return []
     if shape.holds_names or (shape.is_untyped and isinstance(value, dict)):
@@ -58,7 +58,7 @@ def _check_scalar(value: JSONValue, scalar_type: ScalarType) -> _Complaints:
     return []
 
 
-def _check_names(value: JSONObject, shape: Shape) -> _Complaints:
+def _check_names(value: JSONObject, shape: MergeShape) -> _Complaints:
     found: _Complaints = []
     for name, nested in value.items():
         if not shape.allows(name):
@@ -68,7 +68,7 @@ def _check_names(value: JSONObject, shape: Shape) -> _Complaints:
     return found
 
 
-def _check_items(value: list[JSONValue], shape: Shape) -> _Complaints:
+def _check_items(value: list[JSONValue], shape: MergeShape) -> _Complaints:
     found: _Complaints = []
     seen: set[str] = set()
     for index, item in enumerate(value):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
-from kubewright.controlplane.embedded.managedfields.entries import Identity, Manager, Managers
+from kubewright.controlplane.embedded.managedfields.entries import FieldManager, ManagerIdentity, Managers
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, Path, path_text, paths, quoted
 
 
@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, Pa
 class Disagreement:
     """One field that somebody else manages, with another value."""
 
-    manager: Manager
+    manager: FieldManager
     path: Path
 
     @property
@@ -30,7 +30,7 @@ class Disagreement:
         return told
 
 
-def disagreements(managers: Managers, lost: Mapping[Identity, FieldSet]) -> list[Disagreement]:
+def disagreements(managers: Managers, lost: Mapping[ManagerIdentity, FieldSet]) -> list[Disagreement]:
     """Every field that each manager would lose, manager by manager."""
     others = sorted(lost, key=lambda identity: managers[identity].sort_text)
     return [Disagreement(managers[identity], path) for identity in others for path in paths(lost[identity])]
@@ -53,7 +53,7 @@ def _message(found: Sequence[Disagreement]) -> str:
     if len(found) == 1:
         return f"Apply failed with 1 conflict: conflict with {found[0].who}: {path_text(found[0].path)}"
     lines: list[str] = []
-    previous: Manager | None = None
+    previous: FieldManager | None = None
     for one in found:
         if one.manager is not previous:
             lines.append(f"conflicts with {one.who}:")

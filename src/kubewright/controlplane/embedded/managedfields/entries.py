@@ -18,14 +18,14 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, t
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, FieldSet, MalformedFields, parsed, union
 
 Operation: TypeAlias = Literal["Apply", "Update"]
-Identity: TypeAlias = tuple[str, str, str, str]
+ManagerIdentity: TypeAlias = tuple[str, str, str, str]
 
-MOST_UPDATERS = 10
+MAX_UPDATERS = 10
 _OLD_UPDATES = "ancient-changes"
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class FieldManager:
     """One entry."""
 
     name: str
@@ -36,7 +36,7 @@ class Manager:
     fields: FieldSet
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ManagerIdentity:
         """What tells this manager from others."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.name, self.operation, version, self.subresource
@@ -49,7 +49,7 @@ class Manager:
         return msgspec.json.encode({key: value for key, value in parts.items() if value}).decode()
 
 
-Managers: TypeAlias = dict[Identity, Manager]
+Managers: TypeAlias = dict[ManagerIdentity, FieldManager]
 
 
 def stored_managers(entries: JSONValue) -> Managers:
@@ -84,8 +84,8 @@ def given_managers(entries: JSONValue) -> Managers:
     return managers
 
 
-def _manager(entry: JSONObject, fields: FieldSet, time: str) -> Manager:
-    return Manager(
+def _manager(entry: JSONObject, fields: FieldSet, time: str) -> FieldManager:
+    return FieldManager(
         name=text(entry, "manager"),
         operation="Apply" if entry.get("operation") == "Apply" else "Update",
         api_version=text(entry, "apiVersion"),
@@ -111,7 +111,7 @@ def is_reset(entries: JSONValue) -> bool:
     return not entries or (len(entries) == 1 and isinstance(entries[0], dict) and not any(entries[0].values()))
 
 
-def written(managers: Iterable[Manager]) -> list[JSONValue]:
+def written(managers: Iterable[FieldManager]) -> list[JSONValue]:
     """The entries, in the real server's order."""
     ordered = sorted(
         managers,
@@ -126,7 +126,7 @@ def written(managers: Iterable[Manager]) -> list[JSONValue]:
     return [_entry(manager) for manager in ordered]
 
 
-def _entry(manager: Manager) -> JSONObject:
+def _entry(manager: FieldManager) -> JSONObject:
     entry: JSONObject = {}
     if manager.name:
         entry["manager"] = manager.name
@@ -144,19 +144,19 @@ def _entry(manager: Manager) -> JSONObject:
 def capped(managers: Managers) -> Managers:
     """At most ten managers that update: the fields of the oldest are put together, one manager per version."""
     updaters = [manager for manager in managers.values() if manager.operation == "Update"]
-    if len(updaters) <= MOST_UPDATERS:
+    if len(updaters) <= MAX_UPDATERS:
         return managers
     updaters.sort(key=lambda manager: (manager.time, manager.sort_text))
     result = dict(managers)
-    first_of_version: dict[str, Manager] = {}
-    excess = len(updaters) - MOST_UPDATERS
+    first_of_version: dict[str, FieldManager] = {}
+    excess = len(updaters) - MAX_UPDATERS
     for manager in updaters:
         if excess <= 0:
             break
         first = first_of_version.setdefault(manager.api_version, manager)
         if first is manager:
             continue
-        bucket = Manager(_OLD_UPDATES, "Update", manager.api_version, "", manager.time, LEAF)
+        bucket = FieldManager(_OLD_UPDATES, "Update", manager.api_version, "", manager.time, LEAF)
         old = result.get(bucket.identity)
         if old is None:
             old = result.pop(first.identity)

@@ -14,14 +14,14 @@ import msgspec
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.fieldset import Path, difference, has
-from kubewright.controlplane.embedded.managedfields.shape import Shape, Untrackable
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Untrackable
 from kubewright.controlplane.embedded.managedfields.walks import changes, fields_of
 
 _ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _LARGEST_ANNOTATIONS = 256 * 1024
 
 
-def allowed_conflicts(live: JSONObject, api_version: str, shape: Shape) -> Callable[[Path], bool] | None:
+def allowed_conflicts(live: JSONObject, api_version: str, shape: MergeShape) -> Callable[[Path], bool] | None:
     """Tells of a field whether its value is the one last applied on the client's side; None when nobody did that."""
     try:
         last = msgspec.json.decode(text(live, "metadata", "annotations", _ANNOTATION), type=dict)

@@ -10,15 +10,15 @@ from typing import cast
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, as_member, is_member, ordered
-from kubewright.controlplane.embedded.managedfields.shape import Shape
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape
 
 
-def merged(live: JSONObject, configuration: JSONObject, shape: Shape) -> JSONObject:
+def merged(live: JSONObject, configuration: JSONObject, shape: MergeShape) -> JSONObject:
     """`live` with everything that `configuration` says. Nothing is taken away."""
     return cast(JSONObject, _merged(live, configuration, shape))
 
 
-def _merged(live: JSONValue, configuration: JSONValue, shape: Shape) -> JSONValue:
+def _merged(live: JSONValue, configuration: JSONValue, shape: MergeShape) -> JSONValue:
     if shape.is_leaf:
         return configuration
     if shape.holds_items:
@@ -33,7 +33,7 @@ def _merged(live: JSONValue, configuration: JSONValue, shape: Shape) -> JSONValu
     return configuration
 
 
-def _merged_items(live: list[JSONValue], configuration: list[JSONValue], shape: Shape) -> list[JSONValue]:
+def _merged_items(live: list[JSONValue], configuration: list[JSONValue], shape: MergeShape) -> list[JSONValue]:
     """Items of both, in the order of the configuration, with the others where they were between them."""
     ours, theirs = [shape.item_element(item) for item in configuration], [shape.item_element(item) for item in live]
     wanted = dict(zip(ours, configuration, strict=True))
@@ -80,13 +80,13 @@ def _merged_items(live: list[JSONValue], configuration: list[JSONValue], shape: 
     return result
 
 
-def removed(value: JSONObject, fields: FieldSet, shape: Shape) -> JSONObject:
+def removed(value: JSONObject, fields: FieldSet, shape: MergeShape) -> JSONObject:
     """`value` without these fields. What has nothing left is null, as far as it is not one of the fields itself."""
     result = _removed(value, fields, shape)
     return result if isinstance(result, dict) else {}
 
 
-def _removed(value: JSONValue, fields: FieldSet, shape: Shape) -> JSONValue:
+def _removed(value: JSONValue, fields: FieldSet, shape: MergeShape) -> JSONValue:
     if isinstance(value, dict):
         if shape.is_leaf or shape.holds_items:
             return None
@@ -112,7 +112,7 @@ def _removed(value: JSONValue, fields: FieldSet, shape: Shape) -> JSONValue:
     return value
 
 
-def with_named_fields(fields: FieldSet, shape: Shape) -> FieldSet:
+def with_named_fields(fields: FieldSet, shape: MergeShape) -> FieldSet:
     """The set, and every field of a struct that is on the way to one of its fields. Keys of maps are not."""
     result: FieldSet = {}
     for element, node in fields.items():

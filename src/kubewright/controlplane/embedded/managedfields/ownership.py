@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure
-from kubewright.controlplane.embedded.managedfields.entries import Identity, Managers
+from kubewright.controlplane.embedded.managedfields.entries import ManagerIdentity, Managers
 from kubewright.controlplane.embedded.managedfields.fieldset import (
     LEAF,
     FieldSet,
@@ -19,8 +19,8 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
     intersection,
     of_paths,
 )
-from kubewright.controlplane.embedded.managedfields.shape import Shape, shape_of
-from kubewright.controlplane.embedded.managedfields.walks import Changes, changes
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape, shape_of
+from kubewright.controlplane.embedded.managedfields.walks import FieldChanges, changes
 
 _UNTRACKED = of_paths(
     [
@@ -57,7 +57,7 @@ def ignored(reset: tuple[tuple[str, ...], ...]) -> FieldSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class WriteScope:
     """Where a write arrived: the version of the kind it speaks, and the fields it cannot change."""
 
     api_version: str
@@ -67,11 +67,11 @@ class Endpoint:
     ignored: FieldSet
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> MergeShape:
         """The shape in the endpoint's own version."""
         return shape_of(self.structure)
 
-    def shape_in(self, api_version: str) -> Shape | None:
+    def shape_in(self, api_version: str) -> MergeShape | None:
         """The shape in another version; None when the kind has no such version (any more)."""
         if api_version == self.api_version:
             return self.shape
@@ -83,11 +83,11 @@ class Endpoint:
         # The main endpoints of the real server know only the status of their own version.
         return self.ignored if api_version == self.api_version or self.subresource else LEAF
 
-    def differ(self, old: JSONObject, new: JSONObject) -> Callable[[str], Changes | None]:
+    def differ(self, old: JSONObject, new: JSONObject) -> Callable[[str], FieldChanges | None]:
         """How two objects differ, by version; each version is compared once, when it is asked for."""
-        known: dict[str, Changes | None] = {}
+        known: dict[str, FieldChanges | None] = {}
 
-        def in_version(api_version: str) -> Changes | None:
+        def in_version(api_version: str) -> FieldChanges | None:
             if api_version not in known:
                 shape = self.shape_in(api_version)
                 known[api_version] = (
@@ -112,7 +112,7 @@ class Endpoint:
         return result
 
 
-def _reconciled(fields: FieldSet, shape: Shape) -> FieldSet:
+def _reconciled(fields: FieldSet, shape: MergeShape) -> FieldSet:
     changed: FieldSet = {}
     for element, node in fields.items():
         if not node or element == ".":
@@ -125,14 +125,14 @@ def _reconciled(fields: FieldSet, shape: Shape) -> FieldSet:
 
 
 def disowned(
-    managers: Managers, differences: Callable[[str], Changes | None], *, but: Identity | None = None
-) -> tuple[Managers, dict[Identity, FieldSet]]:
+    managers: Managers, differences: Callable[[str], FieldChanges | None], *, but: ManagerIdentity | None = None
+) -> tuple[Managers, dict[ManagerIdentity, FieldSet]]:
     """The managers after a write by somebody else (`but` is that somebody), and what each lost to it by a new value.
 
     Fields that are gone leave every set. A manager without fields is none.
     """
     kept: Managers = {}
-    lost: dict[Identity, FieldSet] = {}
+    lost: dict[ManagerIdentity, FieldSet] = {}
     for identity, manager in managers.items():
         fields = manager.fields
         if identity != but:
@@ -156,6 +156,8 @@ def endpoint(
     structure: Structure,
     versions: Mapping[str, Structure] | None,
     reset: Sequence[Sequence[str]],
-) -> Endpoint:
+) -> WriteScope:
     """An endpoint from what the handlers know of it."""
-    return Endpoint(api_version, subresource, structure, versions or {}, ignored(tuple(tuple(path) for path in reset)))
+    return WriteScope(
+        api_version, subresource, structure, versions or {}, ignored(tuple(tuple(path) for path in reset))
+    )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.managedfields.entries import Manager, stored_managers, written
+from kubewright.controlplane.embedded.managedfields.entries import FieldManager, stored_managers, written
 from kubewright.controlplane.embedded.managedfields.fieldset import Path, difference, has, of_paths
 
 SCALE_VERSION = "autoscaling/v1"
@@ -33,7 +33,7 @@ def entries_after_scale(
 ) -> list[JSONValue]:
     """The managed fields of an object, `entries` before, after a write through its Scale, which has `scaled` now."""
     before, after = stored_managers(entries), stored_managers(scaled)
-    result: list[Manager] = []
+    result: list[FieldManager] = []
     for identity, manager in before.items():
         if manager.api_version not in replicas:
             continue
@@ -57,5 +57,5 @@ def _path(names: Sequence[str] | None) -> Path:
     return tuple(f"f:{name}" for name in names or ())
 
 
-def _manages(manager: Manager, path: Path) -> bool:
+def _manages(manager: FieldManager, path: Path) -> bool:
     return has(manager.fields, path)

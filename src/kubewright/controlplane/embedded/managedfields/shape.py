@@ -1,7 +1,7 @@
-"""Structures as the walks over values want them: every lookup done once per schema.
+"""Structures prepared for walks over values: every lookup is done once per schema.
 
-A `Shape` adds two things to a `Structure`: which names are fields of their own and which are merely keys of a map, and
-the metadata that every custom resource has whatever its schema says.
+A `MergeShape` adds two things to a `Structure`: which names are fields of their own and which are merely keys of a map,
+and the metadata that every custom resource has whatever its schema says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Untrackable(ValueError):
     """An item of a list has nothing that identifies it."""
 
 
-class Shape:
+class MergeShape:
     """How one value is walked.
 
     `is_leaf` values are owned, replaced and compared whole. Of the others, those with `holds_names` have named values,
@@ -38,8 +38,8 @@ class Shape:
     def __init__(self, structure: Structure, *, opens: bool = False) -> None:
         self._structure = structure
         self._opens = opens or structure.preserves_unknown
-        self._named: dict[str, Shape] = {}
-        self._element: Shape | None = None
+        self._named: dict[str, MergeShape] = {}
+        self._element: MergeShape | None = None
         form = structure.form
         self.holds_names = form in ("struct", "map")
         self.holds_items = form == "list"
@@ -62,7 +62,7 @@ class Shape:
         """Whether the value alone says what it is."""
         return not (self.is_leaf or self.holds_names or self.holds_items)
 
-    def field(self, name: str) -> Shape:
+    def field(self, name: str) -> MergeShape:
         """The shape of a field of a struct, or of a value of a map."""
         return self._named.get(name) or self._found(name)
 
@@ -75,22 +75,22 @@ class Shape:
         """Whether there may be such a field at all."""
         return self._opens or self.is_untyped or self._structure.form == "map" or self.is_named(name)
 
-    def _found(self, name: str) -> Shape:
+    def _found(self, name: str) -> MergeShape:
         structure = None if self._structure.form == "map" else self._structure.field(name)
         is_custom = isinstance(structure, SchemaStructure)
         if structure is None or (
             structure is UNTYPED and (self._opens or isinstance(self._structure, SchemaStructure))
         ):
             return self.element
-        shape = self._named[name] = Shape(structure, opens=self._opens and is_custom)
+        shape = self._named[name] = MergeShape(structure, opens=self._opens and is_custom)
         return shape
 
     @property
-    def element(self) -> Shape:
+    def element(self) -> MergeShape:
         """The shape of items of a list, and of the values of a map."""
         if self._element is None:
             known = self._structure.form in ("map", "list")
-            self._element = Shape(self._structure.item, opens=self._opens) if known else ANYTHING
+            self._element = MergeShape(self._structure.item, opens=self._opens) if known else ANYTHING
         return self._element
 
     def item_element(self, item: JSONValue) -> str:
@@ -130,7 +130,7 @@ def _set_element(item: JSONValue) -> str:
     return f"v:{canonical(item)}"
 
 
-ANYTHING = Shape(UNTYPED)
+ANYTHING = MergeShape(UNTYPED)
 
 
 class _CustomResource(Structure):
@@ -158,6 +158,6 @@ def _metadata() -> Structure:
 
 # Bounded, because every change of a custom resource definition brings a new structure.
 @lru_cache(maxsize=1024)
-def shape_of(structure: Structure) -> Shape:
+def shape_of(structure: Structure) -> MergeShape:
     """The shape of the objects of a kind."""
-    return Shape(_CustomResource(structure) if isinstance(structure, SchemaStructure) else structure)
+    return MergeShape(_CustomResource(structure) if isinstance(structure, SchemaStructure) else structure)

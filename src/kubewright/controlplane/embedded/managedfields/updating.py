@@ -10,7 +10,7 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, a
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import fits
 from kubewright.controlplane.embedded.managedfields.entries import (
-    Manager,
+    FieldManager,
     Managers,
     capped,
     given_managers,
@@ -19,7 +19,7 @@ from kubewright.controlplane.embedded.managedfields.entries import (
     written,
 )
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, MalformedFields, union
-from kubewright.controlplane.embedded.managedfields.ownership import Endpoint, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, endpoint, tracked
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.walks import identical
 
@@ -81,14 +81,14 @@ def _starting(before: JSONValue, given: JSONValue) -> Managers:
     return stored_managers(before)
 
 
-def updated(managers: Managers, old: JSONObject, new: JSONObject, name: str, place: Endpoint, time: str) -> Managers:
+def updated(managers: Managers, old: JSONObject, new: JSONObject, name: str, place: WriteScope, time: str) -> Managers:
     """The managers after an update by `name`."""
     differences = place.differ(old, new)
     own = differences(place.api_version)
     fields = tracked(own.written) if own is not None else LEAF
     managers, _ = disowned(place.reconciled(managers), differences)
     if fields:
-        manager = Manager(name or "unknown", "Update", place.api_version, place.subresource, time, fields)
+        manager = FieldManager(name or "unknown", "Update", place.api_version, place.subresource, time, fields)
         previous = managers.get(manager.identity)
         if previous is not None:
             manager = replace(manager, fields=union(fields, previous.fields))

@@ -14,11 +14,11 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.origin import same
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, FieldSet, as_member, ordered, union, without
-from kubewright.controlplane.embedded.managedfields.shape import Shape
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FieldChanges:
     """The fields that went, that got another value, and that came."""
 
     removed: FieldSet
@@ -30,19 +30,21 @@ class Changes:
         """The fields that have a value they did not have before."""
         return union(self.modified, self.added)
 
-    def besides(self, ignored: FieldSet) -> Changes:
+    def besides(self, ignored: FieldSet) -> FieldChanges:
         """The changes outside of `ignored` fields and what is below them."""
         if not ignored:
             return self
-        return Changes(without(self.removed, ignored), without(self.modified, ignored), without(self.added, ignored))
+        return FieldChanges(
+            without(self.removed, ignored), without(self.modified, ignored), without(self.added, ignored)
+        )
 
 
-def fields_of(value: JSONObject, shape: Shape) -> FieldSet:
+def fields_of(value: JSONObject, shape: MergeShape) -> FieldSet:
     """The fields that an applied configuration claims: its leaves, and every item and key it mentions."""
     return _claimed(value, shape) or LEAF
 
 
-def _claimed(value: JSONValue, shape: Shape) -> FieldSet | None:
+def _claimed(value: JSONValue, shape: MergeShape) -> FieldSet | None:
     """The field's node, without the field itself when it is nothing but the way to others; None for no field at all."""
     if shape.is_leaf:
         return LEAF
@@ -63,7 +65,7 @@ def _claimed(value: JSONValue, shape: Shape) -> FieldSet | None:
     return None if value is None else LEAF
 
 
-def _claimed_items(value: list[JSONValue], shape: Shape) -> FieldSet | None:
+def _claimed_items(value: list[JSONValue], shape: MergeShape) -> FieldSet | None:
     node: FieldSet = {}
     for item in value:
         element = shape.item_element(item)
@@ -72,16 +74,16 @@ def _claimed_items(value: list[JSONValue], shape: Shape) -> FieldSet | None:
     return ordered(node) or None
 
 
-def changes(old: JSONObject, new: JSONObject, shape: Shape) -> Changes:
+def changes(old: JSONObject, new: JSONObject, shape: MergeShape) -> FieldChanges:
     """How the fields of two objects differ. Untrackable when a list has items that nothing identifies."""
     removed: FieldSet = {}
     modified: FieldSet = {}
     added: FieldSet = {}
     _compare_names(old, new, shape, removed, modified, added)
-    return Changes(ordered(removed), ordered(modified), ordered(added))
+    return FieldChanges(ordered(removed), ordered(modified), ordered(added))
 
 
-def _all(value: JSONValue, shape: Shape) -> FieldSet:
+def _all(value: JSONValue, shape: MergeShape) -> FieldSet:
     """Every field of a value that is only on one side, itself included."""
     if not value or shape.is_leaf:
         return LEAF
@@ -97,7 +99,7 @@ def _all(value: JSONValue, shape: Shape) -> FieldSet:
     return LEAF
 
 
-def _all_items(value: list[JSONValue], shape: Shape) -> FieldSet:
+def _all_items(value: list[JSONValue], shape: MergeShape) -> FieldSet:
     node: FieldSet = {}
     for item in value:
         element = shape.item_element(item)
@@ -106,7 +108,7 @@ def _all_items(value: list[JSONValue], shape: Shape) -> FieldSet:
 
 
 def _compare_names(
-    old: JSONObject, new: JSONObject, shape: Shape, removed: FieldSet, modified: FieldSet, added: FieldSet
+    old: JSONObject, new: JSONObject, shape: MergeShape, removed: FieldSet, modified: FieldSet, added: FieldSet
 ) -> None:
     for name, value in old.items():
         if name not in new:
@@ -141,7 +143,7 @@ def _compare(
     element: str,
     old: JSONValue,
     new: JSONValue,
-    shape: Shape,
+    shape: MergeShape,
     removed: FieldSet,
     modified: FieldSet,
     added: FieldSet,
@@ -170,7 +172,7 @@ def _compare(
 def _compare_items(
     old: list[JSONValue],
     new: list[JSONValue],
-    shape: Shape,
+    shape: MergeShape,
     removed: FieldSet,
     modified: FieldSet,
     added: FieldSet,
@@ -197,7 +199,7 @@ def _compare_items(
             added[element] = LEAF if len(others) > 1 else _all(others[0], shape.element)
 
 
-def _grouped(value: list[JSONValue], shape: Shape) -> dict[str, list[JSONValue]]:
+def _grouped(value: list[JSONValue], shape: MergeShape) -> dict[str, list[JSONValue]]:
     groups: dict[str, list[JSONValue]] = {}
     for item in value:
         groups.setdefault(shape.item_element(item), []).append(item)

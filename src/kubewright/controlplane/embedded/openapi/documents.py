@@ -18,7 +18,7 @@ from kubewright.controlplane.embedded.openapi.paths import Described, paths_of
 from kubewright.controlplane.embedded.openapi.types import (
     META,
     STATUS_PARTS,
-    Parts,
+    SchemaReference,
     closure,
     name_of,
     reference,
@@ -42,7 +42,7 @@ def document_of(group: str, version: str, served: Sequence[ResourceType]) -> JSO
     """The document of one group and version. Equal input gives equal bytes."""
     schemas: dict[str, JSONObject] = {}
     paths: dict[str, JSONValue] = {}
-    parts: list[Parts] = [*STATUS_PARTS, f"{META}.Patch", DeleteOptions, ListMeta, ObjectMeta]
+    parts: list[SchemaReference] = [*STATUS_PARTS, f"{META}.Patch", DeleteOptions, ListMeta, ObjectMeta]
     for resource in served:
         names, needed = _answered_as(resource)
         parts += needed
@@ -66,10 +66,10 @@ def document_of(group: str, version: str, served: Sequence[ResourceType]) -> JSO
     }
 
 
-def _answered_as(resource: ResourceType) -> tuple[dict[GroupVersionKind, str], list[Parts]]:
+def _answered_as(resource: ResourceType) -> tuple[dict[GroupVersionKind, str], list[SchemaReference]]:
     """The kinds, other than its own, that the subresources of a resource are answered as."""
     names: dict[GroupVersionKind, str] = {}
-    needed: list[Parts] = []
+    needed: list[SchemaReference] = []
     for subresource in announced_subresources(resource):
         if not subresource.kind or subresource.kind.endswith("Options"):
             continue

@@ -12,7 +12,7 @@ from typing import Final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
-from kubewright.controlplane.embedded.endpoints.discovery import Subresource, announced_subresources
+from kubewright.controlplane.embedded.endpoints.discovery import AnnouncedSubresource, announced_subresources
 from kubewright.controlplane.embedded.openapi.types import META, reference
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
@@ -129,7 +129,7 @@ class _Paths:
             )
         return operations
 
-    def _of_subresource(self, subresource: Subresource) -> JSONObject:
+    def _of_subresource(self, subresource: AnnouncedSubresource) -> JSONObject:
         group, version, kind = self._resource.gvk
         if subresource.kind:
             group, version, kind = subresource.group or group, subresource.version or version, subresource.kind

@@ -14,7 +14,7 @@ from kubewright.api.time import unix_now
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 from kubewright.controlplane.embedded.endpoints.discovery import group_priority, version_priority
 from kubewright.controlplane.embedded.endpoints.request import parse_query
-from kubewright.controlplane.embedded.http.exchange import Request, Response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.openapi.documents import document_of
 from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
 from kubewright.controlplane.embedded.openapi.version2 import document_v2
@@ -31,12 +31,12 @@ _ACCEPTED = {_JSON: _JSON, "application/*": _JSON, "*/*": _JSON}
 _ACCEPTED_2 = {**_ACCEPTED, _PROTOBUF_2: _PROTOBUF_2, _PROTOBUF_2.replace("v2.v1", "v2@v1"): _PROTOBUF_2}
 
 
-def openapi_response(request: Request, catalog: Catalog) -> Response | None:
+def openapi_response(request: HTTPRequest, catalog: Catalog) -> HTTPResponse | None:
     """The answer to a GET below `/openapi`, with 304 where the client has it already; None for any other path."""
     path = request.path.rstrip("/")
     documents = _documents_of(catalog)
     if path == _INDEX:
-        return Response(200, documents.index(), "text/plain; charset=utf-8")
+        return HTTPResponse(200, documents.index(), "text/plain; charset=utf-8")
     if path == _VERSION_2:
         return _answer(request, documents.version_2_hash(), documents.version_2, _ACCEPTED_2)
     if not path.startswith(f"{_INDEX}/"):
@@ -44,11 +44,11 @@ def openapi_response(request: Request, catalog: Catalog) -> Response | None:
     place = path.removeprefix(f"{_INDEX}/")
     hash_ = documents.hashes().get(place)
     if hash_ is None:
-        return Response(404)
+        return HTTPResponse(404)
     wanted = parse_query(request.query).text("hash")
     if wanted and wanted != hash_:
         headers = [("Location", f"{_INDEX}/{place}?hash={hash_}"), ("ETag", f'"{hash_}"'), ("Vary", "Accept")]
-        return Response(301, headers=headers)
+        return HTTPResponse(301, headers=headers)
     response = _answer(request, hash_, lambda _: documents.version_3(place), _ACCEPTED)
     if wanted and response.status == 200:
         expires = formatdate(unix_now() + _YEAR, usegmt=True)
@@ -56,17 +56,19 @@ def openapi_response(request: Request, catalog: Catalog) -> Response | None:
     return response
 
 
-def _answer(request: Request, hash_: str, make: Callable[[str], bytes], accepted: Mapping[str, str]) -> Response:
+def _answer(
+    request: HTTPRequest, hash_: str, make: Callable[[str], bytes], accepted: Mapping[str, str]
+) -> HTTPResponse:
     """The document in the first of the forms that the client takes."""
     ranges = [part.partition(";")[0].strip() for part in request.header("accept").split(",")]
     forms = [accepted[found] for found in ranges if found in accepted]
     if any(ranges) and not forms:
-        return Response(406, headers=[("Vary", "Accept")])
+        return HTTPResponse(406, headers=[("Vary", "Accept")])
     headers = [("ETag", f'"{hash_}"'), ("Vary", "Accept")]
     if hash_ in request.header("if-none-match"):
-        return Response(304, headers=headers)
+        return HTTPResponse(304, headers=headers)
     form = forms[0] if forms else _JSON
-    return Response(200, make(form), form, headers=headers)
+    return HTTPResponse(200, make(form), form, headers=headers)
 
 
 @dataclass(slots=True)

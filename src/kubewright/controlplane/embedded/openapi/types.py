@@ -50,7 +50,7 @@ _SCALARS: Final[dict[object, JSONObject]] = {
     float: {"type": "number", "format": "double"},
 }
 
-Parts: TypeAlias = "type[Struct] | str"
+SchemaReference: TypeAlias = "type[Struct] | str"
 """What a schema refers to: a type, or the name of one of `STATIC`."""
 
 STATIC: Final[dict[str, JSONObject]] = {
@@ -150,7 +150,7 @@ class TypeSchema:
     """The schema of one structure, and what it refers to. It is shared: nobody changes it."""
 
     schema: JSONObject
-    parts: tuple[Parts, ...]
+    parts: tuple[SchemaReference, ...]
     atomic: tuple[str, ...]
     """The names of those parts that are replaced whole, never merged: their own schemas say so."""
 
@@ -204,7 +204,7 @@ def _description(cls: type[Struct]) -> str:
     return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
 
 
-def closure(parts: Iterable[Parts]) -> dict[str, JSONObject]:
+def closure(parts: Iterable[SchemaReference]) -> dict[str, JSONObject]:
     """The schemas of all that is named, and of all that these name, by their names."""
     found: dict[str, JSONObject] = {}
     atomic: set[str] = set()
@@ -235,7 +235,7 @@ def reference(name: str) -> JSONObject:
 class _Reader:
     """Reads annotations, and keeps in mind what they refer to."""
 
-    parts: list[Parts] = field(default_factory=list)
+    parts: list[SchemaReference] = field(default_factory=list)
     atomic: list[str] = field(default_factory=list)
 
     def schema(self, annotation: object) -> JSONObject:
@@ -286,7 +286,7 @@ class _Reader:
         name = _referred(schema)
         return reference(name) if name in STATIC else {"default": {}, **schema}
 
-    def _part(self, part: Parts) -> JSONObject:
+    def _part(self, part: SchemaReference) -> JSONObject:
         self.parts.append(part)
         return {"allOf": [reference(part if isinstance(part, str) else name_of(part))]}
 

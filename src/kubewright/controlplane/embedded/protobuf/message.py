@@ -19,7 +19,7 @@ PutNumber: TypeAlias = Callable[[JSONObject, int], None]
 """The same for an unsigned 64-bit number."""
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """What to do with one field; one that is sent in two ways, packed and not, is there twice."""
 
     number: int
@@ -41,12 +41,12 @@ class SentAgain(Exception):
 class Message:
     """Reads messages of one type. Its table is made when the first one comes: types refer to each other in circles."""
 
-    def __init__(self, name: str, fields: Callable[[], Iterable[Field]]) -> None:
+    def __init__(self, name: str, fields: Callable[[], Iterable[MessageField]]) -> None:
         self._name = name
         self._make_fields = fields
 
     @cached_property
-    def _fields(self) -> dict[int, Field]:
+    def _fields(self) -> dict[int, MessageField]:
         return {field.number << 3 | field.wire_type: field for field in self._make_fields()}
 
     @cached_property
@@ -133,7 +133,7 @@ class Message:
                 put_content(found, bytes(united))
 
 
-class Entry(Message):
+class MapEntry(Message):
     """Reads an entry of a map, in which Go passes over whatever it does not expect.
 
     Known difference: a key or value that reaches beyond its entry is refused here; Go reads on in what follows.

@@ -14,7 +14,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
-from kubewright.controlplane.embedded.protobuf.message import Entry, Field, Message, SentAgain
+from kubewright.controlplane.embedded.protobuf.message import MapEntry, Message, MessageField, SentAgain
 from kubewright.controlplane.embedded.protobuf.scalars import (
     CONTENTS,
     NUMBERS,
@@ -62,7 +62,7 @@ def message_with(go_name: str, fields: Iterable[str]) -> Message:
     return Message(go_name, lambda: [field for written in fields for field in _fields(written)])
 
 
-def _fields(written: str) -> Iterable[Field]:
+def _fields(written: str) -> Iterable[MessageField]:
     number, label, type_ = written.split(" ")
     name, _, go_name = label.partition(":")
     go_name = go_name or f"{name[0].upper()}{name[1:]}"
@@ -70,30 +70,32 @@ def _fields(written: str) -> Iterable[Field]:
     type_ = type_.removesuffix("?")
     unsent = _unsent(name, type_) if keeps_zero else None
     if not name:
-        yield Field(int(number), LENGTH, go_name, _inline(type_), put_unsent=_unsent_inline(type_))
+        yield MessageField(int(number), LENGTH, go_name, _inline(type_), put_unsent=_unsent_inline(type_))
     elif type_.startswith("{}"):
-        yield Field(int(number), LENGTH, go_name, _map(name, type_.removeprefix("{}")), put_unsent=unsent)
+        yield MessageField(int(number), LENGTH, go_name, _map(name, type_.removeprefix("{}")), put_unsent=unsent)
     elif type_.startswith("[]"):
         item = type_.removeprefix("[]")
         if item in NUMBERS:
             put_number, put_packed = _numbers(name, NUMBERS[item])
-            yield Field(int(number), VARINT, go_name, put_number=put_number, put_unsent=unsent)
-            yield Field(int(number), LENGTH, go_name, put_packed)
+            yield MessageField(int(number), VARINT, go_name, put_number=put_number, put_unsent=unsent)
+            yield MessageField(int(number), LENGTH, go_name, put_packed)
         else:
-            yield Field(int(number), LENGTH, go_name, _list(name, _reader(item)), put_unsent=unsent)
+            yield MessageField(int(number), LENGTH, go_name, _list(name, _reader(item)), put_unsent=unsent)
     else:
         base = type_.removeprefix("*")
         keeps_zero |= base != type_
         if base in NUMBERS:
             put = _number(name, NUMBERS[base], keeps_zero)
-            yield Field(int(number), VARINT, go_name, put_number=put, put_unsent=unsent)
+            yield MessageField(int(number), VARINT, go_name, put_number=put, put_unsent=unsent)
         elif base == "double":
-            yield Field(int(number), FIXED64, go_name, _content(name, double, keeps_zero), put_unsent=unsent)
+            yield MessageField(int(number), FIXED64, go_name, _content(name, double, keeps_zero), put_unsent=unsent)
         elif base in CONTENTS or base in _TIMES:
-            yield Field(int(number), LENGTH, go_name, _content(name, _reader(base), keeps_zero), put_unsent=unsent)
+            yield MessageField(
+                int(number), LENGTH, go_name, _content(name, _reader(base), keeps_zero), put_unsent=unsent
+            )
         else:
             put_message = _single_message(name, _reader(base), keeps_zero)
-            yield Field(int(number), LENGTH, go_name, put_message, put_unsent=unsent, is_message=True)
+            yield MessageField(int(number), LENGTH, go_name, put_message, put_unsent=unsent, is_message=True)
 
 
 def _reader(type_: str) -> Reader:
@@ -216,7 +218,7 @@ def _append(found: JSONObject, name: str, value: JSONValue) -> None:
 
 
 def _map(name: str, type_: str) -> Callable[[JSONObject, bytes], None]:
-    entry = Entry("", lambda: [*_fields("1 key string"), *_fields(f"2 value {type_}")])
+    entry = MapEntry("", lambda: [*_fields("1 key string"), *_fields(f"2 value {type_}")])
     # Go makes an empty slice before it reads what a map holds, so none is null there.
     empty = str if type_ == "bytes" else list if type_.endswith(".ExtraValue") else None
 

@@ -8,20 +8,21 @@ store.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
-from kubewright.controlplane.embedded.rest.call import Changes, ObjectStore
-from kubewright.controlplane.embedded.storage.entry import Change, Entry
+from kubewright.controlplane.embedded.rest.call import ChangeSubscription, ObjectStore
 from kubewright.controlplane.embedded.storage.store import Range
+from kubewright.controlplane.embedded.storage.stored_object import StoreChange, StoredObject
 
-Conversion = Callable[[JSONObject], JSONObject]
+Conversion: TypeAlias = Callable[[JSONObject], JSONObject]
 
 
 class SeenStore:
-    """A `Store` whose entries are shown by `seen`; what is written goes in as it is."""
+    """An `ObjectStore` whose objects are shown by `seen`; what is written goes in as it is."""
 
-    def __init__(self, store: ObjectStore, seen: Callable[[Entry], Entry]) -> None:
+    def __init__(self, store: ObjectStore, seen: Callable[[StoredObject], StoredObject]) -> None:
         self._store = store
         self._seen = seen
 
@@ -35,7 +36,7 @@ class SeenStore:
         """See `Store`."""
         return self._store.compacted
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredObject | None:
         """See `Store`."""
         entry = self._store.get(key)
         return None if entry is None else self._seen(entry)
@@ -45,15 +46,15 @@ class SeenStore:
         found = self._store.range(prefix, start=start, limit=limit, revision=revision)
         return Range([self._seen(entry) for entry in found.entries], found.remaining, found.revision)
 
-    def create(self, key: str, value: JSONObject) -> Entry:
+    def create(self, key: str, value: JSONObject) -> StoredObject:
         """See `Store`."""
         return self._seen(self._store.create(key, value))
 
-    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+    def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
         """See `Store`."""
         return self._seen(self._store.update(key, value, expected=expected))
 
-    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """See `Store`."""
         return self._seen(self._store.delete(key, expected=expected, final=final))
 
@@ -69,22 +70,22 @@ class ConvertedStore(SeenStore):
         super().__init__(store, lambda entry: _converted(entry, from_storage))
         self._to = to_storage
 
-    def create(self, key: str, value: JSONObject) -> Entry:
+    def create(self, key: str, value: JSONObject) -> StoredObject:
         """See `Store`."""
         return super().create(key, self._to(value))
 
-    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+    def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
         """See `Store`."""
         return super().update(key, self._to(value), expected=expected)
 
-    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """See `Store`."""
         return super().delete(key, expected=expected, final=None if final is None else self._to(final))
 
 
-def _converted(entry: Entry, conversion: Conversion) -> Entry:
+def _converted(entry: StoredObject, conversion: Conversion) -> StoredObject:
     value = conversion(copied_object(entry.value))
-    return Entry(entry.key, value, entry.revision, entry.created, form=entry.form)
+    return StoredObject(entry.key, value, entry.revision, entry.created, form=entry.form)
 
 
 class VersionView:
@@ -106,9 +107,9 @@ class VersionView:
         self._since = since
         self._form = form
         self._unreadable = unreadable or {}
-        self._latest: dict[str, tuple[int, Entry]] = {}
+        self._latest: dict[str, tuple[int, StoredObject]] = {}
 
-    def __call__(self, entry: Entry) -> Entry:
+    def __call__(self, entry: StoredObject) -> StoredObject:
         """The entry as this version shows it; itself when there is no difference."""
         if entry.revision > self._since and entry.form == self._form:
             return entry
@@ -120,7 +121,11 @@ class VersionView:
         value = copied_object(entry.value)
         self._conform(value)
         same = value == entry.value and entry.form == self._form
-        seen = entry if same else Entry(entry.key, value, entry.revision, entry.created, adapted=True, form=entry.form)
+        seen = (
+            entry
+            if same
+            else StoredObject(entry.key, value, entry.revision, entry.created, adapted=True, form=entry.form)
+        )
         if entry.revision > known:
             self._latest[entry.key] = entry.revision, seen
         return seen
@@ -129,14 +134,14 @@ class VersionView:
 class ConvertedSubscription:
     """A `Subscription` to such a store."""
 
-    def __init__(self, subscription: Changes, seen: Callable[[Entry], Entry]) -> None:
+    def __init__(self, subscription: ChangeSubscription, seen: Callable[[StoredObject], StoredObject]) -> None:
         self._subscription = subscription
         self._seen = seen
 
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> list[StoreChange]:
         """See `Subscription`."""
         return [
-            Change(
+            StoreChange(
                 change.kind,
                 change.key,
                 self._seen(change.entry),

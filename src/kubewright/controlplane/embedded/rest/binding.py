@@ -21,17 +21,17 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     not_supported,
     required,
 )
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import check_precondition
 from kubewright.controlplane.embedded.rest.reading import get
 from kubewright.controlplane.embedded.rest.writing import modified
-from kubewright.controlplane.embedded.storage.store import Conflict
+from kubewright.controlplane.embedded.storage.store import RevisionConflict
 
 
-def bind(call: Call, request: Request) -> Response:
+def bind(call: Call, request: HTTPRequest) -> HTTPResponse:
     """A binding sent to the pod that it is about."""
     binding = read_object(replace(call, resource=_resource(call, "bindings")), request)
     if text(binding, "metadata", "name") != call.target.name:
@@ -39,14 +39,14 @@ def bind(call: Call, request: Request) -> Response:
     return _bound(call, binding)
 
 
-def bind_named(call: Call, request: Request) -> Response:
+def bind_named(call: Call, request: HTTPRequest) -> HTTPResponse:
     """The older way: a binding that is created in a namespace, and names the pod."""
     binding = read_object(call, request)
     target = replace(call.target, resource="pods", subresource="binding", name=text(binding, "metadata", "name"))
     return _bound(replace(call, resource=_resource(call, "pods"), target=target), binding)
 
 
-def _bound(call: Call, binding: JSONObject) -> Response:
+def _bound(call: Call, binding: JSONObject) -> HTTPResponse:
     if errors := _wrong_with(binding):
         told = [str(error) for error in errors]
         raise StatusError(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]")
@@ -58,7 +58,7 @@ def _bound(call: Call, binding: JSONObject) -> Response:
     try:
         if not call.query.dry_run:
             call.services.store.update(entry.key, _assigned(call, entry.value, binding), expected=entry.revision)
-    except Conflict:
+    except RevisionConflict:
         raise modified(call) from None
     return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 

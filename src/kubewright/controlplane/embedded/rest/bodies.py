@@ -11,7 +11,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
-from kubewright.controlplane.embedded.http.exchange import Request
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import check_kind, unrecognized
@@ -25,7 +25,7 @@ _HANDLED = " cannot be handled as a "
 _PROBE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 
-def read_object(call: Call, request: Request) -> JSONObject:
+def read_object(call: Call, request: HTTPRequest) -> JSONObject:
     """The object in the body, of the kind of the endpoint, without fields its kind does not have."""
     duplicates: list[str] = []
     body = _recognised(call, _decoded(call, request, duplicates), request.body)
@@ -35,7 +35,7 @@ def read_object(call: Call, request: Request) -> JSONObject:
     return body
 
 
-def _decoded(call: Call, request: Request, duplicates: list[str]) -> JSONValue:
+def _decoded(call: Call, request: HTTPRequest, duplicates: list[str]) -> JSONValue:
     try:
         return decode_body(
             request.header("content-type"),

@@ -12,16 +12,16 @@ from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.token_request import TokenIssuer
 from kubewright.controlplane.embedded.auth.users import UserInfo
-from kubewright.controlplane.embedded.endpoints.request import Query, Target
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
-from kubewright.controlplane.embedded.storage.store import Change, Entry, Range
+from kubewright.controlplane.embedded.storage.store import Range, StoreChange, StoredObject
 
 
-class Changes(Protocol):
+class ChangeSubscription(Protocol):
     """A subscription to a store, as far as the handlers use it."""
 
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> list[StoreChange]:
         """What happened since the last call; empty once it has ended."""
 
     def close(self) -> None:
@@ -39,22 +39,22 @@ class ObjectStore(Protocol):
     def compacted(self) -> int:
         """The oldest revision that is not forgotten."""
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredObject | None:
         """See `Store`."""
 
     def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int | None = None) -> Range:
         """See `Store`."""
 
-    def create(self, key: str, value: JSONObject) -> Entry:
+    def create(self, key: str, value: JSONObject) -> StoredObject:
         """See `Store`."""
 
-    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+    def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
         """See `Store`."""
 
-    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """See `Store`."""
 
-    def watch(self, prefix: str, after: int) -> Changes:
+    def watch(self, prefix: str, after: int) -> ChangeSubscription:
         """See `Store`."""
 
 
@@ -102,7 +102,7 @@ class Call:
     services: Services
     resource: ResourceType
     target: Target
-    query: Query
+    query: QueryParameters
     user: UserInfo
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)

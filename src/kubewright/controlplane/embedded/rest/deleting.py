@@ -29,7 +29,7 @@ from kubewright.controlplane.embedded.rest.metadata import is_kept
 from kubewright.controlplane.embedded.rest.options import dry_run_errors
 from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
 from kubewright.controlplane.embedded.rest.writing import modified
-from kubewright.controlplane.embedded.storage.store import Conflict, Entry
+from kubewright.controlplane.embedded.storage.store import RevisionConflict, StoredObject
 
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 _POLICIES = ("Foreground", "Background", "Orphan")
@@ -53,7 +53,7 @@ class Options:
 class Deleted:
     """What became of a deletion: the object as it was last, and whether it is gone."""
 
-    entry: Entry
+    entry: StoredObject
     is_gone: bool
 
 
@@ -112,7 +112,7 @@ def delete(call: Call, options: Options) -> Deleted:
         call.services.admission.check(call, entry.value, entry.value, "DELETE")
         try:
             return _delete_entry(call, options, entry)
-        except Conflict:
+        except RevisionConflict:
             continue
     raise modified(call)
 
@@ -130,12 +130,12 @@ def delete_collection(call: Call, options: Options) -> Listed:
             try:
                 _delete_entry(call, options, current)
                 break
-            except Conflict:
+            except RevisionConflict:
                 continue
     return listed
 
 
-def check_preconditions(call: Call, options: Options, entry: Entry) -> None:
+def check_preconditions(call: Call, options: Options, entry: StoredObject) -> None:
     """Raise StatusError when an object is not the one that is to be deleted."""
     uid, revision = text(entry.value, "metadata", "uid"), text(entry.value, "metadata", "resourceVersion")
     why = ""
@@ -161,7 +161,7 @@ def check_preconditions(call: Call, options: Options, entry: Entry) -> None:
         raise conflict(call.resource.gvk.kind, call.resource.gvk.group, name, why)
 
 
-def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
+def _delete_entry(call: Call, options: Options, entry: StoredObject) -> Deleted:
     strategy = call.resource.strategy
     new = copied_object(entry.value)
     metadata = inside(new, "metadata")
@@ -173,7 +173,7 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
             _propagate(metadata, options.propagation, strategy.default_propagation)
         strategy.begin_deletion(new, call.services.now())
         if options.dry_run:
-            return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
+            return Deleted(StoredObject(entry.key, new, entry.revision, entry.created), is_gone=False)
         return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
     remaining = at(metadata, "deletionGracePeriodSeconds")
     is_running_out = strategy.graceful_deletion is not None and was_marked and isinstance(remaining, int)
@@ -189,13 +189,13 @@ def _delete_entry(call: Call, options: Options, entry: Entry) -> Deleted:
             # Told to who deletes it, and to nobody else.
             _mark(call, metadata, 0, was_marked)
         if options.dry_run:
-            return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=True)
+            return Deleted(StoredObject(entry.key, new, entry.revision, entry.created), is_gone=True)
         gone = call.services.store.delete(entry.key, expected=entry.revision, final=final)
         metadata["resourceVersion"] = str(gone.revision)
-        return Deleted(Entry(entry.key, new, gone.revision, entry.created), is_gone=True)
+        return Deleted(StoredObject(entry.key, new, gone.revision, entry.created), is_gone=True)
     _mark(call, metadata, grace, was_marked)
     if new == entry.value or options.dry_run:
-        return Deleted(Entry(entry.key, new, entry.revision, entry.created), is_gone=False)
+        return Deleted(StoredObject(entry.key, new, entry.revision, entry.created), is_gone=False)
     return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
 
 

@@ -11,7 +11,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.http.negotiation import Wanted, not_acceptable
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.registry.resources import ResourceType
@@ -25,11 +25,11 @@ from kubewright.controlplane.embedded.rest.reviews import REVIEWS
 from kubewright.controlplane.embedded.rest.subresources import HANDLERS
 from kubewright.controlplane.embedded.rest.watching import watch
 from kubewright.controlplane.embedded.rest.writing import create, update
-from kubewright.controlplane.embedded.storage.store import Entry
+from kubewright.controlplane.embedded.storage.store import StoredObject
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 
 
-def dispatch(call: Call, request: Request, wanted: Wanted) -> Response:
+def dispatch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     """Answer a request for a resource. Raises StatusError."""
     target, resource = call.target, call.resource
     check_options(call, request.header("content-type"))
@@ -47,43 +47,43 @@ def dispatch(call: Call, request: Request, wanted: Wanted) -> Response:
     return _VERBS[target.verb](call, request, wanted)
 
 
-def _get(call: Call, request: Request, wanted: Wanted) -> Response:
+def _get(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return answer(call, get(call), wanted)
 
 
-def _list(call: Call, request: Request, wanted: Wanted) -> Response:
+def _list(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return answer_list(call, list_entries(call), wanted)
 
 
-def _watch(call: Call, request: Request, wanted: Wanted) -> Response:
+def _watch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     resource = call.resource
     if wanted.yaml:
         raise not_acceptable(watch=True)
     if wanted.form == "table":
-        return Response(200, stream=watch(call, watch_rendering(call, wanted.version)))
+        return HTTPResponse(200, stream=watch(call, watch_rendering(call, wanted.version)))
     if wanted.form == "metadata":
-        return Response(200, stream=watch(call, lambda entry: _metadata_bytes(entry, wanted.version)))
-    return Response(200, stream=watch(call, lambda entry: rendered(resource, entry)))
+        return HTTPResponse(200, stream=watch(call, lambda entry: _metadata_bytes(entry, wanted.version)))
+    return HTTPResponse(200, stream=watch(call, lambda entry: rendered(resource, entry)))
 
 
-def _create(call: Call, request: Request, wanted: Wanted) -> Response:
+def _create(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     obj = read_object(call, request)
     return answer(call, create(call, obj), wanted, status=201)
 
 
-def _update(call: Call, request: Request, wanted: Wanted) -> Response:
+def _update(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     obj = read_object(call, request)
     entry, created = update(call, obj)
     return answer(call, entry, wanted, status=201 if created else 200)
 
 
-def _patch(call: Call, request: Request, wanted: Wanted) -> Response:
+def _patch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     content_type = request.header("content-type").partition(";")[0].strip()
     entry, created = patching.patch(call, content_type, request.body)
     return answer(call, entry, wanted, status=201 if created else 200)
 
 
-def _delete(call: Call, request: Request, wanted: Wanted) -> Response:
+def _delete(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     options = options_of(call, _read_options(request))
     deleted = delete(call, options)
     if deleted.is_gone and not call.resource.strategy.returns_deleted_object:
@@ -91,11 +91,11 @@ def _delete(call: Call, request: Request, wanted: Wanted) -> Response:
     return answer(call, deleted.entry, wanted, status=202 if options.cascading and not deleted.is_gone else 200)
 
 
-def _delete_collection(call: Call, request: Request, wanted: Wanted) -> Response:
+def _delete_collection(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return answer_list(call, delete_collection(call, options_of(call, _read_options(request))), wanted)
 
 
-_VERBS: dict[str, Callable[[Call, Request, Wanted], Response]] = {
+_VERBS: dict[str, Callable[[Call, HTTPRequest, Wanted], HTTPResponse]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,
@@ -107,7 +107,7 @@ _VERBS: dict[str, Callable[[Call, Request, Wanted], Response]] = {
 }
 
 
-def _read_options(request: Request) -> JSONObject | None:
+def _read_options(request: HTTPRequest) -> JSONObject | None:
     if not request.body:
         return None
     body = decode_body(request.header("content-type"), request.body, protobuf=decode_protobuf)
@@ -121,24 +121,24 @@ def _read_options(request: Request) -> JSONObject | None:
     return body
 
 
-def answer(call: Call, entry: Entry, wanted: Wanted, status: int = 200) -> Response:
+def answer(call: Call, entry: StoredObject, wanted: Wanted, status: int = 200) -> HTTPResponse:
     """One object in the form the client wants."""
     if wanted.form == "table":
         return json_response(table_of(call, [entry], None, wanted.version), status)
     if wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadata")
-        return Response(status, _metadata_bytes(entry, wanted.version) + b"\n")
-    return Response(status, rendered(call.resource, entry) + b"\n")
+        return HTTPResponse(status, _metadata_bytes(entry, wanted.version) + b"\n")
+    return HTTPResponse(status, rendered(call.resource, entry) + b"\n")
 
 
-def answer_list(call: Call, listed: Listed, wanted: Wanted) -> Response:
+def answer_list(call: Call, listed: Listed, wanted: Wanted) -> HTTPResponse:
     """Several objects in the form the client wants."""
     if wanted.form == "table":
         return json_response(table_of(call, listed.entries, listed, wanted.version))
     if wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadataList")
-        return Response(200, b"".join(_metadata_list(listed, wanted.version)))
-    return Response(200, b"".join(rendered_list(call.resource, listed)))
+        return HTTPResponse(200, b"".join(_metadata_list(listed, wanted.version)))
+    return HTTPResponse(200, b"".join(rendered_list(call.resource, listed)))
 
 
 def _check_plurality(call: Call, wanted: Wanted, kind: str) -> None:
@@ -157,7 +157,7 @@ def _go_type(resource: ResourceType, *, is_list: bool) -> str:
     return f"*{package}.{resource.gvk.kind}{'List' if is_list else ''}"
 
 
-def _metadata_bytes(entry: Entry, version: str) -> bytes:
+def _metadata_bytes(entry: StoredObject, version: str) -> bytes:
     api_version = f"meta.k8s.io/{version}"
     return msgspec.json.encode(
         {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": entry.value.get("metadata")}

@@ -18,12 +18,12 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError, ba
 from kubewright.controlplane.embedded.builtins.label_selectors import matches
 from kubewright.controlplane.embedded.builtins.registry import body_resource
 from kubewright.controlplane.embedded.builtins.values import number
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import Options, check_preconditions, delete, options_of
 from kubewright.controlplane.embedded.rest.reading import get
-from kubewright.controlplane.embedded.storage.store import Entry
+from kubewright.controlplane.embedded.storage.store import StoredObject
 
 _EVICTION = replace(body_resource(Eviction), namespaced=True)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -31,7 +31,7 @@ _RETRY_AFTER = 10
 _MOST_DISRUPTED = 2000
 
 
-def evict(call: Call, request: Request) -> Response:
+def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Delete a pod, unless a disruption budget says not now."""
     body = read_object(replace(call, resource=_EVICTION), request)
     _EVICTION.strategy.default(body)
@@ -80,7 +80,7 @@ def _ask_budget(call: Call, pod: JSONObject, options: Options) -> None:
         call.services.store.update(budgets[0].key, new, expected=budgets[0].revision)
 
 
-def _budgets(call: Call) -> list[Entry]:
+def _budgets(call: Call) -> list[StoredObject]:
     budgets = call.services.catalog.find("policy", "v1", "poddisruptionbudgets")
     return [] if budgets is None else call.services.store.range(f"{budgets.prefix}{call.target.namespace}/").entries
 
@@ -132,7 +132,7 @@ def _refused(why: str, retry_after: int = 0) -> StatusError:
     return StatusError(429, "TooManyRequests", _REFUSED, details=details)
 
 
-def _told(call: Call, entry: Entry, options: Options) -> Options:
+def _told(call: Call, entry: StoredObject, options: Options) -> Options:
     """Write into the pod why it goes. Returns the options for the deletion of what is there now."""
     check_preconditions(call, options, entry)
     new = copied_object(entry.value)

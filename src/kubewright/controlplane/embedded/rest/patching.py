@@ -34,7 +34,7 @@ from kubewright.controlplane.embedded.rest.tracking import tracking
 from kubewright.controlplane.embedded.rest.unknown import check_fields, in_order, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import create, replace
 from kubewright.controlplane.embedded.schema.emptied import emptied_objects
-from kubewright.controlplane.embedded.storage.store import Entry
+from kubewright.controlplane.embedded.storage.store import StoredObject
 
 JSON, MERGE, STRATEGIC, APPLY = (
     "application/json-patch+json",
@@ -46,7 +46,7 @@ _METADATA = ("annotations", "finalizers", "labels", "ownerReferences")
 _ATTEMPTS = 5
 
 
-def patch(call: Call, content_type: str, sent: bytes) -> tuple[Entry, bool]:
+def patch(call: Call, content_type: str, sent: bytes) -> tuple[StoredObject, bool]:
     """The object after the patch that was sent, and whether an apply created it."""
     check_patch_type(call, content_type)
     complaints: list[str] = []
@@ -97,7 +97,9 @@ def check_patch_type(call: Call, content_type: str) -> None:
         )
 
 
-def _patched(call: Call, entry: Entry, content_type: str, body: JSONValue, complaints: Sequence[str]) -> Entry:
+def _patched(
+    call: Call, entry: StoredObject, content_type: str, body: JSONValue, complaints: Sequence[str]
+) -> StoredObject:
     gvk = call.resource.gvk
     # Patches see the object as clients do, with its kind.
     live: JSONObject = {"apiVersion": gvk.api_version, "kind": gvk.kind, **entry.value}
@@ -171,7 +173,9 @@ def applied_configuration(body: JSONValue, gvk: GroupVersionKind, policy: str, c
     return copied_object(body)
 
 
-def _apply(call: Call, entry: Entry | None, body: JSONValue, complaints: Sequence[str]) -> tuple[Entry, bool]:
+def _apply(
+    call: Call, entry: StoredObject | None, body: JSONValue, complaints: Sequence[str]
+) -> tuple[StoredObject, bool]:
     if entry is None and call.target.subresource:
         raise not_found(call.resource.plural, call.resource.gvk.group, call.target.name)
     # Nothing is dropped: an unknown field is an error in an apply, and an empty map is owned.
@@ -198,7 +202,7 @@ def _apply(call: Call, entry: Entry | None, body: JSONValue, complaints: Sequenc
         if entry is None:
             stored = _created(call, result)
         else:
-            seen = Entry(entry.key, entry.value, entry.revision, entry.created, adapted=entry.adapted != hides)
+            seen = StoredObject(entry.key, entry.value, entry.revision, entry.created, adapted=entry.adapted != hides)
             stored = replace(call, result, seen, tracked=False, found=emptied)
     except StatusError as error:
         if why := _undecodable(call, error):
@@ -208,7 +212,7 @@ def _apply(call: Call, entry: Entry | None, body: JSONValue, complaints: Sequenc
     return stored, entry is None
 
 
-def _created(call: Call, result: JSONObject) -> Entry:
+def _created(call: Call, result: JSONObject) -> StoredObject:
     """An apply to nothing creates. Which revision it is for does not matter then; which uid does."""
     metadata = inside(result, "metadata")
     metadata.pop("resourceVersion", None)

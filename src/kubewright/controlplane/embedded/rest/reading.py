@@ -29,11 +29,11 @@ from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
 from kubewright.controlplane.embedded.storage.continuation import decode_continue, encode_continue, expired_continue
-from kubewright.controlplane.embedded.storage.store import Compacted, Entry, FutureRevision
+from kubewright.controlplane.embedded.storage.store import Compacted, FutureRevision, StoredObject
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ObjectSelection:
     """Which objects of a kind a list or watch is about."""
 
     resource: ResourceType
@@ -64,7 +64,7 @@ class Selection:
         return self.fields.matches(fields)
 
 
-def selection(call: Call) -> Selection:
+def selection(call: Call) -> ObjectSelection:
     """The selectors of a request. A field that cannot be selected by is a bad request."""
     labels = parse_label_selector(call.query.text("labelSelector"))
     fields = parse_field_selector(call.query.text("fieldSelector"))
@@ -74,7 +74,7 @@ def selection(call: Call) -> Selection:
     for name in fields.names:
         if name not in known:
             raise bad_request(not_selectable(call.resource, name))
-    return Selection(call.resource, labels, fields)
+    return ObjectSelection(call.resource, labels, fields)
 
 
 def selectable(resource: ResourceType) -> frozenset[str]:
@@ -103,7 +103,7 @@ def not_selectable(resource: ResourceType, name: str) -> str:
     return f'{quoted(name)} is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-def get(call: Call) -> Entry:
+def get(call: Call) -> StoredObject:
     """The entry of the object a request names."""
     _check_revision(call, call.query.text("resourceVersion"))
     entry = call.services.store.get(call.resource.key(call.target.namespace, call.target.name))
@@ -116,7 +116,7 @@ def get(call: Call) -> Entry:
 class Listed:
     """A page: its entries, the revision it shows and what follows."""
 
-    entries: list[Entry]
+    entries: list[StoredObject]
     revision: int
     continue_: str = ""
     remaining: int | None = None
@@ -246,7 +246,7 @@ def _check_list_options(call: Call) -> None:
         raise invalid("ListOptions", "meta.k8s.io", "", errors)
 
 
-def rendered(resource: ResourceType, entry: Entry) -> bytes:
+def rendered(resource: ResourceType, entry: StoredObject) -> bytes:
     """An object as JSON, with its kind."""
     return resource.opening + entry.raw[1:]
 

@@ -20,7 +20,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     method_not_allowed,
 )
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.managedfields import apply as apply_configuration
 from kubewright.controlplane.embedded.managedfields import (
     empty_object,
@@ -44,13 +44,13 @@ from kubewright.controlplane.embedded.rest.patching import (
 from kubewright.controlplane.embedded.rest.reading import get
 from kubewright.controlplane.embedded.rest.unknown import in_order, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import begin_from, modified, replace
-from kubewright.controlplane.embedded.storage.store import Entry
+from kubewright.controlplane.embedded.storage.store import StoredObject
 
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale(call: Call, request: Request) -> Response:
+def scale(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Answer a request for the scale of an object."""
     entry = get(call)
     match call.target.verb:
@@ -66,7 +66,7 @@ def scale(call: Call, request: Request) -> Response:
     return json_response(_scale_of(call, scaled))
 
 
-def _check_replicas(call: Call, entry: Entry) -> None:
+def _check_replicas(call: Call, entry: StoredObject) -> None:
     """What has no replicas to begin with, as only custom resources can, has no scale."""
     path = _paths(call)[0]
     if call.resource.custom and at(entry.value, *path) is None:
@@ -75,7 +75,7 @@ def _check_replicas(call: Call, entry: Entry) -> None:
         raise StatusError(500, "InternalError", f"Internal error occurred: {why}", details=details)
 
 
-def _body(call: Call, request: Request) -> JSONObject:
+def _body(call: Call, request: HTTPRequest) -> JSONObject:
     body = decode_body(request.header("content-type"), request.body, protobuf=decode_protobuf)
     if not isinstance(body, dict):
         raise bad_request("the body of the request must be an object")
@@ -103,7 +103,7 @@ def _wrong_type(wanted: JSONObject) -> str:
     return f"json: cannot unmarshal {json_kind(replicas)} into Go struct field ScaleSpec.spec.replicas of type int32"
 
 
-def _patched(call: Call, entry: Entry, request: Request) -> JSONObject:
+def _patched(call: Call, entry: StoredObject, request: HTTPRequest) -> JSONObject:
     content_type = request.header("content-type").partition(";")[0].strip()
     check_patch_type(call, content_type)
     complaints: list[str] = []
@@ -117,7 +117,7 @@ def _patched(call: Call, entry: Entry, request: Request) -> JSONObject:
     return _updated(call, entry, wanted)
 
 
-def _updated(call: Call, entry: Entry, wanted: JSONObject) -> JSONObject:
+def _updated(call: Call, entry: StoredObject, wanted: JSONObject) -> JSONObject:
     before = _managed(call, entry)
     if at(wanted, "spec", "replicas") == 0:
         # Go leaves it out, so nobody manages what is nought.
@@ -135,7 +135,7 @@ def _updated(call: Call, entry: Entry, wanted: JSONObject) -> JSONObject:
     return _written(call, entry, wanted)
 
 
-def _applied(call: Call, entry: Entry, configuration: JSONObject) -> JSONObject:
+def _applied(call: Call, entry: StoredObject, configuration: JSONObject) -> JSONObject:
     wanted = apply_configuration(
         _managed(call, entry),
         configuration,
@@ -158,7 +158,7 @@ def _applied(call: Call, entry: Entry, configuration: JSONObject) -> JSONObject:
     return _written(call, entry, wanted)
 
 
-def _managed(call: Call, entry: Entry) -> JSONObject:
+def _managed(call: Call, entry: StoredObject) -> JSONObject:
     """The Scale of an object, with who manages it."""
     current = _scale_of(call, entry.value)
     entries = scale_entries(at(entry.value, "metadata", "managedFields"), replicas=_replicas_by_version(call))
@@ -167,7 +167,7 @@ def _managed(call: Call, entry: Entry) -> JSONObject:
     return current
 
 
-def _written(call: Call, entry: Entry, wanted: JSONObject) -> JSONObject:
+def _written(call: Call, entry: StoredObject, wanted: JSONObject) -> JSONObject:
     """The object after its Scale was changed."""
     replicas = at(wanted, "spec", "replicas")
     if not isinstance(replicas, int):

@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     invalid_value,
     not_found,
 )
-from kubewright.controlplane.embedded.http.exchange import Request, Response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.reading import get
 
@@ -34,16 +34,16 @@ def check_container(call: Call, pod: JSONObject) -> None:
         )
 
 
-def log(call: Call, request: Request) -> Response:
+def log(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Nothing runs here, so there is nothing to read; what is asked for must exist and make sense all the same."""
     if errors := _wrong_with_log_options(call):
         raise invalid("PodLogOptions", "", call.target.name, errors)
     pod = get(call).value
     check_container(call, pod)
     if not text(pod, "spec", "nodeName"):
-        return Response(204, b"", content_type="")
+        return HTTPResponse(204, b"", content_type="")
     _node_of(call, pod)
-    return Response(200, b"", content_type="text/plain")
+    return HTTPResponse(200, b"", content_type="text/plain")
 
 
 def _wrong_with_log_options(call: Call) -> list[FieldError]:
@@ -80,13 +80,13 @@ def _must_have_address(node: JSONObject) -> None:
         raise StatusError(500, "", "no preferred addresses found; known addresses: []")
 
 
-def attach(call: Call, request: Request) -> Response:
+def attach(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Exec and attach: to one container of a pod that is on a node."""
     check_container(call, get(call).value)
     return forward(call, request)
 
 
-def forward(call: Call, request: Request) -> Response:
+def forward(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Port forwarding: to a pod that is on a node."""
     node = _node_of(call, get(call).value)
     if not request.header("upgrade"):
@@ -95,7 +95,7 @@ def forward(call: Call, request: Request) -> Response:
     raise StatusError(500, "", message)
 
 
-def proxy(call: Call, request: Request) -> Response:
+def proxy(call: Call, request: HTTPRequest) -> HTTPResponse:
     """HTTP to a pod that has an address, to a service or to a node."""
     entry, name = get(call), call.target.name
     if call.resource.plural == "services":

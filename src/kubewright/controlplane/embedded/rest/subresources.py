@@ -9,7 +9,7 @@ from typing import TypeAlias
 from kubewright.controlplane.embedded.builtins.certificates import approving
 from kubewright.controlplane.embedded.builtins.cluster import finalizing
 from kubewright.controlplane.embedded.builtins.pod_parts import debugging, resizing
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.registry.resources import Strategy
 from kubewright.controlplane.embedded.rest import streams
 from kubewright.controlplane.embedded.rest.binding import bind, bind_named
@@ -22,10 +22,10 @@ from kubewright.controlplane.embedded.rest.scaling import scale
 from kubewright.controlplane.embedded.rest.token_requests import token
 from kubewright.controlplane.embedded.rest.writing import update
 
-Handler: TypeAlias = Callable[[Call, Request], Response]
+SubresourceHandler: TypeAlias = Callable[[Call, HTTPRequest], HTTPResponse]
 
 
-def _part(call: Call, request: Request, rules: Strategy) -> Response:
+def _part(call: Call, request: HTTPRequest, rules: Strategy) -> HTTPResponse:
     """Read or change an object by the rules of one of its parts."""
     partial = replace(call, resource=replace(call.resource, strategy=rules))
     match call.target.verb:
@@ -42,12 +42,12 @@ def _part(call: Call, request: Request, rules: Strategy) -> Response:
 # Pods
 
 
-def ephemeral_containers(call: Call, request: Request) -> Response:
+def ephemeral_containers(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Debug containers can be added to a running pod, and by this endpoint only."""
     return _part(call, request, debugging(call.resource.strategy))
 
 
-def resize(call: Call, request: Request) -> Response:
+def resize(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Resources of containers can be changed in place, and by this endpoint only."""
     return _part(call, request, resizing(call.resource.strategy))
 
@@ -55,7 +55,7 @@ def resize(call: Call, request: Request) -> Response:
 # Namespaces
 
 
-def finalize(call: Call, request: Request) -> Response:
+def finalize(call: Call, request: HTTPRequest) -> HTTPResponse:
     """The finalizers in a namespace's spec are changed by this endpoint only; without any, it goes."""
     resource = replace(call.resource, strategy=finalizing(call.resource.strategy))
     finalized = replace(call, resource=resource)
@@ -66,12 +66,12 @@ def finalize(call: Call, request: Request) -> Response:
 # Certificate signing requests
 
 
-def approval(call: Call, request: Request) -> Response:
+def approval(call: Call, request: HTTPRequest) -> HTTPResponse:
     """A request is approved or denied by this endpoint only."""
     return _part(call, request, approving(call.resource.strategy, call.services.moment))
 
 
-HANDLERS: dict[tuple[str, str, str], Handler] = {
+HANDLERS: dict[tuple[str, str, str], SubresourceHandler] = {
     ("*", "*", "scale"): scale,
     ("", "bindings", ""): bind_named,
     ("", "pods", "binding"): bind,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kubewright.api.authentication.v1 import TokenRequest
 from kubewright.controlplane.embedded.builtins.registry import body_resource
-from kubewright.controlplane.embedded.http.exchange import Request, Response, json_response
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import place_in_namespace
@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.rest.metadata import place_in_namespace
 _TOKEN_REQUEST = replace(body_resource(TokenRequest), namespaced=True)
 
 
-def token(call: Call, request: Request) -> Response:
+def token(call: Call, request: HTTPRequest) -> HTTPResponse:
     """A token of a service account. Raises StatusError."""
     asking = replace(call, resource=_TOKEN_REQUEST)
     wanted = read_object(asking, request)

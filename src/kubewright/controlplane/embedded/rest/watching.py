@@ -22,20 +22,20 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     invalid,
     not_supported,
 )
-from kubewright.controlplane.embedded.rest.call import Call, Changes
+from kubewright.controlplane.embedded.rest.call import Call, ChangeSubscription
 from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, must_be_listable, reached
 from kubewright.controlplane.embedded.rest.reading import (
-    Selection,
+    ObjectSelection,
     collection_prefix,
     parse_revision,
     selection,
 )
-from kubewright.controlplane.embedded.storage.store import Change, Entry
+from kubewright.controlplane.embedded.storage.store import StoreChange, StoredObject
 
 BOOKMARK_INTERVAL = 60.0
 _SHORTEST_DEFAULT = 1800.0
 
-Rendering = Callable[[Entry], bytes]
+Rendering = Callable[[StoredObject], bytes]
 """An object in the form the client wants."""
 
 
@@ -57,7 +57,7 @@ def watch(call: Call, render: Rendering) -> AsyncIterator[bytes]:
 
 
 async def _events(
-    call: Call, render: Rendering, options: _Options, selected: Selection, now: int
+    call: Call, render: Rendering, options: _Options, selected: ObjectSelection, now: int
 ) -> AsyncIterator[bytes]:
     prefix, store = collection_prefix(call), call.services.store
     wanted = options.after or 0
@@ -95,7 +95,12 @@ def _born(call: Call) -> int:
 
 
 async def _live(
-    call: Call, subscription: Changes, selected: Selection, render: Rendering, options: _Options, start: int
+    call: Call,
+    subscription: ChangeSubscription,
+    selected: ObjectSelection,
+    render: Rendering,
+    options: _Options,
+    start: int,
 ) -> AsyncIterator[bytes]:
     loop, store = asyncio.get_running_loop(), call.services.store
     end = loop.time() + options.timeout
@@ -128,7 +133,7 @@ async def _live(
             return
 
 
-def _change_line(change: Change, selected: Selection, render: Rendering) -> bytes:
+def _change_line(change: StoreChange, selected: ObjectSelection, render: Rendering) -> bytes:
     """What a change means to somebody who sees only the selected objects."""
     before = change.previous is not None and selected.matches(change.previous.value)
     after = change.kind == "put" and selected.matches(change.entry.value)
@@ -141,7 +146,7 @@ def _change_line(change: Change, selected: Selection, render: Rendering) -> byte
     # It is still there, but no longer among the selected: they see it go as they knew it, at this revision.
     last = copied_object(change.previous.value)
     inside(last, "metadata")["resourceVersion"] = str(change.entry.revision)
-    return _line("DELETED", render(Entry(change.entry.key, last, change.entry.revision, change.entry.created)))
+    return _line("DELETED", render(StoredObject(change.entry.key, last, change.entry.revision, change.entry.created)))
 
 
 def _line(event_type: str, rendered: bytes) -> bytes:
@@ -152,12 +157,12 @@ def _error_line(error: StatusError) -> bytes:
     return _line("ERROR", msgspec.json.encode(error.body()))
 
 
-def _bookmark(revision: int, *, initial: bool = False) -> Entry:
+def _bookmark(revision: int, *, initial: bool = False) -> StoredObject:
     """An object of which nothing is told but a revision."""
     metadata: JSONObject = {"resourceVersion": str(revision)}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    return Entry("", {"metadata": metadata}, revision, revision)
+    return StoredObject("", {"metadata": metadata}, revision, revision)
 
 
 def _options(call: Call) -> _Options:

@@ -39,12 +39,12 @@ from kubewright.controlplane.embedded.rest.metadata import (
     without_repeated_owners,
 )
 from kubewright.controlplane.embedded.rest.tracking import tracking
-from kubewright.controlplane.embedded.storage.store import Conflict, Entry, KeyExists
+from kubewright.controlplane.embedded.storage.store import KeyExists, RevisionConflict, StoredObject
 
 _NAME_ATTEMPTS = 8
 
 
-def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
+def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject:
     """Store a new object. `obj` is the caller's to give away; its kind has been checked.
 
     `tracked=False` when its managed fields are right already, as after an apply.
@@ -83,7 +83,7 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> Entry:
         key = resource.key(text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
         if call.query.dry_run:
             if call.services.store.get(key) is None:
-                return Entry(key, obj, 0, 0)
+                return StoredObject(key, obj, 0, 0)
         else:
             try:
                 return call.services.store.create(key, obj)
@@ -114,7 +114,7 @@ def _taken(call: Call, key: str) -> StatusError:
     return error
 
 
-def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
+def update(call: Call, obj: JSONObject) -> tuple[StoredObject, bool]:
     """Replace an object by a PUT. True when it was created instead, which few kinds allow."""
     resource = call.resource
     check_name(call, obj)
@@ -135,8 +135,8 @@ def update(call: Call, obj: JSONObject) -> tuple[Entry, bool]:
 
 
 def replace(
-    call: Call, obj: JSONObject, entry: Entry, *, tracked: bool = True, found: Sequence[FieldError] = ()
-) -> Entry:
+    call: Call, obj: JSONObject, entry: StoredObject, *, tracked: bool = True, found: Sequence[FieldError] = ()
+) -> StoredObject:
     """Store `obj` in place of `entry`, or the part of it that the endpoint is about. `found` is wrong with it already.
 
     Raises Conflict when `obj` was made from an older revision, or when the store has moved on from `entry`.
@@ -167,19 +167,19 @@ def replace(
     return _store(call, obj, entry)
 
 
-def _store(call: Call, obj: JSONObject, entry: Entry) -> Entry:
+def _store(call: Call, obj: JSONObject, entry: StoredObject) -> StoredObject:
     inside(obj, "metadata")["resourceVersion"] = text(entry.value, "metadata", "resourceVersion")
     if not entry.adapted and same_but_for_times(obj, entry.value):
         return entry
     if call.query.dry_run:
-        return Entry(entry.key, obj, entry.revision, entry.created)
+        return StoredObject(entry.key, obj, entry.revision, entry.created)
     try:
         if is_finished(obj):
             call.services.store.delete(entry.key, expected=entry.revision, final=copied_object(obj))
             # The revision of the deletion is told to watchers only.
-            return Entry(entry.key, obj, entry.revision, entry.created)
+            return StoredObject(entry.key, obj, entry.revision, entry.created)
         return call.services.store.update(entry.key, obj, expected=entry.revision)
-    except Conflict:
+    except RevisionConflict:
         raise modified(call) from None
 
 
@@ -188,7 +188,7 @@ def modified(call: Call) -> StatusError:
     return conflict(call.resource.plural, call.resource.gvk.group, call.target.name, MODIFIED)
 
 
-def _check_revision(call: Call, obj: JSONObject, entry: Entry) -> None:
+def _check_revision(call: Call, obj: JSONObject, entry: StoredObject) -> None:
     resource = call.resource
     revision = text(obj, "metadata", "resourceVersion")
     if not revision or revision == "0":
@@ -217,6 +217,6 @@ def _track(call: Call, old: JSONObject | None, new: JSONObject) -> None:
     track_update(old, new, manager=call.manager, **tracking(call))
 
 
-def begin_from(entry: Entry) -> JSONObject:
+def begin_from(entry: StoredObject) -> JSONObject:
     """A copy of what is stored, to be changed."""
     return copied_object(entry.value)

@@ -28,7 +28,7 @@ _KINDS: Final = {
 }
 
 
-class Node:
+class SchemaNode:
     """One place of a schema: what it demands of a value, and the places below."""
 
     __slots__ = ("all_of", "any_of", "demands", "extra", "item", "one_of", "properties", "refused", "verdicts")
@@ -40,7 +40,7 @@ class Node:
         self.one_of = _nodes(schema, "oneOf")
         self.refused = _node(schema.get("not"))
         self.properties = {
-            name: Node(inner) for name, inner in mapping(schema, "properties").items() if isinstance(inner, dict)
+            name: SchemaNode(inner) for name, inner in mapping(schema, "properties").items() if isinstance(inner, dict)
         }
         self.extra = _node(schema.get("additionalProperties"))
         self.item = _node(schema.get("items"))
@@ -105,12 +105,12 @@ class Node:
         return tests
 
 
-def _node(schema: JSONValue) -> Node | None:
-    return Node(schema) if isinstance(schema, dict) else None
+def _node(schema: JSONValue) -> SchemaNode | None:
+    return SchemaNode(schema) if isinstance(schema, dict) else None
 
 
-def _nodes(schema: JSONObject, name: str) -> tuple[Node, ...]:
-    return tuple(Node(inner) for inner in items(schema, name) if isinstance(inner, dict))
+def _nodes(schema: JSONObject, name: str) -> tuple[SchemaNode, ...]:
+    return tuple(SchemaNode(inner) for inner in items(schema, name) if isinstance(inner, dict))
 
 
 def _both(first: _Test, second: _Test) -> _Test:
@@ -176,7 +176,7 @@ def _within(value: float, demands: Constraints) -> bool:
     return factor is None or (factor > 0 and is_multiple(value, factor))
 
 
-def _list_tests(demands: Constraints, item: Node | None) -> list[_Test]:
+def _list_tests(demands: Constraints, item: SchemaNode | None) -> list[_Test]:
     tests: list[_Test] = []
     least, most = demands.min_items, demands.max_items
     if least is not None:
@@ -198,7 +198,7 @@ def _list_tests(demands: Constraints, item: Node | None) -> list[_Test]:
     return tests
 
 
-def _object_tests(demands: Constraints, properties: dict[str, Node], extra: Node | None) -> list[_Test]:
+def _object_tests(demands: Constraints, properties: dict[str, SchemaNode], extra: SchemaNode | None) -> list[_Test]:
     tests: list[_Test] = []
     least, most = demands.min_properties, demands.max_properties
     if least is not None:

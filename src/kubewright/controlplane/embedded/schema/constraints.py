@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.schema.formats import FORMATS, Check, recognized
+from kubewright.controlplane.embedded.schema.formats import FORMATS, FormatCheck, recognized
 from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_pattern
 
 _LARGEST_INTEGER = 2**63 - 1
@@ -31,7 +31,7 @@ class Constraints:
         single = self.types[0] if len(self.types) == 1 else ""
         format_ = text(schema, "format")
         self.format = format_ if recognized(format_, single) else ""
-        self.check_format: Check | None = FORMATS.get(self.format.replace("-", ""))
+        self.check_format: FormatCheck | None = FORMATS.get(self.format.replace("-", ""))
         self.number_type = single if single in ("integer", "number") else ""
         self.number_format = self.format if self.number_type else ""
         self.nullable = schema.get("nullable") is True
@@ -49,7 +49,7 @@ class Constraints:
         self.min_properties = _count(schema, "minProperties")
         self.max_properties = _count(schema, "maxProperties")
         self.pattern = text(schema, "pattern")
-        self.matches: Check | None = None
+        self.matches: FormatCheck | None = None
         if self.pattern:
             try:
                 self.matches = go_pattern(self.pattern).matches

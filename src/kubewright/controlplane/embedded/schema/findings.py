@@ -20,7 +20,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     shown,
     wrong_type,
 )
-from kubewright.controlplane.embedded.schema.acceptance import Node
+from kubewright.controlplane.embedded.schema.acceptance import SchemaNode
 from kubewright.controlplane.embedded.schema.constraints import (
     Constraints,
     correlated,
@@ -76,7 +76,7 @@ class Findings:
         self.passed += other.passed
 
 
-def explain(node: Node, value: JSONValue, findings: Findings, path: str, old: Old) -> Findings:
+def explain(node: SchemaNode, value: JSONValue, findings: Findings, path: str, old: Old) -> Findings:
     """Add what is wrong with `value`, at `path`. Errors of a value that is as it was are dropped."""
     found = Findings(findings.at)
     _explain(node, value, found, path, old)
@@ -86,7 +86,7 @@ def explain(node: Node, value: JSONValue, findings: Findings, path: str, old: Ol
     return findings
 
 
-def _explain(node: Node, value: JSONValue, found: Findings, path: str, old: Old) -> None:
+def _explain(node: SchemaNode, value: JSONValue, found: Findings, path: str, old: Old) -> None:
     demands = node.demands
     if isinstance(value, int) and not isinstance(value, bool):
         value = native(value)
@@ -154,7 +154,7 @@ def _explain_enum(demands: Constraints, value: JSONValue, found: Findings, path:
         found.add(not_supported(found.field(path), value, supported))
 
 
-def _explain_junctions(node: Node, value: JSONValue, found: Findings, path: str) -> None:
+def _explain_junctions(node: SchemaNode, value: JSONValue, found: Findings, path: str) -> None:
     # What is below a junction is never compared with an earlier value.
     if node.any_of:
         results = []
@@ -254,7 +254,7 @@ def _explain_multiple(demands: Constraints, value: float, of: float, found: Find
         found.add(invalid_value(found.field(path), number, detail))
 
 
-def _explain_list(node: Node, value: list[JSONValue], found: Findings, path: str, old: Old) -> None:
+def _explain_list(node: SchemaNode, value: list[JSONValue], found: Findings, path: str, old: Old) -> None:
     demands = node.demands
     if node.item is not None:
         associative = demands.list_type == "map" and isinstance(old, list)
@@ -268,7 +268,7 @@ def _explain_list(node: Node, value: list[JSONValue], found: Findings, path: str
         found.add(_too_many(found.field(path), len(value), demands.max_items))
 
 
-def _explain_object(node: Node, value: JSONObject, found: Findings, path: str, old: Old) -> None:
+def _explain_object(node: SchemaNode, value: JSONObject, found: Findings, path: str, old: Old) -> None:
     demands = node.demands
     if demands.min_properties is not None and len(value) < demands.min_properties:
         detail = f"{path} in body should have at least {demands.min_properties} properties"
@@ -299,7 +299,7 @@ def _earlier(old: Old, name: str, path: str) -> Old:
     return old[name]
 
 
-def _same(node: Node, value: JSONValue, old: JSONValue) -> bool:
+def _same(node: SchemaNode, value: JSONValue, old: JSONValue) -> bool:
     """Whether nothing changed. Fields without a schema make an object differ; associative lists have no order."""
     if isinstance(value, dict) and isinstance(old, dict):
         if len(value) != len(old):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.schema.patterns import go_pattern
 
-Check = Callable[[str], bool]
+FormatCheck = Callable[[str], bool]
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _GO_DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
@@ -49,7 +49,7 @@ _CREDIT_CARD = re.compile(
 )
 
 
-def _matching(pattern: str, limit: int | None = None) -> Check:
+def _matching(pattern: str, limit: int | None = None) -> FormatCheck:
     match = re.compile(pattern).fullmatch
     if limit is None:
         return lambda text: match(text) is not None
@@ -196,7 +196,7 @@ _COLOR_PART = r"\s*(?:0|[1-9][0-9]?|1[0-9][0-9]?|2[0-4][0-9]|25[0-5])\s*"
 _SHORT_NAME = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _HEX = "[0-9a-fA-F]"
 
-FORMATS: Mapping[str, Check] = {
+FORMATS: Mapping[str, FormatCheck] = {
     "bsonobjectid": _matching(_HEX + "{24}"),
     "uri": _is_uri,
     "email": _EMAIL.matches,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import FieldError
-from kubewright.controlplane.embedded.schema.acceptance import Node
+from kubewright.controlplane.embedded.schema.acceptance import SchemaNode
 from kubewright.controlplane.embedded.schema.depth import check_depth
 from kubewright.controlplane.embedded.schema.findings import UNCORRELATED, Findings, Old, explain
 
@@ -19,7 +19,7 @@ class Validator:
 
     def __init__(self, schema: JSONObject) -> None:
         check_depth(schema)
-        self._root = Node(schema)
+        self._root = SchemaNode(schema)
 
     def accepts(self, value: JSONValue) -> bool:
         """Whether the value is valid."""

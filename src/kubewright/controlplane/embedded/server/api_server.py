@@ -1,8 +1,8 @@
-"""The API server: who asks, may they, what for, and the answer.
+"""The API server's handler chain.
 
-It has no sockets: `respond` takes a `Request` and gives a `Response`, whether it came over a network or from a client
-in the same process. Every request passes the same stations: faults that a test wants, authentication, impersonation,
-authorization, the handler; and is told to the audit stream.
+It has no sockets: `respond` takes an `HTTPRequest` and returns an `HTTPResponse`, whether the request came over a
+network or from a client in the same process. Every request runs through the same chain: injected faults,
+authentication, impersonation, authorization, the handler; and is recorded in the audit log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kubewright.controlplane.embedded.admission.pods import AccountMissing
-from kubewright.controlplane.embedded.apimachinery.decoding import LARGEST_BODY, too_large
+from kubewright.controlplane.embedded.apimachinery.decoding import MAX_BODY_SIZE, too_large
 from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,
@@ -26,8 +26,8 @@ from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
 from kubewright.controlplane.embedded.endpoints.nonresource import Endpoints
-from kubewright.controlplane.embedded.endpoints.request import Query, Target, parse_query, parse_target
-from kubewright.controlplane.embedded.http.exchange import Request, Response, failure
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target, parse_query, parse_target
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import check_representation, negotiate
 from kubewright.controlplane.embedded.http.presentation import presented
 from kubewright.controlplane.embedded.http.warning_headers import warning_headers
@@ -52,7 +52,7 @@ class _Asked:
     """A request taken apart."""
 
     target: Target
-    query: Query
+    query: QueryParameters
     user: UserInfo
 
 
@@ -76,7 +76,7 @@ class APIServer:
         self._impersonator = Impersonator(services.authorizer)
         self.endpoints = endpoints
 
-    async def respond(self, request: Request) -> Response:
+    async def respond(self, request: HTTPRequest) -> HTTPResponse:
         """The answer to a request. Raises only `ConnectionCut`, when a fault says so."""
         query = parse_query(request.query)
         target = parse_target(request.method, request.path, query)
@@ -117,13 +117,13 @@ class APIServer:
             response.stream = self.faults.through(response.stream, target, is_internal=request.is_internal)
         return response
 
-    def _identify(self, request: Request, target: Target) -> UserInfo:
+    def _identify(self, request: HTTPRequest, target: Target) -> UserInfo:
         user = self.services.authenticator.authenticate(request.certificate, request.header("authorization") or None)
         impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
         return user if impersonation is None else impersonation.user
 
-    def _handle(self, request: Request, asked: _Asked, warnings: list[str]) -> Response:
-        if len(request.body) > LARGEST_BODY:
+    def _handle(self, request: HTTPRequest, asked: _Asked, warnings: list[str]) -> HTTPResponse:
+        if len(request.body) > MAX_BODY_SIZE:
             raise too_large()
         if not asked.target.resource:
             return self._non_resource(request, asked)
@@ -154,7 +154,7 @@ class APIServer:
             if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
                 self.services.authorizer.invalidate()
 
-    def _non_resource(self, request: Request, asked: _Asked) -> Response:
+    def _non_resource(self, request: HTTPRequest, asked: _Asked) -> HTTPResponse:
         path = asked.target.path
         self.services.authorizer.require(Attributes.of(asked.target, asked.user))
         found = self.endpoints.respond(request, path, asked.query)
@@ -166,7 +166,7 @@ class APIServer:
             found = self._discovery(request, asked)
         return _nowhere() if found is None else found
 
-    def _discovery(self, request: Request, asked: _Asked) -> Response | None:
+    def _discovery(self, request: HTTPRequest, asked: _Asked) -> HTTPResponse | None:
         path = asked.target.path
         is_list_of_groups = path.rstrip("/") == "/apis"
         if not is_list_of_groups and path.startswith("/api"):
@@ -193,7 +193,7 @@ def _name_asked_for(asked: _Asked) -> str:
         return ""  # refused later, with its reason
 
 
-def _nowhere() -> Response:
+def _nowhere() -> HTTPResponse:
     """What the real server says of paths that no API group is behind."""
     headers = [("X-Content-Type-Options", "nosniff")]
-    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)
+    return HTTPResponse(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kubewright.api.time import unix_now
-from kubewright.controlplane.embedded.admission.chain import Admission
+from kubewright.controlplane.embedded.admission.chain import AdmissionChain
 from kubewright.controlplane.embedded.apiextensions.definition import definition_strategy
-from kubewright.controlplane.embedded.apiextensions.establishing import Definitions
+from kubewright.controlplane.embedded.apiextensions.establishing import DefinitionController
 from kubewright.controlplane.embedded.apimachinery.document import (
     JSONObject,
     at,
@@ -39,7 +39,7 @@ from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.audit import AuditLog
 from kubewright.controlplane.embedded.server.faults import Faults
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
-from kubewright.controlplane.embedded.storage.store import Store
+from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
@@ -54,14 +54,14 @@ class Assembled:
     """A server that is ready to answer, and what must run beside it."""
 
     server: APIServer
-    definitions: Definitions
-    store: Store
+    definitions: DefinitionController
+    store: MemoryStore
 
 
 class _Roles:
     """The roles and bindings in the store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
     def cluster_roles(self) -> Iterable[JSONObject]:
@@ -98,7 +98,7 @@ def assemble(
     def moment() -> datetime:
         return datetime.fromtimestamp(clock(), UTC)
 
-    store = Store(lifetimes={"/core/events/": Lifetime(_LIFE_OF_EVENTS, clock)})
+    store = MemoryStore(lifetimes={"/core/events/": Lifetime(_LIFE_OF_EVENTS, clock)})
     allocator = Allocator(
         addresses_in_use=lambda: _used(store, "clusterIPs"), ports_in_use=lambda: _used(store, "nodePort")
     )
@@ -114,7 +114,7 @@ def assemble(
     services = Services(
         store=store,
         catalog=catalog,
-        admission=Admission(),
+        admission=AdmissionChain(),
         authenticator=authenticator,
         authorizer=authorizer,
         token_issuer=TokenIssuer(signer, lookup, clock, (ISSUER,)),
@@ -130,10 +130,10 @@ def assemble(
     _boot(services, boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment))
     endpoints = Endpoints(catalog, signer)
     server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
-    return Assembled(server, Definitions(store, catalog, services.now), store)
+    return Assembled(server, DefinitionController(store, catalog, services.now), store)
 
 
-def _used(store: Store, what: str) -> set[str]:
+def _used(store: MemoryStore, what: str) -> set[str]:
     """The cluster IPs or node ports that services have."""
     specs = [mapping(entry.value, "spec") for entry in store.range("/core/services/").entries]
     if what == "clusterIPs":

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.request import Target
-from kubewright.controlplane.embedded.http.exchange import Request
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 
 _KEPT = 10_000
 
@@ -33,7 +33,7 @@ class AuditEvent:
     status: int
 
     @classmethod
-    def of(cls, request: Request, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
+    def of(cls, request: HTTPRequest, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
         """The event of an answered request; the user is empty when it could not be told."""
         return cls(
             time,

@@ -8,8 +8,8 @@ import msgspec
 
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import bad_request
-from kubewright.controlplane.embedded.endpoints.request import Query, Target
-from kubewright.controlplane.embedded.http.exchange import Response
+from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target
+from kubewright.controlplane.embedded.http.exchange import HTTPResponse
 
 _LONGEST = 60.0
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -17,7 +17,7 @@ _AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)", re.ASCII)
 _LARGEST = 2**63 / 1e9
 
 
-def deadline(target: Target, query: Query) -> float:
+def deadline(target: Target, query: QueryParameters) -> float:
     """The seconds a request may take, at most 60. Raises 400 for a `timeout` that is no duration."""
     text = query.text("timeout")
     if not text or target.verb == "watch":
@@ -29,11 +29,11 @@ def deadline(target: Target, query: Query) -> float:
     return min(seconds, _LONGEST) if seconds > 0 else _LONGEST
 
 
-def out_of_time() -> Response:
+def out_of_time() -> HTTPResponse:
     """504 for a request whose own time is over; the real server writes this Status by hand, without its kind."""
     message = "Timeout: request did not complete within the allotted timeout"
     status = {"metadata": {}, "status": "Failure", "message": message, "reason": "Timeout", "details": {}, "code": 504}
-    return Response(504, msgspec.json.encode(status) + b"\n", "text/plain; charset=utf-8")
+    return HTTPResponse(504, msgspec.json.encode(status) + b"\n", "text/plain; charset=utf-8")
 
 
 def parse_duration(text: str) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from operator import attrgetter
 
-from kubewright.controlplane.embedded.storage.entry import Change, Entry
+from kubewright.controlplane.embedded.storage.stored_object import StoreChange, StoredObject
 
 _revision = attrgetter("revision")
 
@@ -20,13 +20,13 @@ class Collection:
     __slots__ = ("_keys", "_log", "entries", "form")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, StoredObject] = {}
         self.form = ""
-        """See `Entry`: that of what is written from now on."""
+        """See `StoredObject`: that of what is written from now on."""
         self._keys: list[str] = []
-        self._log: list[Change] = []
+        self._log: list[StoreChange] = []
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StoreChange) -> None:
         """Make a change that has just been committed."""
         key = change.key
         if change.kind == "delete":
@@ -38,20 +38,20 @@ class Collection:
             self.entries[key] = change.entry
         self._log.append(change)
 
-    def at(self, key: str, revision: int) -> Entry | None:
+    def at(self, key: str, revision: int) -> StoredObject | None:
         """What a key held at a retained revision."""
         for change in self.after(revision):
             if change.key == key:
                 return change.previous
         return self.entries.get(key)
 
-    def after(self, revision: int) -> list[Change]:
+    def after(self, revision: int) -> list[StoreChange]:
         """The changes since a retained revision, oldest first."""
         if not self._log or self._log[-1].revision <= revision:
             return []
         return self._log[bisect_right(self._log, revision, key=_revision) :]
 
-    def select(self, prefix: str, start: str, limit: int | None, revision: int) -> tuple[list[Entry], int]:
+    def select(self, prefix: str, start: str, limit: int | None, revision: int) -> tuple[list[StoredObject], int]:
         """The first `limit` entries (None: all) below `prefix` whose keys are not before `start`; how many there are.
 
         In the order of the keys, as of a retained revision.
@@ -59,7 +59,7 @@ class Collection:
         first, end = max(prefix, start), _end(prefix)
         low = bisect_left(self._keys, first)
         high = max(low, bisect_left(self._keys, end))
-        past: dict[str, Entry | None] = {}
+        past: dict[str, StoredObject | None] = {}
         for change in self.after(revision):
             if first <= change.key < end:
                 past.setdefault(change.key, change.previous)

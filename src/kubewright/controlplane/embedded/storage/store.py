@@ -15,10 +15,10 @@ from operator import attrgetter
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, mapping
 from kubewright.controlplane.embedded.storage.collection import Collection
-from kubewright.controlplane.embedded.storage.entry import Change as Change
-from kubewright.controlplane.embedded.storage.entry import ChangeKind
-from kubewright.controlplane.embedded.storage.entry import Entry as Entry
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
+from kubewright.controlplane.embedded.storage.stored_object import ChangeKind
+from kubewright.controlplane.embedded.storage.stored_object import StoreChange as StoreChange
+from kubewright.controlplane.embedded.storage.stored_object import StoredObject as StoredObject
 from kubewright.controlplane.embedded.storage.watchers import Subscription as Subscription
 from kubewright.controlplane.embedded.storage.watchers import Watchers
 
@@ -39,7 +39,7 @@ class KeyExists(StoreError):
         self.key = key
 
 
-class Conflict(StoreError):
+class RevisionConflict(StoreError):
     """A write did not find the key at the revision it expected; `found` is None when there is no such key."""
 
     def __init__(self, key: str, expected: int | None, found: int | None) -> None:
@@ -81,7 +81,7 @@ class FutureRevision(StoreError):
 class Range:
     """Entries in the order of their keys, all as of `revision`."""
 
-    entries: list[Entry]
+    entries: list[StoredObject]
     remaining: int
     """How many more there are after the last of `entries`."""
     revision: int
@@ -93,15 +93,15 @@ class Range:
 
 
 class Snapshot:
-    """The content of a store at one moment, for `Store.restore`. It shares the objects with the store."""
+    """The content of a store at one moment, for `MemoryStore.restore`. It shares the objects with the store."""
 
     __slots__ = ("entries",)
 
-    def __init__(self, entries: dict[str, Entry]) -> None:
+    def __init__(self, entries: dict[str, StoredObject]) -> None:
         self.entries = entries
 
 
-class Store:
+class MemoryStore:
     """Everything the API server remembers.
 
     The last `history` changes can be read and watched (up to a quarter more are kept); none of them longer than twice
@@ -144,7 +144,7 @@ class Store:
 
     # Reading
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoredObject | None:
         """What a key holds now."""
         directory = _directory(key)
         if directory in self._lifetimes:
@@ -152,7 +152,7 @@ class Store:
         collection = self._collections.get(directory)
         return None if collection is None else collection.entries.get(key)
 
-    def get_at(self, key: str, revision: int) -> Entry | None:
+    def get_at(self, key: str, revision: int) -> StoredObject | None:
         """What a key held at a revision. Raises Compacted or FutureRevision when that is not known."""
         self._must_retain(revision)
         collection = self._collections.get(_directory(key))
@@ -170,7 +170,7 @@ class Store:
         if revision is not None:
             self._must_retain(revision)
         at = self._revision if revision is None else revision
-        entries: list[Entry] = []
+        entries: list[StoredObject] = []
         total = 0
         for collection in self._below(prefix):
             room = limit - len(entries) if limit > 0 else None
@@ -181,7 +181,7 @@ class Store:
 
     # Writing
 
-    def create(self, key: str, value: JSONObject) -> Entry:
+    def create(self, key: str, value: JSONObject) -> StoredObject:
         """Store a new key. Raises KeyExists or TooLarge.
 
         `value` is the store's from now on; it is given its resourceVersion.
@@ -191,7 +191,7 @@ class Store:
             raise KeyExists(key)
         return self._commit("put", key, value, collection, None)
 
-    def update(self, key: str, value: JSONObject, *, expected: int) -> Entry:
+    def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
         """Store a new value, if the key is still at revision `expected`: otherwise raises Conflict. Or TooLarge.
 
         `value` is the store's from now on; it is given its resourceVersion.
@@ -200,7 +200,7 @@ class Store:
         previous = _expect(collection, key, expected)
         return self._commit("put", key, value, collection, previous)
 
-    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> Entry:
+    def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """Remove a key, if it is there and at revision `expected`: otherwise raises Conflict.
 
         Watchers see, and this returns, the last state (or `final` in its place) with the deletion's resourceVersion.
@@ -222,7 +222,7 @@ class Store:
         """
         self._must_retain(after)
         happened = (collection.after(after) for collection in self._below(prefix))
-        replayed: Iterable[Change] = merge(*happened, key=_revision)
+        replayed: Iterable[StoreChange] = merge(*happened, key=_revision)
         if prefix.endswith("/"):
             replayed = (change for change in replayed if change.key.startswith(prefix))
         elif prefix:
@@ -279,13 +279,13 @@ class Store:
         key: str,
         value: JSONObject,
         collection: Collection,
-        previous: Entry | None,
+        previous: StoredObject | None,
         form: str | None = None,
-    ) -> Entry:
+    ) -> StoredObject:
         self._expire()
         revision = self._revision + 1
         inside(value, "metadata")["resourceVersion"] = str(revision)
-        entry = Entry(
+        entry = StoredObject(
             key,
             value,
             revision,
@@ -295,7 +295,7 @@ class Store:
         # Everybody who is told of the entry is told its JSON: it is not made for this alone.
         if kind == "put" and entry.form and len(entry.raw) > LARGEST:
             raise TooLarge(key, len(entry.raw))
-        change = Change(kind, key, entry, previous)
+        change = StoreChange(kind, key, entry, previous)
         self._revision = revision
         collection.apply(change)
         if lifetime := self._lifetimes.get(_directory(key)):
@@ -348,13 +348,13 @@ def _directory(key: str) -> str:
     return key[: key.find("/", second + 1) + 1] if second > 0 else ""
 
 
-def _expect(collection: Collection, key: str, expected: int | None) -> Entry:
+def _expect(collection: Collection, key: str, expected: int | None) -> StoredObject:
     entry = collection.entries.get(key)
     if entry is None or (expected is not None and entry.revision != expected):
-        raise Conflict(key, expected, None if entry is None else entry.revision)
+        raise RevisionConflict(key, expected, None if entry is None else entry.revision)
     return entry
 
 
-def _restamped(entry: Entry) -> JSONObject:
+def _restamped(entry: StoredObject) -> JSONObject:
     """The value with a `metadata` of its own, which can be given another resourceVersion."""
     return {**entry.value, "metadata": {**mapping(entry.value, "metadata")}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from kubewright.controlplane.embedded.storage.entry import Change
+from kubewright.controlplane.embedded.storage.stored_object import StoreChange
 
 
 class Subscription:
@@ -22,7 +22,7 @@ class Subscription:
     __slots__ = ("_leave", "_limit", "_pending", "_room", "_waiter", "closed", "lagged", "prefix")
 
     def __init__(
-        self, prefix: str, replayed: Sequence[Change], limit: int, leave: Callable[[Subscription], None]
+        self, prefix: str, replayed: Sequence[StoreChange], limit: int, leave: Callable[[Subscription], None]
     ) -> None:
         self.prefix = prefix
         self.closed = False
@@ -34,7 +34,7 @@ class Subscription:
         self._waiter: asyncio.Future[None] | None = None
         self._leave = leave
 
-    async def changes(self) -> list[Change]:
+    async def changes(self) -> list[StoreChange]:
         """All changes since the last call, as soon as there is one; an empty list when the subscription is closed.
 
         A cancelled call loses nothing.
@@ -49,7 +49,7 @@ class Subscription:
         self._room = self._limit
         return taken
 
-    async def __aiter__(self) -> AsyncIterator[Change]:
+    async def __aiter__(self) -> AsyncIterator[StoreChange]:
         while changes := await self.changes():
             for change in changes:
                 yield change
@@ -69,7 +69,7 @@ class Subscription:
             self._leave(self)
             self._wake()
 
-    def offer(self, change: Change) -> bool:
+    def offer(self, change: StoreChange) -> bool:
         """Buffer a change for the reader. False, and nothing is buffered, when there is no room."""
         if len(self._pending) >= self._room:
             return False
@@ -90,13 +90,13 @@ class Watchers:
         # Dictionaries for their order: of those who watch the same, the first to come is the first to be served.
         self._by_prefix: dict[str, dict[Subscription, None]] = {}
 
-    def add(self, prefix: str, replayed: Sequence[Change]) -> Subscription:
+    def add(self, prefix: str, replayed: Sequence[StoreChange]) -> Subscription:
         """Somebody who gets `replayed`, and then what is published from now on."""
         subscription = Subscription(prefix, replayed, self._limit, self._remove)
         self._by_prefix.setdefault(prefix, {})[subscription] = None
         return subscription
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: StoreChange) -> None:
         """Hand a change to all who watch its key or one of the directories above it."""
         if not self._by_prefix:
             return

@@ -9,8 +9,8 @@ from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,
     Cells,
-    Column,
     Printer,
+    TableColumn,
     age_of,
     aged,
     name_of,
@@ -169,32 +169,34 @@ def _resource_slice(obj: JSONObject, now: float) -> Cells:
 _AGED = Printer((NAME, AGE), aged)
 _EVENT = Printer(
     (
-        Column("Last Seen"),
-        Column("Type"),
-        Column("Reason"),
-        Column("Object"),
+        TableColumn("Last Seen"),
+        TableColumn("Type"),
+        TableColumn("Reason"),
+        TableColumn("Object"),
         wide("Subobject"),
         wide("Source"),
-        Column("Message"),
+        TableColumn("Message"),
         wide("First Seen"),
         wide("Count"),
-        Column("Name", format="name", priority=1),
+        TableColumn("Name", format="name", priority=1),
     ),
     _event,
 )
 
 PRINTERS: dict[tuple[str, str], Printer] = {
-    ("", "componentstatuses"): Printer((NAME, Column("Status"), Column("Message"), Column("Error")), _component_status),
-    ("", "configmaps"): Printer((NAME, Column("Data"), AGE), _config_map),
+    ("", "componentstatuses"): Printer(
+        (NAME, TableColumn("Status"), TableColumn("Message"), TableColumn("Error")), _component_status
+    ),
+    ("", "configmaps"): Printer((NAME, TableColumn("Data"), AGE), _config_map),
     ("", "events"): _EVENT,
-    ("", "namespaces"): Printer((NAME, Column("Status"), AGE), _namespace),
+    ("", "namespaces"): Printer((NAME, TableColumn("Status"), AGE), _namespace),
     ("", "nodes"): Printer(
         (
             NAME,
-            Column("Status"),
-            Column("Roles"),
+            TableColumn("Status"),
+            TableColumn("Roles"),
             AGE,
-            Column("Version"),
+            TableColumn("Version"),
             wide("Internal-IP"),
             wide("External-IP"),
             wide("OS-Image"),
@@ -203,18 +205,18 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         ),
         _node,
     ),
-    ("", "secrets"): Printer((NAME, Column("Type"), Column("Data"), AGE), _secret),
+    ("", "secrets"): Printer((NAME, TableColumn("Type"), TableColumn("Data"), AGE), _secret),
     ("", "serviceaccounts"): _AGED,
     ("apiregistration.k8s.io", "apiservices"): Printer(
-        (NAME, Column("Service"), Column("Available"), AGE), _api_service
+        (NAME, TableColumn("Service"), TableColumn("Available"), AGE), _api_service
     ),
-    ("coordination.k8s.io", "leases"): Printer((NAME, Column("Holder"), AGE), _lease),
+    ("coordination.k8s.io", "leases"): Printer((NAME, TableColumn("Holder"), AGE), _lease),
     ("events.k8s.io", "events"): _EVENT,
-    ("node.k8s.io", "runtimeclasses"): Printer((NAME, Column("Handler"), AGE), _runtime_class),
+    ("node.k8s.io", "runtimeclasses"): Printer((NAME, TableColumn("Handler"), AGE), _runtime_class),
     ("resource.k8s.io", "deviceclasses"): _AGED,
-    ("resource.k8s.io", "resourceclaims"): Printer((NAME, Column("State"), AGE), _resource_claim),
+    ("resource.k8s.io", "resourceclaims"): Printer((NAME, TableColumn("State"), AGE), _resource_claim),
     ("resource.k8s.io", "resourceclaimtemplates"): _AGED,
     ("resource.k8s.io", "resourceslices"): Printer(
-        (NAME, Column("Node"), Column("Driver"), Column("Pool"), AGE), _resource_slice
+        (NAME, TableColumn("Node"), TableColumn("Driver"), TableColumn("Pool"), AGE), _resource_slice
     ),
 }

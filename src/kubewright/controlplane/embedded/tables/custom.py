@@ -12,10 +12,19 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.durations import UNKNOWN, human_duration, instant
-from kubewright.controlplane.embedded.tables.jsonpath import JSONPath, PathError, compile_path
-from kubewright.controlplane.embedded.tables.printer import AGE, NAME, Cells, Column, Printer, aged, name_of, number
+from kubewright.controlplane.embedded.tables.jsonpath import JSONPath, JSONPathError, compile_path
+from kubewright.controlplane.embedded.tables.printer import (
+    AGE,
+    NAME,
+    Cells,
+    Printer,
+    TableColumn,
+    aged,
+    name_of,
+    number,
+)
 
-_AGED = Printer((NAME, Column("Age", "date", AGE.format)), aged)
+_AGED = Printer((NAME, TableColumn("Age", "date", AGE.format)), aged)
 
 
 def custom_printer(resource: ResourceType) -> Printer:
@@ -23,16 +32,16 @@ def custom_printer(resource: ResourceType) -> Printer:
     definitions = _additional_columns(resource)
     if not definitions:
         return _AGED
-    columns: list[Column] = [NAME]
+    columns: list[TableColumn] = [NAME]
     paths: list[JSONPath] = []
     for definition in definitions:
         source = text(definition, "jsonPath")
         try:
             paths.append(compile_path(source))
-        except PathError:
+        except JSONPathError:
             break  # as the real server, which shows what comes before
         columns.append(
-            Column(
+            TableColumn(
                 text(definition, "name"),
                 text(definition, "type"),
                 text(definition, "format"),
@@ -61,7 +70,7 @@ def _cell(path: JSONPath, obj: JSONObject, type_: str, now: float) -> JSONValue:
     """The first thing a path leads to, if it is of the column's type."""
     try:
         found = path.find(obj)
-    except PathError:
+    except JSONPathError:
         return None
     if not found:
         return None

@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
 
-Values: TypeAlias = list[JSONValue]
-Step: TypeAlias = Callable[[Values], Values]
+JSONValues: TypeAlias = list[JSONValue]
+Step: TypeAlias = Callable[[JSONValues], JSONValues]
 
 
-class PathError(ValueError):
+class JSONPathError(ValueError):
     """A path that cannot be read, or that does not fit the value it is applied to."""
 
 
@@ -27,7 +27,7 @@ class JSONPath:
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
 
-    def find(self, value: JSONValue) -> Values:
+    def find(self, value: JSONValue) -> JSONValues:
         """All it leads to, in order; raises PathError where client-go's evaluation fails."""
         values = [value]
         for step in self._steps:
@@ -68,7 +68,7 @@ def _parse(path: str) -> list[Step]:
         elif rest[0] == "[":
             end = rest.find("]")
             if end < 0:
-                raise PathError("unterminated array")
+                raise JSONPathError("unterminated array")
             steps.append(_bracket(rest[1:end]))
             length = end + 1
         elif rest[0] == ".":
@@ -97,23 +97,23 @@ def _literal(rest: str) -> tuple[JSONValue, int]:
     if rest[0] in "\"'":
         found = re.match(r"""(["'])((?:\\.|(?!\1).)*)\1""", rest, re.DOTALL)
         if found is None:
-            raise PathError("unterminated quoted string")
+            raise JSONPathError("unterminated quoted string")
         return re.sub(r"\\(.)", r"\1", found[2]), found.end()
     if number := _NUMBER.match(rest):
         try:
             return (float(number[0]) if "." in number[0] else int(number[0])), number.end()
         except ValueError:
-            raise PathError(f"cannot parse number {number[0]}") from None
+            raise JSONPathError(f"cannot parse number {number[0]}") from None
     if (word := _WORD.match(rest)) and word[0] in ("true", "false"):
         return word[0] == "true", word.end()
-    raise PathError(f"unrecognized character in action: {rest[0]!r}")
+    raise JSONPathError(f"unrecognized character in action: {rest[0]!r}")
 
 
 def _unrecognized(word: str) -> Step:
     """A bare word can be read, and is an error as soon as it is applied."""
 
-    def apply(values: Values) -> Values:
-        raise PathError(f"unrecognized identifier {word}")
+    def apply(values: JSONValues) -> JSONValues:
+        raise JSONPathError(f"unrecognized identifier {word}")
 
     return apply
 
@@ -126,18 +126,18 @@ def _field(name: str) -> Step:
     return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
 
 
-def _children(value: JSONValue) -> Values:
+def _children(value: JSONValue) -> JSONValues:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
 
 
-def _wildcard(values: Values) -> Values:
+def _wildcard(values: JSONValues) -> JSONValues:
     return [child for value in values for child in _children(value)]
 
 
-def _descend(values: Values) -> Values:
-    found: Values = []
+def _descend(values: JSONValues) -> JSONValues:
+    found: JSONValues = []
     for value in values:
         if children := _children(value):
             found.append(value)
@@ -155,7 +155,7 @@ def _bracket(inner: str) -> Step:
         return _sequence(_parse(f".{quoted[1]}"))
     found = _SLICE.fullmatch(inner)
     if found is None:
-        raise PathError(f"invalid array index {inner}")
+        raise JSONPathError(f"invalid array index {inner}")
     start = int(found[1]) if found[1] not in ("", "-") else 0
     if found[2] is None:
         return _index(start)
@@ -171,7 +171,7 @@ def _union(steps: Sequence[Step]) -> Step:
 
 
 def _sequence(steps: Sequence[Step]) -> Step:
-    def apply(values: Values) -> Values:
+    def apply(values: JSONValues) -> JSONValues:
         for step in steps:
             values = step(values)
         return values
@@ -179,22 +179,22 @@ def _sequence(steps: Sequence[Step]) -> Step:
     return apply
 
 
-def _lists(values: Values) -> list[Values]:
-    found: list[Values] = []
+def _lists(values: JSONValues) -> list[JSONValues]:
+    found: list[JSONValues] = []
     for value in values:
         if isinstance(value, list):
             found.append(value)
         elif value is not None:
-            raise PathError(f"{type(value).__name__} is not array or slice")
+            raise JSONPathError(f"{type(value).__name__} is not array or slice")
     return found
 
 
 def _index(index: int) -> Step:
-    def apply(values: Values) -> Values:
-        found: Values = []
+    def apply(values: JSONValues) -> JSONValues:
+        found: JSONValues = []
         for value in _lists(values):
             if not -len(value) <= index < len(value):
-                raise PathError(f"array index out of bounds: index {index}, length {len(value)}")
+                raise JSONPathError(f"array index out of bounds: index {index}, length {len(value)}")
             found.append(value[index])
         return found
 
@@ -202,8 +202,8 @@ def _index(index: int) -> Step:
 
 
 def _slice(start: int, end: int | None, step: int | None) -> Step:
-    def apply(values: Values) -> Values:
-        found: Values = []
+    def apply(values: JSONValues) -> JSONValues:
+        found: JSONValues = []
         for value in _lists(values):
             length = len(value)
             first = start + length if start < 0 else start
@@ -211,9 +211,9 @@ def _slice(start: int, end: int | None, step: int | None) -> Step:
             if first == last:
                 return found
             if not 0 <= first < length or not first <= last <= length:
-                raise PathError(f"array index out of bounds: index {first}, length {length}")
+                raise JSONPathError(f"array index out of bounds: index {first}, length {length}")
             if step is not None and step <= 0:
-                raise PathError("step must be > 0")
+                raise JSONPathError("step must be > 0")
             found += value[first : last : step or 1]
         return found
 
@@ -232,9 +232,9 @@ def _filter_text(rest: str) -> tuple[str, int]:
             quote = character
         elif character == ")":
             if not rest.startswith("]", position + 1):
-                raise PathError("unclosed array expect ]")
+                raise JSONPathError("unclosed array expect ]")
             return rest[3:position], position + 2
-    raise PathError("unterminated filter")
+    raise JSONPathError("unterminated filter")
 
 
 def _filter(inner: str) -> Step:
@@ -245,38 +245,38 @@ def _filter(inner: str) -> Step:
     left, right = _sequence(_parse(comparison[1].strip())), _sequence(_parse(comparison[3].strip()))
     outcomes = _OPERATORS.get(comparison[2])
     if outcomes is None:
-        raise PathError(f"unrecognized filter operator {comparison[2]}")
+        raise JSONPathError(f"unrecognized filter operator {comparison[2]}")
     return lambda values: [
         item for value in _filtered(values) for item in value if _compared(left([item]), right([item]), outcomes)
     ]
 
 
-def _filtered(values: Values) -> list[Values]:
+def _filtered(values: JSONValues) -> list[JSONValues]:
     lists = [value for value in values if isinstance(value, list)]
     if len(lists) != len(values):
-        raise PathError("not array or slice and cannot be filtered")
+        raise JSONPathError("not array or slice and cannot be filtered")
     return lists
 
 
 def _found(exists: Step, item: JSONValue) -> bool:
     try:
         return bool(exists([item]))
-    except PathError:
+    except JSONPathError:
         # On failure, client-go goes on with what it had before the failing step: the item itself.
         return True
 
 
-def _compared(lefts: Values, rights: Values, outcomes: set[int]) -> bool:
+def _compared(lefts: JSONValues, rights: JSONValues, outcomes: set[int]) -> bool:
     if not lefts or not rights:
         return False
     if len(lefts) > 1 or len(rights) > 1:
-        raise PathError("can only compare one element at a time")
+        raise JSONPathError("can only compare one element at a time")
     left, right = lefts[0], rights[0]
     if isinstance(left, str) and isinstance(right, str):
         return (left > right) - (left < right) in outcomes
     # A whole number and a fraction are of different types here.
     if type(left) is type(right) and isinstance(left, (int, float)) and isinstance(right, (int, float)):
         if isinstance(left, bool) and outcomes not in (_OPERATORS["=="], _OPERATORS["!="]):
-            raise PathError("invalid type for comparison")
+            raise JSONPathError("invalid type for comparison")
         return (left > right) - (left < right) in outcomes
-    raise PathError("incompatible types for comparison")
+    raise JSONPathError("incompatible types for comparison")

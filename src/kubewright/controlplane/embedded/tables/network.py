@@ -10,8 +10,8 @@ from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,
     Cells,
-    Column,
     Printer,
+    TableColumn,
     age_of,
     name_of,
     number,
@@ -161,26 +161,26 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "services"): Printer(
         (
             NAME,
-            Column("Type"),
-            Column("Cluster-IP"),
-            Column("External-IP"),
-            Column("Port(s)"),
+            TableColumn("Type"),
+            TableColumn("Cluster-IP"),
+            TableColumn("External-IP"),
+            TableColumn("Port(s)"),
             AGE,
             wide("Selector"),
         ),
         _service,
     ),
-    ("", "endpoints"): Printer((NAME, Column("Endpoints"), AGE), _endpoints),
+    ("", "endpoints"): Printer((NAME, TableColumn("Endpoints"), AGE), _endpoints),
     ("discovery.k8s.io", "endpointslices"): Printer(
-        (NAME, Column("AddressType"), Column("Ports"), Column("Endpoints"), AGE), _endpoint_slice
+        (NAME, TableColumn("AddressType"), TableColumn("Ports"), TableColumn("Endpoints"), AGE), _endpoint_slice
     ),
     ("networking.k8s.io", "ingresses"): Printer(
-        (NAME, Column("Class"), Column("Hosts"), Column("Address"), Column("Ports"), AGE), _ingress
+        (NAME, TableColumn("Class"), TableColumn("Hosts"), TableColumn("Address"), TableColumn("Ports"), AGE), _ingress
     ),
     ("networking.k8s.io", "ingressclasses"): Printer(
-        (NAME, Column("Controller"), Column("Parameters"), AGE), _ingress_class
+        (NAME, TableColumn("Controller"), TableColumn("Parameters"), AGE), _ingress_class
     ),
-    ("networking.k8s.io", "networkpolicies"): Printer((NAME, Column("Pod-Selector"), AGE), _network_policy),
-    ("networking.k8s.io", "servicecidrs"): Printer((NAME, Column("CIDRs"), AGE), _service_cidr),
-    ("networking.k8s.io", "ipaddresses"): Printer((NAME, Column("ParentRef")), _ip_address),
+    ("networking.k8s.io", "networkpolicies"): Printer((NAME, TableColumn("Pod-Selector"), AGE), _network_policy),
+    ("networking.k8s.io", "servicecidrs"): Printer((NAME, TableColumn("CIDRs"), AGE), _service_cidr),
+    ("networking.k8s.io", "ipaddresses"): Printer((NAME, TableColumn("ParentRef")), _ip_address),
 }

@@ -11,8 +11,8 @@ from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,
     Cells,
-    Column,
     Printer,
+    TableColumn,
     age_of,
     name_of,
     number,
@@ -160,9 +160,9 @@ def _completed(pod: JSONObject) -> list[JSONValue]:
 POD = Printer(
     (
         NAME,
-        Column("Ready"),
-        Column("Status"),
-        Column("Restarts"),
+        TableColumn("Ready"),
+        TableColumn("Status"),
+        TableColumn("Restarts"),
         AGE,
         wide("IP"),
         wide("Node"),

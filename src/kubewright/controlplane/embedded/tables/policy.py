@@ -8,8 +8,8 @@ from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,
     Cells,
-    Column,
     Printer,
+    TableColumn,
     age_of,
     boolean,
     integer,
@@ -67,7 +67,7 @@ def _admission_policy(rules: str) -> Printer:
         told = _UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
         return [name_of(obj), len(items(obj, "spec", rules)), told, age_of(obj, now)]
 
-    return Printer((NAME, integer(rules.capitalize()), Column("ParamKind"), AGE), cells)
+    return Printer((NAME, integer(rules.capitalize()), TableColumn("ParamKind"), AGE), cells)
 
 
 def _policy_binding(obj: JSONObject, now: float) -> Cells:
@@ -123,14 +123,14 @@ def _priority_level(obj: JSONObject, now: float) -> Cells:
 
 
 _BINDING = Printer(
-    (NAME, Column("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")),
+    (NAME, TableColumn("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")),
     _role_binding,
 )
 _WEBHOOKS = Printer((NAME, integer("Webhooks"), AGE), _webhooks)
-_POLICY_BINDING = Printer((NAME, Column("PolicyName"), Column("ParamRef"), AGE), _policy_binding)
+_POLICY_BINDING = Printer((NAME, TableColumn("PolicyName"), TableColumn("ParamRef"), AGE), _policy_binding)
 
 PRINTERS: dict[tuple[str, str], Printer] = {
-    ("", "resourcequotas"): Printer((NAME, Column("Request"), Column("Limit"), AGE), _quota),
+    ("", "resourcequotas"): Printer((NAME, TableColumn("Request"), TableColumn("Limit"), AGE), _quota),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _admission_policy("validations"),
@@ -141,32 +141,32 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         (
             NAME,
             AGE,
-            Column("SignerName"),
-            Column("Requestor"),
-            Column("RequestedDuration"),
-            Column("Condition"),
+            TableColumn("SignerName"),
+            TableColumn("Requestor"),
+            TableColumn("RequestedDuration"),
+            TableColumn("Condition"),
         ),
         _signing_request,
     ),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): Printer(
         (
             NAME,
-            Column("PriorityLevel"),
-            Column("MatchingPrecedence"),
-            Column("DistinguisherMethod"),
+            TableColumn("PriorityLevel"),
+            TableColumn("MatchingPrecedence"),
+            TableColumn("DistinguisherMethod"),
             AGE,
-            Column("MissingPL"),
+            TableColumn("MissingPL"),
         ),
         _flow_schema,
     ),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): Printer(
         (
             NAME,
-            Column("Type"),
-            Column("NominalConcurrencyShares"),
-            Column("Queues"),
-            Column("HandSize"),
-            Column("QueueLengthLimit"),
+            TableColumn("Type"),
+            TableColumn("NominalConcurrencyShares"),
+            TableColumn("Queues"),
+            TableColumn("HandSize"),
+            TableColumn("QueueLengthLimit"),
             AGE,
         ),
         _priority_level,
@@ -174,6 +174,6 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("rbac.authorization.k8s.io", "rolebindings"): _BINDING,
     ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDING,
     ("scheduling.k8s.io", "priorityclasses"): Printer(
-        (NAME, integer("Value"), boolean("Global-Default"), AGE, Column("PreemptionPolicy")), _priority_class
+        (NAME, integer("Value"), boolean("Global-Default"), AGE, TableColumn("PreemptionPolicy")), _priority_class
     ),
 }

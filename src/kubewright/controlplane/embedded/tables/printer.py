@@ -15,7 +15,7 @@ Cells: TypeAlias = list[JSONValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. Those with a priority above 0 are shown by `-o wide` only."""
 
     name: str
@@ -39,29 +39,29 @@ class Column:
 class Printer:
     """`cells` gets the object and the present in seconds since the epoch."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     cells: Callable[[JSONObject, float], Cells]
     conditions: Callable[[JSONObject], list[JSONValue]] | None = None
     """What is special about a row, such as that the pod has completed."""
 
 
-NAME = Column("Name", format="name")
-AGE = Column("Age")
+NAME = TableColumn("Name", format="name")
+AGE = TableColumn("Age")
 
 
-def integer(name: str) -> Column:
+def integer(name: str) -> TableColumn:
     """A column of whole numbers."""
-    return Column(name, "integer")
+    return TableColumn(name, "integer")
 
 
-def boolean(name: str) -> Column:
+def boolean(name: str) -> TableColumn:
     """A column of truth values."""
-    return Column(name, "boolean")
+    return TableColumn(name, "boolean")
 
 
-def wide(name: str) -> Column:
+def wide(name: str) -> TableColumn:
     """A column that only `-o wide` shows."""
-    return Column(name, priority=1)
+    return TableColumn(name, priority=1)
 
 
 def name_of(obj: JSONObject) -> str:
@@ -85,7 +85,7 @@ def created(obj: JSONObject, now: float) -> Cells:
     return [name_of(obj), text(obj, "metadata", "creationTimestamp") or "0001-01-01T00:00:00Z"]
 
 
-CREATED = Printer((NAME, Column("Created At", "date")), created)
+CREATED = Printer((NAME, TableColumn("Created At", "date")), created)
 
 
 def aged(obj: JSONObject, now: float) -> Cells:

@@ -13,7 +13,7 @@ from kubewright.controlplane.embedded.apimachinery.status import bad_request, in
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.reading import Listed
-from kubewright.controlplane.embedded.storage.entry import Entry
+from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 from kubewright.controlplane.embedded.tables import cluster, network, policy, storage, workloads
 from kubewright.controlplane.embedded.tables.custom import custom_printer
 from kubewright.controlplane.embedded.tables.pods import POD
@@ -39,7 +39,7 @@ def printer_for(resource: ResourceType) -> Printer:
     return _PRINTERS.get((resource.gvk.group, resource.plural), CREATED)
 
 
-def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None, version: str) -> JSONObject:
+def table_of(call: Call, entries: Sequence[StoredObject], listed: Listed | None, version: str) -> JSONObject:
     """Objects as a table: of a list with its position, or of a single object without. Raises for a bad query."""
     include, printer, now = _include(call), printer_for(call.resource), call.services.clock()
     metadata: JSONObject = {}
@@ -55,12 +55,12 @@ def table_of(call: Call, entries: Sequence[Entry], listed: Listed | None, versio
     return _table(metadata, _definitions(printer), rows, version)
 
 
-def watch_rendering(call: Call, version: str) -> Callable[[Entry], bytes]:
+def watch_rendering(call: Call, version: str) -> Callable[[StoredObject], bytes]:
     """How each event of one watch is rendered: a table of one row, the columns in the first event only."""
     include, printer, clock = _include(call), printer_for(call.resource), call.services.clock
     columns: list[JSONValue] | None = _definitions(printer)
 
-    def render(entry: Entry) -> bytes:
+    def render(entry: StoredObject) -> bytes:
         nonlocal columns
         metadata: JSONObject = {"resourceVersion": text(entry.value, "metadata", "resourceVersion")}
         row = _row(call.resource, printer, entry.value, include, clock(), version)

@@ -9,8 +9,8 @@ from kubewright.controlplane.embedded.tables.printer import (
     AGE,
     NAME,
     Cells,
-    Column,
     Printer,
+    TableColumn,
     age_of,
     boolean,
     integer,
@@ -226,10 +226,12 @@ def _percent(value: JSONValue, otherwise: str) -> str:
 _REPLICAS = (NAME, integer("Desired"), integer("Current"), integer("Ready"), AGE, *_TEMPLATE)
 
 PRINTERS: dict[tuple[str, str], Printer] = {
-    ("", "podtemplates"): Printer((NAME, Column("Containers"), Column("Images"), Column("Pod Labels")), _pod_template),
+    ("", "podtemplates"): Printer(
+        (NAME, TableColumn("Containers"), TableColumn("Images"), TableColumn("Pod Labels")), _pod_template
+    ),
     ("", "replicationcontrollers"): Printer(_REPLICAS, _replication_controller),
     ("apps", "controllerrevisions"): Printer(
-        (NAME, Column("Controller"), Column("Revision"), AGE), _controller_revision
+        (NAME, TableColumn("Controller"), TableColumn("Revision"), AGE), _controller_revision
     ),
     ("apps", "daemonsets"): Printer(
         (
@@ -239,25 +241,25 @@ PRINTERS: dict[tuple[str, str], Printer] = {
             integer("Ready"),
             integer("Up-to-date"),
             integer("Available"),
-            Column("Node Selector"),
+            TableColumn("Node Selector"),
             AGE,
             *_TEMPLATE,
         ),
         _daemon_set,
     ),
     ("apps", "deployments"): Printer(
-        (NAME, Column("Ready"), Column("Up-to-date"), Column("Available"), AGE, *_TEMPLATE), _deployment
+        (NAME, TableColumn("Ready"), TableColumn("Up-to-date"), TableColumn("Available"), AGE, *_TEMPLATE), _deployment
     ),
     ("apps", "replicasets"): Printer(_REPLICAS, _replica_set),
-    ("apps", "statefulsets"): Printer((NAME, Column("Ready"), AGE, *_CONTAINERS), _stateful_set),
+    ("apps", "statefulsets"): Printer((NAME, TableColumn("Ready"), AGE, *_CONTAINERS), _stateful_set),
     ("autoscaling", "horizontalpodautoscalers"): Printer(
         (
             NAME,
-            Column("Reference"),
-            Column("Targets"),
-            Column("MinPods"),
-            Column("MaxPods"),
-            Column("Replicas"),
+            TableColumn("Reference"),
+            TableColumn("Targets"),
+            TableColumn("MinPods"),
+            TableColumn("MaxPods"),
+            TableColumn("Replicas"),
             AGE,
         ),
         _autoscaler,
@@ -265,21 +267,21 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("batch", "cronjobs"): Printer(
         (
             NAME,
-            Column("Schedule"),
-            Column("Timezone"),
+            TableColumn("Schedule"),
+            TableColumn("Timezone"),
             boolean("Suspend"),
             integer("Active"),
-            Column("Last Schedule"),
+            TableColumn("Last Schedule"),
             AGE,
             *_TEMPLATE,
         ),
         _cron_job,
     ),
     ("batch", "jobs"): Printer(
-        (NAME, Column("Status"), Column("Completions"), Column("Duration"), AGE, *_TEMPLATE), _job
+        (NAME, TableColumn("Status"), TableColumn("Completions"), TableColumn("Duration"), AGE, *_TEMPLATE), _job
     ),
     ("policy", "poddisruptionbudgets"): Printer(
-        (NAME, Column("Min Available"), Column("Max Unavailable"), integer("Allowed Disruptions"), AGE),
+        (NAME, TableColumn("Min Available"), TableColumn("Max Unavailable"), integer("Allowed Disruptions"), AGE),
         _disruption_budget,
     ),
 }

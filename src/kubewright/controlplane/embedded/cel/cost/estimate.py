@@ -9,13 +9,13 @@ from kubewright.controlplane.embedded.cel.cost.calls import call_cost, sort_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
 from kubewright.controlplane.embedded.cel.cost.size import ONE, UNKNOWN, Size, exactly, limited
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
     Comprehension,
+    FunctionCall,
     Ident,
     ListLiteral,
     Literal_,
     MapLiteral,
-    Message,
+    MessageLiteral,
     Node,
     OptionalMap,
     Select,
@@ -74,13 +74,13 @@ class _Coster:
                 return 1
             case Select():
                 return limited(self._select(node))
-            case Call():
+            case FunctionCall():
                 return limited(self._call(node))
             case ListLiteral():
                 return limited(self._list(node))
             case MapLiteral():
                 return limited(self._map(node))
-            case Message():
+            case MessageLiteral():
                 return _NEW_MESSAGE
             case Comprehension():
                 return limited(self._comprehension(node))
@@ -153,7 +153,7 @@ class _Coster:
         self._paths[id(node)] = (*self._path(node.operand), node.field)
         return cost + (node.operand.type.kind in ("map", "struct", "parameter"))
 
-    def _call(self, node: Call) -> int:
+    def _call(self, node: FunctionCall) -> int:
         if node.function == "dyn" and node.target is None:
             cost = self.cost(node.arguments[0])
             self._copy(node, node.arguments[0])
@@ -185,14 +185,14 @@ class _Coster:
         self._keep_size(node, result)
         return own + sum(arguments) + most
 
-    def _conditional(self, node: Call, arguments: list[int]) -> int:
+    def _conditional(self, node: FunctionCall, arguments: list[int]) -> int:
         _, then, otherwise = node.arguments
         first = self._entry_sizes(then)
         self._keep_entries(node, first.union(self._entry_sizes(otherwise)) if first else None)
         self._keep_size(node, self.size(then).union(self.size(otherwise)))
         return arguments[0] + max(arguments[1], arguments[2])
 
-    def _join_entries(self, node: Call) -> None:
+    def _join_entries(self, node: FunctionCall) -> None:
         first = self._entry_sizes(node.arguments[0])
         self._keep_entries(node, first.union(self._entry_sizes(node.arguments[1])) if first else None)
 

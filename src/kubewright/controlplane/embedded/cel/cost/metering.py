@@ -13,8 +13,8 @@ from kubewright.controlplane.embedded.cel.cost.calls import TRAVERSAL, call_cost
 from kubewright.controlplane.embedded.cel.cost.size import Size, exactly, scaled
 from kubewright.controlplane.embedded.cel.library.overload import Overload
 from kubewright.controlplane.embedded.cel.syntax import (
-    Call,
     Comprehension,
+    FunctionCall,
     Ident,
     ListLiteral,
     Literal_,
@@ -63,7 +63,9 @@ class Meter:
 
         return run
 
-    def call(self, node: Call, parts: Sequence[Evaluate], slots: Sequence[int], compiled: _Compiled) -> Evaluate:
+    def call(
+        self, node: FunctionCall, parts: Sequence[Evaluate], slots: Sequence[int], compiled: _Compiled
+    ) -> Evaluate:
         """A call, charged by its arguments and its result; `slots` are where the arguments are kept meanwhile."""
         if node.function == "_?_:_":
             # A branch that is a mere variable or field is not charged for being looked up once more.
@@ -145,7 +147,7 @@ def own_cost(node: Node) -> int:
     return 0
 
 
-def is_constant_membership(node: Call) -> bool:
+def is_constant_membership(node: FunctionCall) -> bool:
     """`x in [1, 2]`, which is looked up and costs nothing."""
     if node.function != "@in":
         return False
@@ -160,7 +162,7 @@ def _is_attribute(node: Node) -> bool:
             return True
         case Select():
             return not node.test and _is_attribute(node.operand)
-        case Call():
+        case FunctionCall():
             return node.function == "_[_]" and _is_attribute(node.arguments[0])
     return False
 
@@ -173,7 +175,7 @@ def _kept(part: Evaluate, slot: int) -> Evaluate:
     return run
 
 
-def _cost(node: Call, values: Sequence[object], result: object) -> int:
+def _cost(node: FunctionCall, values: Sequence[object], result: object) -> int:
     match node.function:
         case "startsWith" | "endsWith":
             return scaled(_size(values[0]), TRAVERSAL)
@@ -186,7 +188,7 @@ def _cost(node: Call, values: Sequence[object], result: object) -> int:
     return call_cost(sizes, node.function, parts, _overload(node, values)).most
 
 
-def _overload(node: Call, values: Sequence[object]) -> Overload:
+def _overload(node: FunctionCall, values: Sequence[object]) -> Overload:
     """The overload that was meant, by the first argument."""
     name = type_name(values[0]) if values else ""
     for overload in node.overloads:

@@ -14,12 +14,14 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, i
 _NO_KEY = object()
 
 
-class Change:
+class CorrelatedValue:
     """One value of an object that is created or updated; `old` is None when nothing belongs to it."""
 
     __slots__ = ("_equal", "_nearest", "_olds", "_schema", "new", "old")
 
-    def __init__(self, new: JSONValue, old: JSONValue, schema: JSONObject, nearest: Change | None = None) -> None:
+    def __init__(
+        self, new: JSONValue, old: JSONValue, schema: JSONObject, nearest: CorrelatedValue | None = None
+    ) -> None:
         self.new = new
         self.old = old
         self._schema = schema
@@ -38,25 +40,25 @@ class Change:
             nearest._equal = _same(nearest.new, nearest.old, nearest._schema)
         return nearest._equal
 
-    def member(self, name: str, value: JSONValue) -> Change:
+    def member(self, name: str, value: JSONValue) -> CorrelatedValue:
         """A property, or an entry of a map."""
         if self.old is None:
-            return Change(value, None, {}, self._nearest)
+            return CorrelatedValue(value, None, {}, self._nearest)
         old = self.old.get(name) if isinstance(self.old, dict) else None
-        return Change(value, old, _below(self._schema, name) or {}, self._nearest)
+        return CorrelatedValue(value, old, _below(self._schema, name) or {}, self._nearest)
 
-    def unrelated(self, value: JSONValue, old: JSONValue) -> Change:
+    def unrelated(self, value: JSONValue, old: JSONValue) -> CorrelatedValue:
         """A part that is never taken for untouched."""
-        change = Change(value, old, {})
+        change = CorrelatedValue(value, old, {})
         change._nearest = None
         return change
 
-    def item(self, value: JSONValue) -> Change:
+    def item(self, value: JSONValue) -> CorrelatedValue:
         """An item of a list."""
         if self._olds is None:
             self._olds = _keyed(self.old, self._schema)
         old = self._olds.get(_key(value, _keys(self._schema))) if self._olds else None
-        return Change(value, old, mapping(self._schema, "items"), self._nearest)
+        return CorrelatedValue(value, old, mapping(self._schema, "items"), self._nearest)
 
 
 def _below(schema: JSONObject, name: str) -> JSONObject | None:

@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 # Without `gc`: entries and changes hold JSON and each other, never a cycle, and there are many of them.
-class Entry(msgspec.Struct, eq=False, gc=False):
+class StoredObject(msgspec.Struct, eq=False, gc=False):
     """An object as it was stored at `revision`; `created` is the revision at which its key came into being."""
 
     key: str
@@ -38,13 +38,13 @@ class Entry(msgspec.Struct, eq=False, gc=False):
         return self._encoded
 
 
-class Change(msgspec.Struct, eq=False, gc=False, frozen=True):
+class StoreChange(msgspec.Struct, eq=False, gc=False, frozen=True):
     """One committed write. For a deletion, `entry` is the last state, at the revision of the deletion."""
 
     kind: ChangeKind
     key: str
-    entry: Entry
-    previous: Entry | None
+    entry: StoredObject
+    previous: StoredObject | None
     """What was there before; None when the key was created."""
 
     @property
