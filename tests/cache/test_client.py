@@ -13,11 +13,11 @@ from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
+from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache, CachedClient
 from kubewright.client import Client, Config, MergePatch, Watch
 from kubewright.client.errors import NotFound
 from kubewright.client.http.response import StreamedResponse
-from kubewright.client.selectors import Fields, Labels
 from kubewright.client.wait import deleted
 from kubewright.controlplane import ControlPlane
 

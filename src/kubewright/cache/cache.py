@@ -21,12 +21,12 @@ from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object, resource_info
+from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.cache.entry import Entry
 from kubewright.cache.index import Values, field_values, object_values
 from kubewright.cache.informer import Informer, Scope, Subscriber, Transform
 from kubewright.cache.selection import Matches, matcher
 from kubewright.client import Client
-from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)

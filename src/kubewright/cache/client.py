@@ -18,6 +18,7 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, ResourceInfo, resource_info
+from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import Entry
 from kubewright.cache.informer import Informer
@@ -29,7 +30,6 @@ from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
 from kubewright.client.operations import Place
 from kubewright.client.paths import Named
-from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)

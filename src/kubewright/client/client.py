@@ -24,6 +24,7 @@ from kubewright.api.codec import decode_model, split_list
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.meta import DeleteOptions, ListMeta, Preconditions
 from kubewright.api.resources import Object, resource_info
+from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client import subresources
 from kubewright.client.answer import readable
 from kubewright.client.config.config import Config
@@ -42,7 +43,6 @@ from kubewright.client.operations import (
 from kubewright.client.patch import Patch
 from kubewright.client.paths import FieldValidation, Named, Parameter, Propagation, query
 from kubewright.client.request_observer import RequestObserver
-from kubewright.client.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
 from kubewright.client.subresources import Subresource

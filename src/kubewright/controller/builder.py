@@ -16,9 +16,9 @@ from msgspec import UNSET, UnsetType
 
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.resources import Object, resource_info
+from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
-from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.handler import Handler, for_object, for_owner

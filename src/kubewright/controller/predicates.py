@@ -22,10 +22,10 @@ from msgspec.json import encode
 
 from kubewright.api.codec import NOT_JSON
 from kubewright.api.resources import Object
+from kubewright.api.selectors import Labels
 from kubewright.api.shallow import members
 from kubewright.cache.entry import Entry
 from kubewright.cache.selection import matcher
-from kubewright.client.selectors import Labels
 from kubewright.controller.event import Event
 from kubewright.controller.signature import check_function
 

@@ -25,11 +25,11 @@ from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
+from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache, Copy, Entry, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector import Trouble
 from kubewright.client.backoff import Backoff
-from kubewright.client.selectors import Fields, Labels
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object

@@ -2,46 +2,15 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from kubewright.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubewright.cache import Cache
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.controllers.ownership import (
     Owned,
     controller_of,
     controller_reference,
-    selects,
 )
-
-
-@pytest.mark.parametrize(
-    ("selector", "matches"),
-    [
-        (LabelSelector(), True),
-        (LabelSelector(match_labels={"app": "web"}), True),
-        (LabelSelector(match_labels={"app": "web", "tier": "front"}), False),
-        (
-            LabelSelector(
-                match_expressions=[LabelSelectorRequirement(key="app", operator="In", values=["web", "shop"])]
-            ),
-            True,
-        ),
-        (
-            LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="NotIn", values=["web"])]),
-            False,
-        ),
-        (
-            LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier", operator="NotIn", values=["web"])]),
-            True,
-        ),
-        (LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Exists")]), True),
-        (LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="DoesNotExist")]), False),
-    ],
-)
-def test_a_selector_matches_when_all_its_requirements_hold(selector: LabelSelector, matches: bool) -> None:
-    assert selects(selector, {"app": "web"}) is matches
 
 
 def test_only_a_reference_that_says_so_is_the_controller() -> None:

@@ -13,9 +13,9 @@ from kubewright.api.codec import decode
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
+from kubewright.api.selectors import Labels
 from kubewright.cache import Copy, Entry, WriteOrigin
 from kubewright.cache.selection import matcher
-from kubewright.client.selectors import Labels
 
 T = TypeVar("T", bound=Object)
 

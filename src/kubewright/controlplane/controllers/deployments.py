@@ -14,6 +14,7 @@ import msgspec
 from kubewright.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
+from kubewright.api.selectors import label_matcher
 from kubewright.cache import Cache
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import AlreadyExists, APIError, Forbidden
@@ -31,7 +32,7 @@ from kubewright.controlplane.controllers.deployment_status import (
     set_condition,
 )
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
-from kubewright.controlplane.controllers.ownership import Owned, claimed, controller_of, is_new_orphan, selects
+from kubewright.controlplane.controllers.ownership import Owned, claimed, controller_of, is_new_orphan
 from kubewright.controlplane.controllers.revisions import (
     DESIRED_REPLICAS,
     MAX_REPLICAS,
@@ -271,7 +272,7 @@ class Deployments:
 
     async def _those_who_may_adopt(self, replica_set: ReplicaSet) -> list[ObjectKey]:
         deployments = await self._client.list(Deployment, namespace=replica_set.metadata.namespace)
-        return [one.key for one in deployments if selects(one.spec.selector, replica_set.metadata.labels)]
+        return [one.key for one in deployments if label_matcher(one.spec.selector).matches(replica_set.metadata.labels)]
 
 
 def _private(status: DeploymentStatus) -> DeploymentStatus:

@@ -6,12 +6,13 @@ releases what its selector no longer matches. It never touches what another one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from kubewright.api.dynamic import metadata_only
-from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, OwnerReference
+from kubewright.api.meta import LabelSelector, OwnerReference
 from kubewright.api.resources import Object
+from kubewright.api.selectors import label_matcher
 from kubewright.cache import Cache, CachedClient, Copy
 from kubewright.client import StrategicMergePatch
 from kubewright.client.errors import Invalid, NotFound
@@ -76,37 +77,17 @@ def _orphans_of(namespace: str) -> str:
     return f"{namespace}/"
 
 
-def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether all requirements of the selector hold of the labels."""
-    return all(labels.get(name) == value for name, value in selector.match_labels.items()) and all(
-        _holds(requirement, labels) for requirement in selector.match_expressions
-    )
-
-
-def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    match requirement.operator:
-        case "In":
-            return labels.get(requirement.key) in requirement.values
-        case "NotIn":
-            return labels.get(requirement.key) not in requirement.values
-        case "Exists":
-            return requirement.key in labels
-        case "DoesNotExist":
-            return requirement.key not in labels
-        case _:
-            return False
-
-
 async def claimed(
     client: CachedClient, owner: OwnerT, selector: LabelSelector, candidates: Iterable[OwnedT]
 ) -> list[OwnedT]:
     """Those of the candidates that `owner` controls, after adopting and releasing. A dying owner does neither."""
+    matcher = label_matcher(selector)
     mine: list[OwnedT] = []
     may_adopt: bool | None = None
     dying = owner.metadata.deletion_timestamp is not None
     for candidate in candidates:
         controller = controller_of(candidate)
-        matches = selects(selector, candidate.metadata.labels)
+        matches = matcher.matches(candidate.metadata.labels)
         if controller is not None and controller.uid != owner.metadata.uid:
             continue
         if controller is not None and matches:

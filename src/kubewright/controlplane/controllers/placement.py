@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from kubewright.api.core.v1 import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
 from kubewright.api.quantity import Quantity
+from kubewright.api.selectors import OPERATORS, LabelMatcher, LabelRequirement
 from kubewright.controlplane.controllers.pods import ENDED
 
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -59,35 +60,17 @@ def _is_selected(pod: Pod, node: Node) -> bool:
 
 def _matches(term: NodeSelectorTerm, node: Node) -> bool:
     # A term without any requirement matches nothing.
-    return bool(term.match_expressions or term.match_fields) and all(
-        (
-            *(_holds(one, node.metadata.labels) for one in term.match_expressions),
-            *(_holds(one, {"metadata.name": node.metadata.name}) for one in term.match_fields),
-        )
+    return (
+        bool(term.match_expressions or term.match_fields)
+        and _holds(term.match_expressions, node.metadata.labels)
+        and _holds(term.match_fields, {"metadata.name": node.metadata.name})
     )
 
 
-def _holds(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value in requirement.values
-        case "NotIn":
-            return value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case operator:
-            return _compares(operator, value, requirement.values)
-
-
-def _compares(operator: str, value: str | None, bounds: list[str]) -> bool:
-    try:
-        number, bound = int(value or ""), int(bounds[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if operator == "Gt" else number < bound
+def _holds(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str, str]) -> bool:
+    return LabelMatcher(
+        LabelRequirement(one.key, OPERATORS[one.operator], tuple(one.values)) for one in requirements
+    ).matches(labels)
 
 
 def _lacking(pod: Pod, node: Node, neighbours: list[Pod]) -> list[str]:

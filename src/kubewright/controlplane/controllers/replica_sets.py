@@ -14,6 +14,7 @@ from kubewright.api.core.v1 import Pod
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.selectors import label_matcher
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import APIError, Forbidden, NotFound
@@ -25,7 +26,6 @@ from kubewright.controlplane.controllers.ownership import (
     claimed,
     controller_reference,
     is_new_orphan,
-    selects,
 )
 from kubewright.controlplane.controllers.pods import available_in, condition, is_active, is_ready, is_terminating
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
@@ -95,7 +95,8 @@ class ReplicaSets:
     # What there is
 
     def _own_pods(self, replica_set: ReplicaSet) -> list[Pod]:
-        return [pod for pod in self._pods.by(replica_set) if selects(replica_set.spec.selector, pod.metadata.labels)]
+        selector = label_matcher(replica_set.spec.selector)
+        return [pod for pod in self._pods.by(replica_set) if selector.matches(pod.metadata.labels)]
 
     async def _claimed_pods(self, replica_set: ReplicaSet) -> list[Pod]:
         selector = replica_set.spec.selector
@@ -103,11 +104,12 @@ class ReplicaSets:
         candidates = [*own, *self._pods.orphans(replica_set.metadata.namespace, selector)]
         # Only live pods are adopted or released; what is ending belongs to whom it belonged.
         live = await claimed(self._client, replica_set, selector, filter(is_active, candidates))
-        return live + [pod for pod in own if not is_active(pod) and selects(selector, pod.metadata.labels)]
+        matcher = label_matcher(selector)
+        return live + [pod for pod in own if not is_active(pod) and matcher.matches(pod.metadata.labels)]
 
     async def _those_who_may_adopt(self, pod: Pod) -> list[ObjectKey]:
         replica_sets = await self._client.list(ReplicaSet, namespace=pod.metadata.namespace)
-        return [one.key for one in replica_sets if selects(one.spec.selector, pod.metadata.labels)]
+        return [one.key for one in replica_sets if label_matcher(one.spec.selector).matches(pod.metadata.labels)]
 
     # What is done
 

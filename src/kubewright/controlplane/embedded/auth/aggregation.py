@@ -6,9 +6,7 @@ from collections.abc import Iterable
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
-from kubewright.controlplane.embedded.apimachinery.selectors import LabelOperator, LabelRequirement, LabelSelector
-
-_OPERATORS: dict[str, LabelOperator] = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+from kubewright.controlplane.embedded.builtins.label_selectors import matcher_of, texts
 
 
 def aggregated_rules(role: JSONObject, cluster_roles: Iterable[JSONObject]) -> list[JSONValue] | None:
@@ -25,25 +23,10 @@ def aggregated_rules(role: JSONObject, cluster_roles: Iterable[JSONObject]) -> l
     )
     rules: list[JSONValue] = []
     for found in items(role, "aggregationRule", "clusterRoleSelectors"):
-        selector = _selector(found)
+        selector = matcher_of(found)
         for other in others:
-            if selector.matches(_texts(mapping(other, "metadata", "labels"))):
+            if selector.matches(texts(mapping(other, "metadata", "labels"))):
                 for rule in items(other, "rules"):
                     if rule not in rules:
                         rules.append(rule)
     return rules
-
-
-def _selector(selector: JSONValue) -> LabelSelector:
-    labels = _texts(mapping(selector, "matchLabels"))
-    requirements = [LabelRequirement(key, "=", (value,)) for key, value in labels.items()]
-    for expression in items(selector, "matchExpressions"):
-        values = tuple(value for value in items(expression, "values") if isinstance(value, str))
-        # Other operators do not pass the validation of the role.
-        operator = _OPERATORS[text(expression, "operator")]
-        requirements.append(LabelRequirement(text(expression, "key"), operator, values))
-    return LabelSelector(tuple(requirements))
-
-
-def _texts(labels: JSONObject) -> dict[str, str]:
-    return {key: value for key, value in labels.items() if isinstance(value, str)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.api.selectors import OPERATORS, LabelMatcher, LabelRequirement
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.metadata import validate_labels
@@ -43,16 +44,22 @@ def is_empty(selector: JSONValue) -> bool:
 
 
 def matches(selector: JSONValue, labels: JSONObject) -> bool:
-    """Whether labels are what a well-formed selector asks for."""
-    if any(labels.get(key) != value for key, value in mapping(selector, "matchLabels").items()):
-        return False
-    return all(_satisfied(expression, labels) for expression in items(selector, "matchExpressions"))
+    """Whether a selector selects labels."""
+    return matcher_of(selector).matches(texts(labels))
 
 
-def _satisfied(expression: JSONValue, labels: JSONObject) -> bool:
-    key, operator = text(expression, "key"), text(expression, "operator")
-    if operator == "In":
-        return key in labels and labels[key] in items(expression, "values")
-    if operator == "NotIn":
-        return key not in labels or labels[key] not in items(expression, "values")
-    return (key in labels) == (operator == "Exists")
+def matcher_of(selector: JSONValue) -> LabelMatcher:
+    """The matcher of a selector. Operators that validation refuses are read as `DoesNotExist`."""
+    requirements = [
+        LabelRequirement(key, "=", (value,)) for key, value in texts(mapping(selector, "matchLabels")).items()
+    ]
+    for expression in items(selector, "matchExpressions"):
+        values = tuple(sorted(value for value in items(expression, "values") if isinstance(value, str)))
+        operator = OPERATORS.get(text(expression, "operator"), "!")
+        requirements.append(LabelRequirement(text(expression, "key"), operator, values))
+    return LabelMatcher(requirements)
+
+
+def texts(labels: JSONObject) -> dict[str, str]:
+    """The labels that are text, as those of every valid object are."""
+    return {key: value for key, value in labels.items() if isinstance(value, str)}

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TypeVar
 
 from kubewright.api.resources import Object
+from kubewright.api.selectors import Fields, Labels
 from kubewright.client import Client
 from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.response import Headers, Response, StreamedResponse
-from kubewright.client.selectors import Fields, Labels
 from kubewright.client.watch import Watch
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.server.api_server import APIServer

@@ -6,15 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from kubewright.api.selectors import FieldMatcher, FieldRequirement, LabelMatcher
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
-from kubewright.controlplane.embedded.apimachinery.selectors import (
-    FieldRequirement,
-    FieldSelector,
-    LabelSelector,
-    parse_field_selector,
-    parse_label_selector,
-)
+from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector, parse_label_selector
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
@@ -37,8 +32,8 @@ class ObjectSelection:
     """Which objects of a kind a list or watch is about."""
 
     resource: ResourceType
-    labels: LabelSelector
-    fields: FieldSelector
+    labels: LabelMatcher
+    fields: FieldMatcher
 
     @property
     def selects_all(self) -> bool:
@@ -84,11 +79,11 @@ def selectable(resource: ResourceType) -> frozenset[str]:
     return resource.strategy.selectable | common
 
 
-def _only(name: str, fields: FieldSelector) -> FieldSelector:
+def _only(name: str, fields: FieldMatcher) -> FieldMatcher:
     """A watch of a single object by its path selects by its name."""
     if fields.exact("metadata.name") not in (None, name):
         raise bad_request("fieldSelector metadata.name doesn't match requested name")
-    return FieldSelector((*fields.requirements, FieldRequirement("metadata.name", "=", name)))
+    return FieldMatcher((*fields.requirements, FieldRequirement("metadata.name", "=", name)))
 
 
 def not_selectable(resource: ResourceType, name: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
+from kubewright.api.selectors import LabelMatcher
 from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
+from kubewright.controlplane.embedded.builtins.label_selectors import matcher_of
 
 _NONE = "<none>"
 
@@ -16,20 +18,8 @@ def labels_text(labels: JSONValue) -> str:
 
 def selector_text(selector: JSONValue) -> str:
     """A label selector in the form that selects the same on a command line; empty when it selects nothing or all."""
-    requirements = [(name, f"{name}={value}") for name, value in mapping(selector, "matchLabels").items()]
-    for expression in items(selector, "matchExpressions"):
-        key, operator = text(expression, "key"), text(expression, "operator")
-        values = ",".join(sorted(str(value) for value in items(expression, "values")))
-        match operator:
-            case "In":
-                requirements.append((key, f"{key} in ({values})"))
-            case "NotIn":
-                requirements.append((key, f"{key} notin ({values})"))
-            case "Exists":
-                requirements.append((key, key))
-            case _:
-                requirements.append((key, f"!{key}"))
-    return ",".join(told for _, told in sorted(requirements, key=lambda requirement: requirement[0]))
+    requirements = sorted(matcher_of(selector).requirements, key=lambda requirement: requirement.key)
+    return str(LabelMatcher(requirements))
 
 
 def selector_or_none(selector: JSONValue) -> str:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement
-from kubewright.client.selectors import Labels, field_selector, label_selector
+from kubewright.api.selectors import Labels, field_matcher, field_selector, label_matcher, label_selector
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,55 @@ def test_field_selectors_take_any_value() -> None:
         "spec.nodeName=node-1,status.phase=Running"
     )
     assert field_selector({"reason": r"a=b,c\d"}) == r"reason=a\=b\,c\\d"
+
+
+@pytest.mark.parametrize(
+    ("selector", "matches"),
+    [
+        (LabelSelector(), True),
+        (LabelSelector(match_labels={"app": "web"}), True),
+        (LabelSelector(match_labels={"app": "web", "tier": "front"}), False),
+        (
+            LabelSelector(
+                match_expressions=[LabelSelectorRequirement(key="app", operator="In", values=["web", "shop"])]
+            ),
+            True,
+        ),
+        (
+            LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="NotIn", values=["web"])]),
+            False,
+        ),
+        (
+            LabelSelector(match_expressions=[LabelSelectorRequirement(key="tier", operator="NotIn", values=["web"])]),
+            True,
+        ),
+        (LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="Exists")]), True),
+        (LabelSelector(match_expressions=[LabelSelectorRequirement(key="app", operator="DoesNotExist")]), False),
+    ],
+)
+def test_a_selector_matches_when_all_its_requirements_hold(selector: LabelSelector, matches: bool) -> None:
+    assert label_matcher(selector).matches({"app": "web"}) is matches
+
+
+@pytest.mark.parametrize(
+    ("labels", "found", "matches"),
+    [
+        ({"app": "web", "tier": ["a", "b"], "canary": False}, {"app": "web", "tier": "b"}, True),
+        ({"app": "web", "tier": ["a", "b"], "canary": False}, {"app": "web", "tier": "c"}, False),
+        ({"canary": False}, {"canary": ""}, False),
+        ({"app": True}, {}, False),
+        ("app=web,tier in (a,b)", {"app": "web", "tier": "a"}, True),
+        ({}, {}, True),
+    ],
+)
+def test_python_values_and_text_match_alike(labels: Labels, found: dict[str, str], matches: bool) -> None:
+    assert label_matcher(labels).matches(found) is matches
+    assert label_matcher(label_selector(labels)).matches(found) is matches
+
+
+def test_fields_as_python_values_must_all_be_equal() -> None:
+    selector = field_matcher({"status.phase": "a,b=c", "metadata.name": "web"})
+
+    assert selector.matches({"metadata.name": "web", "status.phase": "a,b=c"})
+    assert not selector.matches({"metadata.name": "web"})
+    assert field_matcher(field_selector({"status.phase": "a,b=c"})).matches({"status.phase": "a,b=c"})
