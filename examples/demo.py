@@ -14,7 +14,7 @@ import asyncio
 import sys
 import tempfile
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class StepFailed(Exception):
 
 
 @contextmanager
-def step(words: str) -> Iterator[None]:
+def step(words: str) -> Generator[None]:
     """One thing that the demo does. What goes wrong in it is told with its name."""
     say(f"\n{words}")
     try:
@@ -149,7 +149,7 @@ async def farewell(client: Client) -> None:
 
 
 @contextmanager
-def told(manager: Manager) -> Iterator[None]:
+def told(manager: Manager) -> Generator[None]:
     """Say what the manager sees happen to pods and to their PodManager."""
     known: dict[str, str] = {}
 

@@ -25,7 +25,6 @@ from kubewright import (
     Result,
     Scale,
     TerminalError,
-    field,
     now,
     patch_from,
     resource,
@@ -50,7 +49,7 @@ class PodManagerStatus(Model):
     current_replicas: int = 0
     observed_generation: int = 0
     selector: str = ""
-    conditions: list[Condition] = field(default_factory=list)
+    conditions: list[Condition] = []
 
 
 @resource(

@@ -42,17 +42,6 @@ def test_the_program_prints_what_the_readme_says(program: str) -> None:
     assert (answer.stderr, answer.stdout) == ("", "[3]\n")
 
 
-def test_the_program_is_typed(program: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(program)
-    answer = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", "program.py"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert answer.stdout.startswith("Success"), answer.stdout
-
-
 @pytest.fixture
 def operator(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The program as a module: all of it but its last line."""

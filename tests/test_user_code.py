@@ -1,0 +1,34 @@
+"""What users write is typed: the README's program, the examples and `tests/user_code`, by both type checkers."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A user's project: nothing of ours but the installed package, and no configuration but the strictest."""
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "readme_program.py").write_text(program)
+    for folder in (ROOT / "examples", ROOT / "tests/user_code"):
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
+    return tmp_path
+
+
+def test_mypy_is_content_in_strict_mode(project: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--explicit-package-bases", "."]
+    answer = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert answer.stdout.startswith("Success"), answer.stdout + answer.stderr
+
+
+def test_pyright_is_content_in_strict_mode(project: Path) -> None:
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
+    answer = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert answer.stdout.startswith("0 errors"), answer.stdout + answer.stderr
