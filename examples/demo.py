@@ -23,7 +23,7 @@ from examples.podmanager import PodManager, PodManagerSpec, setup
 from kubewright import Client, ControlPlane, KubernetesError, Manager, ObjectMeta
 from kubewright.api.codec import decode
 from kubewright.api.core.v1 import Pod, ServiceAccount
-from kubewright.cache import Entry, WriteOrigin
+from kubewright.cache import CacheEntry, WriteOrigin
 from kubewright.client.wait import Field, condition, deleted, established, exists
 from kubewright.controlplane import ControlPlaneError
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
@@ -158,13 +158,13 @@ def told(manager: Manager) -> Generator[None]:
             known[what] = state
             say(f"  {what}: {state}")
 
-    def pod_changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def pod_changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         pod = decode(Pod, new.body) if new is not None else None
         entry = new or old
         if entry is not None and "podmanager" in entry.labels:
             tell(f"pod {entry.key.name}", state_of(pod) if pod is not None else "gone")
 
-    def manager_changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def manager_changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         for each in decode(PodManager, new.body).status.conditions if new is not None else ():
             tell(f"podmanager {NAME}", f"{each.type}={each.status}, {each.message}")
 

@@ -241,9 +241,9 @@ async def test_item_11_enqueue_from_map_function(
 
 async def synced(manager: Manager, kind: type[Object]) -> None:
     """Wait until all objects of a kind are in the cache."""
-    with manager.cache.watch(kind) as copy:
+    with manager.cache.watch(kind) as handle:
         async with asyncio.timeout(30):
-            await copy.synced()
+            await handle.synced()
 
 
 async def test_item_12_predicates_filter_and_combine(

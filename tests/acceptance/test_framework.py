@@ -175,11 +175,11 @@ async def test_item_02_cache_backed_reads_with_watch_updates(
     client: Client, own_namespace: str, manager: Manager, running: Running
 ) -> None:
     await client.create(widget("w", 0))
-    with manager.cache.watch(Widget) as copy:
+    with manager.cache.watch(Widget) as handle:
         changed = asyncio.Event()
-        copy.subscribe(lambda old, new, initial, own: changed.set())
+        handle.subscribe(lambda old, new, initial, own: changed.set())
         async with running(manager), asyncio.timeout(30):
-            await copy.synced()
+            await handle.synced()
             requests = sum(manager.live.answers.values())
             for _ in range(100):
                 assert (await manager.client.get(Widget, "w", namespace=own_namespace)).spec.size == 0

@@ -17,8 +17,8 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource
-from kubewright.cache import Cache, CachedClient, Copy
-from kubewright.cache.entry import Entry
+from kubewright.cache import Cache, CachedClient, WatchHandle
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 from kubewright.client.wait import established
@@ -55,26 +55,26 @@ def settings(name: str, namespace: str, **data: str) -> ConfigMap:
 
 async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, own_namespace: str, cache: Cache) -> None:
     created = await admin.create(settings("a", own_namespace, x="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        await copy.synced()
-        found = copy.find(created.key)
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        await handle.synced()
+        found = handle.find(created.key)
         assert found is not None
         assert found.data == {"x": "1"}
         created.data["x"] = "2"
         await admin.update(created)
-        await until(lambda: (now := copy.find(created.key)) is not None and now.data == {"x": "2"})
+        await until(lambda: (now := handle.find(created.key)) is not None and now.data == {"x": "2"})
         await admin.delete(created)
-        await until(lambda: copy.find(created.key) is None)
+        await until(lambda: handle.find(created.key) is None)
 
 
 async def test_a_read_is_a_private_copy(admin: Client, own_namespace: str, cache: Cache) -> None:
     created = await admin.create(settings("a", own_namespace, x="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        await copy.synced()
-        first = copy.find(created.key)
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        await handle.synced()
+        first = handle.find(created.key)
         assert first is not None
         first.data["x"] = "changed"
-        second = copy.find(created.key)
+        second = handle.find(created.key)
         assert second is not None
         assert second.data == {"x": "1"}
 
@@ -105,9 +105,9 @@ async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, ow
     await admin.create(
         Secret(metadata=ObjectMeta(name="large", namespace=own_namespace), string_data={"key": "x" * 100_000})
     )
-    with cache.watch(metadata_only(Secret), namespace=own_namespace) as copy:
-        await copy.synced()
-        await until(lambda: copy.find(ObjectKey(own_namespace, "large")) is not None)
+    with cache.watch(metadata_only(Secret), namespace=own_namespace) as handle:
+        await handle.synced()
+        await until(lambda: handle.find(ObjectKey(own_namespace, "large")) is not None)
         assert cache.informers()[0].statistics.bytes < 10_000
 
 
@@ -127,15 +127,15 @@ async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_the
     admin: Client, own_namespace: str, cache: Cache
 ) -> None:
     await admin.create(settings("a", own_namespace))
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        await copy.synced()
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        await handle.synced()
         told: list[tuple[str, bool]] = []
 
-        def tell(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+        def tell(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             if new is not None:
                 told.append((new.key.name, initial))
 
-        copy.subscribe(tell)
+        handle.subscribe(tell)
         assert ("a", True) in told
         await admin.create(settings("b", own_namespace))
         await until(lambda: ("b", False) in told)
@@ -144,12 +144,12 @@ async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_the
 async def test_selectors_confine_what_is_copied(admin: Client, own_namespace: str, cache: Cache) -> None:
     await admin.create(settings("a", own_namespace))
     moving = await admin.create(settings("b", own_namespace))
-    with cache.watch(ConfigMap, namespace=own_namespace, labels={"app": "b"}) as copy:
-        await copy.synced()
-        assert [each.metadata.name for each in copy.list()] == ["b"]
+    with cache.watch(ConfigMap, namespace=own_namespace, labels={"app": "b"}) as handle:
+        await handle.synced()
+        assert [each.metadata.name for each in handle.list()] == ["b"]
         moving.metadata.labels["app"] = "c"
         await admin.update(moving)
-        await until(lambda: copy.list() == [])
+        await until(lambda: handle.list() == [])
 
 
 async def test_an_index_by_field_and_one_by_function_find_what_they_should(
@@ -160,13 +160,13 @@ async def test_an_index_by_field_and_one_by_function_find_what_they_should(
     client = CachedClient(admin, cache)
     await admin.create(settings("a", own_namespace, x="1"))
     await admin.create(settings("b", own_namespace, x="2", y="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        await copy.synced()
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        await handle.synced()
 
         def names(objects: list[ConfigMap]) -> list[str]:
             return [each.metadata.name for each in objects]
 
-        assert names(copy.list(index=("data.x", "2"))) == ["b"]
+        assert names(handle.list(index=("data.x", "2"))) == ["b"]
         assert names(await client.list(ConfigMap, namespace=own_namespace, fields={"data.x": "1"})) == ["a"]
         assert names(await client.list(ConfigMap, namespace=own_namespace, index=("values", "1"))) == ["a", "b"]
         with pytest.raises(KeyError, match='no index "nothing"'):
@@ -187,20 +187,20 @@ async def test_namespaces_are_added_and_removed_while_others_stay_undisturbed(
         await admin.create(settings("there", other))
         cache.set_namespaces([own_namespace])
         client = CachedClient(admin, cache)
-        with cache.watch(ConfigMap) as copy:
-            await copy.synced()
-            first = copy.informers[0]
-            assert _names(copy) == {"here"}
+        with cache.watch(ConfigMap) as handle:
+            await handle.synced()
+            first = handle.informers[0]
+            assert _names(handle) == {"here"}
             cache.set_namespaces([own_namespace, other])
-            await copy.synced()
-            assert copy.informers[0] is first
-            assert _names(copy) == {"here", "there"}
+            await handle.synced()
+            assert handle.informers[0] is first
+            assert _names(handle) == {"here", "there"}
             listed = await client.list(ConfigMap, labels="app in (here,there)")
             assert [each.metadata.name for each in listed] == (
                 ["here", "there"] if own_namespace < other else ["there", "here"]
             )
             cache.set_namespaces([other])
-            assert _names(copy) == {"there"}
+            assert _names(handle) == {"there"}
     finally:
         await admin.delete(second)
 
@@ -212,9 +212,9 @@ async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, own_namesp
         return msgspec.json.encode(decoded)
 
     created = await admin.create(settings("a", own_namespace, x="y" * 10_000))
-    with cache.watch(ConfigMap, namespace=own_namespace, transform=without_data) as copy:
-        await copy.synced()
-        found = copy.find(created.key)
+    with cache.watch(ConfigMap, namespace=own_namespace, transform=without_data) as handle:
+        await handle.synced()
+        found = handle.find(created.key)
         assert found is not None
         assert found.data == {}
         assert cache.informers()[0].statistics.bytes < 10_000
@@ -228,24 +228,24 @@ async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
 ) -> None:
     told: list[str] = []
 
-    def fails(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def fails(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         raise LookupError("mine")
 
-    def works(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def works(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None:
             told.append(new.key.name)
 
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        copy.subscribe(fails)
-        copy.subscribe(works)
-        await copy.synced()
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        handle.subscribe(fails)
+        handle.subscribe(works)
+        await handle.synced()
         await admin.create(settings("a", own_namespace))
         await until(lambda: "a" in told)
     assert "an event handler failed" in caplog.text
 
 
-def _names(copy: Copy[ConfigMap]) -> set[str]:
-    return {each.metadata.name for each in copy.list(labels="app in (here,there)")}
+def _names(handle: WatchHandle[ConfigMap]) -> set[str]:
+    return {each.metadata.name for each in handle.list(labels="app in (here,there)")}
 
 
 def test_two_indexes_of_one_name_are_refused_unless_they_are_the_same(admin: Client) -> None:
@@ -276,8 +276,8 @@ async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_other
     definition = await admin.create(definition_of(Deep))
     try:
         await admin.wait_for(definition, established)
-        with cache.watch(Deep, namespace=own_namespace) as copy:
-            await copy.synced()
+        with cache.watch(Deep, namespace=own_namespace) as handle:
+            await handle.synced()
             await admin.create(Deep(metadata=ObjectMeta(name="before", namespace=own_namespace)))
             spec = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
             body = b'{"apiVersion":"deep.example.com/v1","kind":"Deep","metadata":{"name":"deep"},"spec":%b}' % spec
@@ -289,7 +289,7 @@ async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_other
                 body=body,
             )
             await admin.create(Deep(metadata=ObjectMeta(name="later", namespace=own_namespace)))
-            await until(lambda: copy.find(ObjectKey(own_namespace, "later")) is not None)
+            await until(lambda: handle.find(ObjectKey(own_namespace, "later")) is not None)
             client = CachedClient(admin, cache)
             for listing in (
                 client.list(Deep, namespace=own_namespace),
@@ -297,12 +297,12 @@ async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_other
             ):
                 assert {"before", "later"} <= {each.metadata.name for each in await listing}
             key = ObjectKey(own_namespace, "deep")
-            assert copy.informers[0].find(key) is not None
+            assert handle.informers[0].find(key) is not None
             if sys.version_info < (3, 12):
                 with pytest.raises(DecodeError, match="nested too deeply") as caught:
                     await client.find(Deep, key)
                 assert (caught.value.kind, caught.value.key) == ("Deep", key)
             await client.delete(Deep, key)
-            await until(lambda: copy.informers[0].find(key) is None)
+            await until(lambda: handle.informers[0].find(key) is None)
     finally:
         await admin.delete(definition)

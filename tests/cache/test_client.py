@@ -93,8 +93,8 @@ async def client(slow: SlowWatches, own_namespace: str) -> AsyncIterator[CachedC
     """Reads ConfigMaps of the namespace from a cache that is in step; `slow.gate.clear()` holds it back."""
     cache = Cache(slow)
     task = asyncio.create_task(cache.run())
-    with cache.watch(ConfigMap, namespace=own_namespace) as copy:
-        await copy.synced()
+    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+        await handle.synced()
         yield CachedClient(slow, cache).in_namespace(own_namespace)
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -132,8 +132,8 @@ async def test_a_watch_of_one_name_knows_whether_that_object_exists_and_nothing_
     cache = Cache(slow)
     task = asyncio.create_task(cache.run())
     client = CachedClient(slow, cache).in_namespace(own_namespace)
-    with cache.watch(ConfigMap, namespace=own_namespace, fields={"metadata.name": "a"}) as copy:
-        await copy.synced()
+    with cache.watch(ConfigMap, namespace=own_namespace, fields={"metadata.name": "a"}) as handle:
+        await handle.synced()
         await slow.in_namespace(own_namespace).create(settings("b"))
         before = sum(slow.answers.values())
         assert await client.find(ConfigMap, "a") is None
@@ -226,8 +226,8 @@ async def test_a_namespace_that_is_being_deleted_is_shown(slow: SlowWatches) -> 
     cache = Cache(slow)
     task = asyncio.create_task(cache.run())
     client = CachedClient(slow, cache)
-    with cache.watch(Namespace) as copy:
-        await copy.synced()
+    with cache.watch(Namespace) as handle:
+        await handle.synced()
         created = await client.create(Namespace(metadata=ObjectMeta(generate_name="doomed-")))
         slow.gate.clear()
         await client.delete(created)

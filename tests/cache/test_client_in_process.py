@@ -28,7 +28,7 @@ from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.client import Consistency
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
 from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
@@ -122,8 +122,8 @@ def test_a_program_confined_to_namespaces_lists_those_from_its_copies() -> None:
         async with world(namespaces=["a", "b"], existing=["c"]) as here:
             for namespace in ("a", "b", "c"):
                 await here.create(f"in-{namespace}", namespace)
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 before = here.requests
                 assert await here.names() == ["in-a", "in-b"]
                 assert await here.names(namespace="b") == ["in-b"]
@@ -151,8 +151,8 @@ def test_a_program_confined_to_namespaces_lists_those_whether_it_watches_the_kin
                 return names
 
             assert await listed() == wanted
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 assert await listed() == wanted
                 assert await listed(consistency="live") == wanted
             assert await here.names(namespace="c") == ["in-c-0", "in-c-1", "in-c-2"]
@@ -168,10 +168,10 @@ def test_a_namespace_named_twice_is_watched_and_listed_once() -> None:
         async with world(namespaces=["a"]) as here:
             here.cache.set_namespaces(["a", "a"])
             await here.create("one", "a")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 assert await here.names() == ["one"]
-                assert len(copy.informers) == 1
+                assert len(handle.informers) == 1
 
     run(scenario)
 
@@ -201,8 +201,8 @@ def test_a_copy_by_selector_answers_for_what_it_has_and_the_server_for_the_rest(
         async with world() as here:
             await here.create("in", x="1")
             await here.create("out")
-            with here.cache.watch(ConfigMap, labels={"app": "in"}) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap, labels={"app": "in"}) as handle:
+                await handle.synced()
                 before = here.requests
                 assert (await here.client.get(ConfigMap, "in", namespace="default")).data == {"x": "1"}
                 same = await here.client.list(ConfigMap, namespace="default", labels={"app": "in"})
@@ -221,8 +221,8 @@ def test_metadata_is_read_from_either_copy_and_the_whole_only_from_the_whole() -
         async with world() as here:
             await here.create("a", x="1")
             partial = metadata_only(ConfigMap)
-            with here.cache.watch(partial) as copy:
-                await copy.synced()
+            with here.cache.watch(partial) as handle:
+                await handle.synced()
                 before = here.requests
                 assert (await here.client.get(partial, "a", namespace="default")).metadata.labels == {"app": "a"}
                 assert "a" in await here.names(partial)
@@ -244,9 +244,9 @@ def test_a_kind_of_unknown_scope_that_has_no_namespaces_is_shown_once_and_with_o
     async def scenario() -> None:
         async with world(namespaces=["a", "b"]) as here:
             loose = Dynamic.of("v1", "Namespace")
-            with here.cache.watch(loose) as copy:
-                await copy.synced()
-                assert sorted(each.metadata.name for each in copy.list()) == sorted(await here.names(loose))
+            with here.cache.watch(loose) as handle:
+                await handle.synced()
+                assert sorted(each.metadata.name for each in handle.list()) == sorted(await here.names(loose))
                 before = here.requests
                 listed = await here.names(loose)
                 assert sorted(set(listed)) == listed
@@ -270,8 +270,8 @@ def test_a_list_that_the_server_began_is_not_continued_from_the_copy() -> None:
                 await here.create(name)
             pages = here.client.list(ConfigMap, namespace="default", page_size=2).pages()
             names = [each.metadata.name for each in (await anext(pages)).items]
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 names += [each.metadata.name async for page in pages for each in page.items]
             assert names == ["a", "b", "c"]
 
@@ -288,8 +288,8 @@ def test_field_selectors_find_in_the_copy_what_they_find_on_the_server(selector:
                 await here.admin.create(Node(metadata=ObjectMeta(name=name), spec=spec))
             if indexed:
                 here.cache.index(Node, "spec.unschedulable")
-            with here.cache.watch(Node) as copy:
-                await copy.synced()
+            with here.cache.watch(Node) as handle:
+                await handle.synced()
                 live = await here.client.list(Node, fields=selector, consistency="live")
                 before = here.requests
                 found = await here.client.list(Node, fields=selector)
@@ -305,14 +305,14 @@ def test_waiting_for_a_copy_ends_when_the_namespace_that_hindered_it_is_dropped(
             here.plane.faults.fail(
                 lambda target: target.resource == "configmaps" and target.namespace == "b", code=403, times=None
             )
-            with here.cache.watch(ConfigMap) as copy:
-                waiting = [asyncio.create_task(copy.synced()), asyncio.create_task(copy.settled())]
+            with here.cache.watch(ConfigMap) as handle:
+                waiting = [asyncio.create_task(handle.synced()), asyncio.create_task(handle.settled())]
                 await asyncio.sleep(30)
                 assert not any(task.done() for task in waiting)
                 here.cache.set_namespaces(["a"])
                 async with asyncio.timeout(60):
                     await asyncio.gather(*waiting)
-                assert copy.is_synced
+                assert handle.is_synced
 
     run(scenario)
 
@@ -321,11 +321,11 @@ def test_waiting_for_a_copy_ends_when_it_is_released() -> None:
     async def scenario() -> None:
         async with world() as here:
             here.plane.faults.fail(lambda target: target.resource == "configmaps", code=403, times=None)
-            copy = here.cache.watch(ConfigMap)
-            waiting = asyncio.create_task(copy.synced())
+            handle = here.cache.watch(ConfigMap)
+            waiting = asyncio.create_task(handle.synced())
             await asyncio.sleep(30)
             assert not waiting.done()
-            copy.release()
+            handle.release()
             async with asyncio.timeout(60):
                 await waiting
 
@@ -344,28 +344,28 @@ def test_an_object_that_does_not_fit_its_type_stops_neither_the_others_nor_the_w
             await here.create("bad", n="many")
             here.cache.index(Numbers, "total", lambda each: [str(sum(each.data.values()))])
             strict = here.client.in_namespace("default")
-            with here.cache.watch(Numbers) as copy:
-                await copy.synced()
+            with here.cache.watch(Numbers) as handle:
+                await handle.synced()
                 with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data'):
                     await strict.get(Numbers, "bad")
                 with pytest.raises(DecodeError, match=r'ConfigMap "default/bad".*data') as caught:
                     await strict.find(Numbers, "bad")
                 assert (caught.value.kind, caught.value.key) == ("ConfigMap", ObjectKey("default", "bad"))
                 await here.create("fits")
-                await here.until(lambda: copy.find(ObjectKey("default", "fits")) is not None)
+                await here.until(lambda: handle.find(ObjectKey("default", "fits")) is not None)
                 for listing in (
                     strict.list(Numbers),
                     strict.list(Numbers, consistency="cached"),
                     strict.list(Numbers, consistency="live"),
                 ):
                     assert [each.metadata.name for each in await listing] == ["fits"]
-                assert [each.metadata.name for each in copy.list(namespace="default")] == ["fits"]
+                assert [each.metadata.name for each in handle.list(namespace="default")] == ["fits"]
                 assert here.client.skipped.counts == here.admin.skipped.counts
                 assert here.client.skipped.counts["ConfigMap"] >= 8
                 assert (await strict.get(ConfigMap, "bad")).data == {"n": "many"}
                 assert await strict.list(Numbers, index=("total", "1")) == []  # "1" is no number, either
                 await here.create("later")
-                await here.until(lambda: copy.find(ObjectKey("default", "later")) is not None)
+                await here.until(lambda: handle.find(ObjectKey("default", "later")) is not None)
                 assert (await strict.get(Numbers, "later")).data == {}
 
     run(scenario)
@@ -379,8 +379,8 @@ def test_a_status_that_was_written_is_seen_at_once() -> None:
     async def scenario() -> None:
         async with world() as here:
             made = await here.admin.create(deployment("web"))
-            with here.cache.watch(Deployment) as copy:
-                await copy.synced()
+            with here.cache.watch(Deployment) as handle:
+                await handle.synced()
                 here.hold_watches()
                 made.status.replicas = 1
                 made = await here.client.status.update(made)
@@ -395,8 +395,8 @@ def test_a_status_that_was_written_is_seen_at_once() -> None:
 def test_what_was_submitted_is_seen_at_once() -> None:
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 here.hold_watches()
                 await here.client.submit(settings("a", x="1"))
                 assert (await here.client.get(ConfigMap, ObjectKey("default", "a"))).data == {"x": "1"}
@@ -408,8 +408,8 @@ def test_a_write_whose_answer_does_not_fit_its_type_is_seen_at_once_by_those_it_
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 here.hold_watches()
                 with pytest.raises(DecodeError, match="data"):
                     await here.client.patch(Numbers, MergePatch({"data": {"n": "many"}}), name=made.key)
@@ -422,15 +422,15 @@ def test_a_scale_is_answered_as_another_kind_and_never_taken_for_the_object() ->
     async def scenario() -> None:
         async with world() as here:
             made = await here.admin.create(deployment("web"))
-            with here.cache.watch(Deployment) as copy:
-                await copy.synced()
+            with here.cache.watch(Deployment) as handle:
+                await handle.synced()
                 here.hold_watches()
                 await here.client.scale(made, replicas=5)
                 shown = await here.client.get(Deployment, made.key)
                 assert shown.spec.template.spec is not None
                 assert shown.spec.replicas == 1
                 assert (await here.client.get(Deployment, made.key, consistency="live")).spec.replicas == 5
-                await here.until(lambda: (now := copy.find(made.key)) is not None and now.spec.replicas == 5)
+                await here.until(lambda: (now := handle.find(made.key)) is not None and now.spec.replicas == 5)
 
     run(scenario)
 
@@ -441,12 +441,12 @@ def test_an_evicted_pod_is_shown_until_the_watch_says_more() -> None:
             await here.admin.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
             spec = PodSpec(containers=[Container(name="c", image="i")])
             pod = await here.admin.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
-            with here.cache.watch(Pod) as copy:
-                await copy.synced()
+            with here.cache.watch(Pod) as handle:
+                await handle.synced()
                 here.hold_watches()
                 await here.client.evict(pod, grace_period=0)
                 assert (await here.client.get(Pod, pod.key)).metadata.uid == pod.metadata.uid
-                await here.until(lambda: copy.find(pod.key) is None)
+                await here.until(lambda: handle.find(pod.key) is None)
 
     run(scenario)
 
@@ -456,10 +456,10 @@ def test_a_collection_that_was_deleted_is_gone_when_the_watch_says_so() -> None:
         async with world(existing=["a"]) as here:
             await here.create("one", "a")
             await here.create("two", "a")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 await here.client.delete_all(ConfigMap, namespace="a")
-                await here.until(lambda: copy.list(namespace="a") == [])
+                await here.until(lambda: handle.list(namespace="a") == [])
                 assert await here.names(namespace="a") == []
 
     run(scenario)
@@ -468,8 +468,8 @@ def test_a_collection_that_was_deleted_is_gone_when_the_watch_says_so() -> None:
 def test_an_object_whose_name_the_server_made_is_seen_under_that_name() -> None:
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 here.hold_watches()
                 metadata = ObjectMeta(generate_name="made-", namespace="default")
                 made = await here.client.create(ConfigMap(metadata=metadata))
@@ -504,8 +504,8 @@ def test_a_patch_of_metadata_is_seen_at_once_and_loses_nothing_of_the_rest(watch
         async with world() as here:
             await here.create("a", x="1")
             partial = metadata_only(ConfigMap)
-            with here.cache.watch(partial if watches_metadata else ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(partial if watches_metadata else ConfigMap) as handle:
+                await handle.synced()
                 here.hold_watches()
                 found = await here.client.get(partial, "a", namespace="default")
                 found.metadata.labels["mine"] = "yes"
@@ -532,8 +532,8 @@ def test_a_patch_of_metadata_is_shown_by_the_copy_of_metadata_and_by_that_of_who
                 here.hold_watches()
                 patch = MergePatch({"metadata": {"labels": {"mine": "yes"}}})
                 await here.client.patch(partial, patch, name="a", namespace="default")
-                for copy in (thin, whole):
-                    found = copy.find(ObjectKey("default", "a"))
+                for handle in (thin, whole):
+                    found = handle.find(ObjectKey("default", "a"))
                     assert found is not None
                     assert found.metadata.labels == {"app": "a", "mine": "yes"}
 
@@ -572,16 +572,16 @@ def test_a_write_that_changes_nothing_claims_nobody_elses_revision(
     """It is answered with the object as somebody else made it, before the watch has brought that."""
     told: list[tuple[str, bool]] = []
 
-    def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def listen(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
             told.append((decode(ConfigMap, new.body).data["x"], own is not None and own.made(old, new)))
 
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a", x="1", y="1")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
-                copy.subscribe(listen)
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                handle.subscribe(listen)
                 here.hold_watches()
                 made.data = {"x": "2", "y": "2"}
                 foreign = await here.admin.update(made)
@@ -600,7 +600,7 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
 ) -> None:
     told: list[tuple[str, bool, int]] = []
 
-    def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def listen(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
             own = own or WriteOrigin(-1)
             told.append((decode(ConfigMap, new.body).data["x"], own.made(old, new), own.priority))
@@ -608,9 +608,9 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a", x="1", y="1")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
-                copy.subscribe(listen)
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                handle.subscribe(listen)
                 here.hold_watches()
                 reconcile_priority.set(7)
                 await write(here.client, made, "2")
@@ -625,8 +625,8 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a", x="1")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 made.data["x"] = "2"
                 await here.client.update(made, dry_run=True)
                 await here.client.patch(made, dry_run=True)
@@ -670,8 +670,8 @@ def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(m
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a", x="1")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 session = here.client._operations.session
                 ask = session.request
 
@@ -686,7 +686,7 @@ def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(m
                         await here.client.update(made)
                     with pytest.raises(InternalError):
                         await here.client.delete(await here.client.get(ConfigMap, made.key))
-                await here.until(lambda: copy.find(made.key) is None)
+                await here.until(lambda: handle.find(made.key) is None)
                 with pytest.raises(NotFound):
                     await here.client.get(ConfigMap, made.key)
 
@@ -699,24 +699,26 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
 
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 here.hold_watches()
                 new = settings("new")
                 if held:
                     new.metadata.finalizers = ["example.com/hold"]
                 made = await here.admin.create(new)
 
-                def listen(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+                def listen(
+                    old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None
+                ) -> None:
                     if initial:
                         return
                     entry = new or old
                     assert entry is not None
                     told.append("deleted" if new is None else "added")
-                    assert copy.find(entry.key) is None
+                    assert handle.find(entry.key) is None
                     told.append("hidden")
 
-                copy.subscribe(listen)
+                handle.subscribe(listen)
                 await here.client.delete(made)
                 if held:
                     live = await here.client.get(ConfigMap, made.key, consistency="live")
@@ -725,9 +727,9 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
                 assert await here.client.find(ConfigMap, made.key) is None
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
                 await here.until(lambda: "deleted" in told)
-                assert len(copy.informers[0]._overlay) == 0
+                assert len(handle.informers[0]._overlay) == 0
                 again = await here.create("new")
-                await here.until(lambda: copy.find(again.key) is not None)
+                await here.until(lambda: handle.find(again.key) is not None)
 
     run(scenario)
     assert told[:2] == ["added", "hidden"]
@@ -738,12 +740,12 @@ def test_nothing_is_kept_of_an_object_whose_end_the_watch_told_before_the_deleti
 ) -> None:
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 session = here.client._operations.session
                 ask = session.request
                 ends: list[str] = []
-                copy.subscribe(lambda old, new, initial, own: ends.append("" if new is not None else "end"))
+                handle.subscribe(lambda old, new, initial, own: ends.append("" if new is not None else "end"))
 
                 async def answered_late(method: str, path: str, **how: object) -> Response:
                     answer = await ask(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
@@ -753,8 +755,8 @@ def test_nothing_is_kept_of_an_object_whose_end_the_watch_told_before_the_deleti
 
                 monkeypatch.setattr(session, "request", answered_late)
                 await here.client.delete(await here.client.create(settings("a")))
-                assert len(copy.informers[0]._overlay) == 0
-                assert copy.informers[0]._overlay._removals == {}
+                assert len(handle.informers[0]._overlay) == 0
+                assert handle.informers[0]._overlay._removals == {}
 
     run(scenario)
 
@@ -763,8 +765,8 @@ def test_a_delete_that_is_refused_hides_nothing() -> None:
     async def scenario() -> None:
         async with world() as here:
             made = await here.create("a")
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 here.plane.faults.fail(_is_deletion, code=409)
                 with pytest.raises(Exception, match="injected fault"):
                     await here.client.delete(made)
@@ -791,15 +793,15 @@ def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.
 
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
-                informer = copy.informers[0]
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                informer = handle.informers[0]
                 made = await here.create("a")
-                await here.until(lambda: copy.find(made.key) is not None)
+                await here.until(lambda: handle.find(made.key) is not None)
                 entry = informer.find(made.key)
                 assert entry is not None
 
-                def named(name: str) -> Entry:
+                def named(name: str) -> CacheEntry:
                     return parse_entry(entry.body.replace(b'"name":"a"', f'"name":"{name}"'.encode()))
 
                 for number in range(5_000):
@@ -824,14 +826,14 @@ def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.
 def test_closing_a_cached_client_leaves_the_client_below_open() -> None:
     async def scenario() -> None:
         async with world() as here:
-            with here.cache.watch(ConfigMap) as copy:
-                await copy.synced()
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
                 watches = here.requests
                 async with here.client.in_namespace("default") as view:
                     await view.aclose()
                 await here.client.aclose()
                 made = await here.create("a")
-                await here.until(lambda: copy.find(made.key) is not None)
+                await here.until(lambda: handle.find(made.key) is not None)
                 assert here.requests == watches + 1  # the open watch has brought it
 
     run(scenario)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubewright.api.codec import split_list
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry, entry_of, parse_entry
+from kubewright.cache.entry import CacheEntry, entry_of, parse_entry
 from kubewright.client.errors import ProtocolError
 from kubewright.client.watch import parse_event
 
@@ -119,7 +119,7 @@ def test_an_entry_keeps_nothing_of_the_message_it_came_in_alive(managed: list[ob
 
 
 def test_entries_share_the_words_that_thousands_of_them_have_in_common() -> None:
-    def entry(name: str) -> Entry:
+    def entry(name: str) -> CacheEntry:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
         metadata = {"namespace": "shop", "name": name, "resourceVersion": "1", "labels": {"app": name, "tier": "x"}}
         return parse_entry(_encoded({"metadata": {**metadata, "ownerReferences": [owner]}}))

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from kubewright.api.core.v1 import Pod
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import Index, field_reader, object_values
 from kubewright.client.skipped import Skipped
 
 
-def _entry(**fields: object) -> Entry:
+def _entry(**fields: object) -> CacheEntry:
     return parse_entry(
         msgspec.json.encode({"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "1"}, **fields})
     )
@@ -62,7 +62,7 @@ def test_an_entry_is_found_under_each_of_its_values() -> None:
 def test_an_object_that_the_function_fails_for_is_found_nowhere_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def fails(entry: Entry) -> list[str]:
+    def fails(entry: CacheEntry) -> list[str]:
         raise KeyError(entry.key.name)
 
     index = Index(fails)

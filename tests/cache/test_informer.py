@@ -10,7 +10,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import resource_info
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
 from kubewright.cache.write_origin import WriteOrigin
@@ -20,7 +20,7 @@ KEY = ObjectKey("ns", "a")
 GVK = resource_info(ConfigMap).gvk
 
 
-def thing(revision: int, name: str = "a", *, uid: str = "u", namespace: str = "ns", **data: str) -> Entry:
+def thing(revision: int, name: str = "a", *, uid: str = "u", namespace: str = "ns", **data: str) -> CacheEntry:
     metadata = {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": str(revision)}
     return parse_entry(msgspec.json.encode({"kind": "ConfigMap", "metadata": metadata, "data": data}))
 
@@ -33,7 +33,7 @@ class Told:
         self.initial: list[bool] = []
         self.own: list[WriteOrigin | None] = []
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def __call__(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         self.events.append((old.revision if old is not None else None, new.revision if new is not None else None))
         self.initial.append(initial)
         self.own.append(own)
@@ -43,7 +43,7 @@ def informer(scope: Scope | None = None) -> Informer:
     return Informer(cast(Client, None), ConfigMap, scope or Scope(GVK))
 
 
-def synced(*entries: Entry, revision: int = 10, scope: Scope | None = None) -> Informer:
+def synced(*entries: CacheEntry, revision: int = 10, scope: Scope | None = None) -> Informer:
     new = informer(scope)
     new.init()
     for entry in entries:
@@ -52,78 +52,78 @@ def synced(*entries: Entry, revision: int = 10, scope: Scope | None = None) -> I
     return new
 
 
-def wrote(copy: Informer, entry: Entry, origin: WriteOrigin | None = None) -> None:
-    copy.written(entry.key, entry.revision, entry.body, origin)
+def wrote(view: Informer, entry: CacheEntry, origin: WriteOrigin | None = None) -> None:
+    view.written(entry.key, entry.revision, entry.body, origin)
 
 
-def relist(copy: Informer, *entries: Entry, revision: int) -> None:
-    copy.init()
+def relist(view: Informer, *entries: CacheEntry, revision: int) -> None:
+    view.init()
     for entry in entries:
-        copy.init_apply(entry)
-    copy.init_done(revision)
+        view.init_apply(entry)
+    view.init_done(revision)
 
 
 def test_the_first_list_is_told_as_it_comes_and_is_complete_at_its_end() -> None:
-    copy, told = informer(), Told()
-    copy.subscribe(told)
-    copy.init()
-    copy.init_apply(thing(3))
+    view, told = informer(), Told()
+    view.subscribe(told)
+    view.init()
+    view.init_apply(thing(3))
     assert told.events == [(None, 3)]
     assert told.initial == [True]
-    assert not copy.synced.is_set()
-    copy.init_done(10)
-    assert copy.synced.is_set()
-    assert copy.revision == 10
+    assert not view.synced.is_set()
+    view.init_done(10)
+    assert view.synced.is_set()
+    assert view.revision == 10
 
 
 def test_what_changes_while_the_first_list_is_streamed_is_told_as_a_change() -> None:
-    copy, told = informer(), Told()
-    copy.subscribe(told)
-    copy.init()
-    copy.init_apply(thing(3))
-    copy.init_apply(thing(11))
-    copy.delete(thing(12))
-    copy.init_done(12)
+    view, told = informer(), Told()
+    view.subscribe(told)
+    view.init()
+    view.init_apply(thing(3))
+    view.init_apply(thing(11))
+    view.delete(thing(12))
+    view.init_done(12)
     assert told.events == [(None, 3), (3, 11), (12, None)]
-    assert copy.find(KEY) is None
+    assert view.find(KEY) is None
 
 
 def test_what_is_deleted_while_a_list_is_streamed_anew_does_not_come_back() -> None:
     """The server sends what happens since the beginning of the list before it says that the list is complete."""
-    copy, told = synced(thing(3)), Told()
-    copy.subscribe(told)
-    copy.init()
-    copy.init_apply(thing(3))
-    copy.delete(thing(15))
-    assert copy.find(KEY) is not None  # readers see the copy as it was until the new one is complete
-    copy.init_done(15)
-    assert copy.find(KEY) is None
+    view, told = synced(thing(3)), Told()
+    view.subscribe(told)
+    view.init()
+    view.init_apply(thing(3))
+    view.delete(thing(15))
+    assert view.find(KEY) is not None  # readers see the copy as it was until the new one is complete
+    view.init_done(15)
+    assert view.find(KEY) is None
     assert told.events == [(None, 3), (3, None)]
 
 
 def test_a_list_made_anew_tells_just_the_differences() -> None:
-    copy, told = synced(thing(1, "stays"), thing(2, "changes"), thing(3, "goes")), Told()
-    copy.subscribe(told)
+    view, told = synced(thing(1, "stays"), thing(2, "changes"), thing(3, "goes")), Told()
+    view.subscribe(told)
     told.events.clear()
-    relist(copy, thing(1, "stays"), thing(12, "changes"), thing(13, "comes"), revision=20)
+    relist(view, thing(1, "stays"), thing(12, "changes"), thing(13, "comes"), revision=20)
     assert told.events == [(3, None), (2, 12), (None, 13)]
-    assert copy.revision == 20
+    assert view.revision == 20
 
 
 def test_a_list_that_was_interrupted_leaves_no_trace() -> None:
-    copy = synced(thing(1))
-    copy.init()
-    copy.init_apply(thing(2, "half"))
-    relist(copy, thing(1), revision=20)
-    assert copy.find(ObjectKey("ns", "half")) is None
+    view = synced(thing(1))
+    view.init()
+    view.init_apply(thing(2, "half"))
+    relist(view, thing(1), revision=20)
+    assert view.find(ObjectKey("ns", "half")) is None
 
 
 def test_the_rest_of_a_first_list_that_was_interrupted_is_told_as_initial() -> None:
-    copy, told = informer(), Told()
-    copy.subscribe(told)
-    copy.init()
-    copy.init_apply(thing(1, "first"))
-    relist(copy, thing(1, "first"), thing(2, "second"), revision=10)
+    view, told = informer(), Told()
+    view.subscribe(told)
+    view.init()
+    view.init_apply(thing(1, "first"))
+    relist(view, thing(1, "first"), thing(2, "second"), revision=10)
     assert told.events == [(None, 1), (None, 2)]
     assert told.initial == [True, True]
 
@@ -132,162 +132,162 @@ def test_items_of_pages_come_without_their_type_and_are_no_change_for_that() -> 
     watched = thing(3, x="1")
     content = msgspec.json.decode(watched.body)
     del content["kind"]
-    copy, told = synced(watched), Told()
-    copy.subscribe(told)
-    relist(copy, parse_entry(msgspec.json.encode(content)), revision=20)
+    view, told = synced(watched), Told()
+    view.subscribe(told)
+    relist(view, parse_entry(msgspec.json.encode(content)), revision=20)
     assert told.events == [(None, 3)]
 
 
 def test_after_a_restore_the_same_revision_may_be_another_state() -> None:
-    copy, told = synced(thing(8, x="lost")), Told()
-    copy.subscribe(told)
-    relist(copy, thing(8, x="restored"), revision=9)
-    found = copy.find(KEY)
+    view, told = synced(thing(8, x="lost")), Told()
+    view.subscribe(told)
+    relist(view, thing(8, x="restored"), revision=9)
+    found = view.find(KEY)
     assert found is not None
     assert b"restored" in found.body
     assert told.events == [(None, 8), (8, 8)]
 
 
 def test_after_a_restore_own_writes_of_before_are_forgotten() -> None:
-    copy = synced(thing(3))
-    wrote(copy, thing(15, x="lost"))
-    relist(copy, thing(3), revision=9)
-    found = copy.find(KEY)
+    view = synced(thing(3))
+    wrote(view, thing(15, x="lost"))
+    relist(view, thing(3), revision=9)
+    found = view.find(KEY)
     assert found is not None
     assert found.revision == 3
 
 
 def test_a_change_that_comes_again_is_told_once() -> None:
-    copy, told = synced(), Told()
-    copy.subscribe(told)
+    view, told = synced(), Told()
+    view.subscribe(told)
     for revision in (11, 12, 11):
-        copy.apply(thing(revision))
+        view.apply(thing(revision))
     assert told.events == [(None, 11), (11, 12)]
-    assert copy.revision == 12
+    assert view.revision == 12
 
 
 def test_a_deletion_that_comes_again_does_not_take_the_successor_away() -> None:
-    copy = synced(thing(3))
-    copy.delete(thing(11))
-    copy.apply(thing(12, uid="successor"))
-    copy.delete(thing(11))
-    found = copy.find(KEY)
+    view = synced(thing(3))
+    view.delete(thing(11))
+    view.apply(thing(12, uid="successor"))
+    view.delete(thing(11))
+    found = view.find(KEY)
     assert found is not None
     assert found.revision == 12
 
 
 def test_an_answer_that_the_watch_has_overtaken_is_not_shown() -> None:
-    copy = synced(thing(3))
-    copy.apply(thing(11))
-    copy.apply(thing(12))
-    wrote(copy, thing(11))
-    found = copy.find(KEY)
+    view = synced(thing(3))
+    view.apply(thing(11))
+    view.apply(thing(12))
+    wrote(view, thing(11))
+    found = view.find(KEY)
     assert found is not None
     assert found.revision == 12
 
 
 def test_the_answer_to_an_update_that_comes_after_that_to_the_deletion_brings_nothing_back() -> None:
-    copy = synced(thing(3))
-    copy.removed(KEY, "u")
-    wrote(copy, thing(11))
-    assert copy.find(KEY) is None
+    view = synced(thing(3))
+    view.removed(KEY, "u")
+    wrote(view, thing(11))
+    assert view.find(KEY) is None
 
 
 def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_shown() -> None:
-    copy = synced(thing(3, uid="first"))
-    copy.removed(KEY, "first")
-    wrote(copy, thing(12, uid="second"))
-    copy.removed(KEY, "second")
-    assert copy.find(KEY) is None
-    copy.delete(thing(11, uid="first"))
-    assert copy.find(KEY) is None
-    copy.apply(thing(12, uid="second"))
-    assert copy.find(KEY) is None
-    assert list(copy.select()) == []
-    copy.delete(thing(13, uid="second"))
-    copy.apply(thing(14, uid="third"))
-    assert copy.find(KEY) is not None
+    view = synced(thing(3, uid="first"))
+    view.removed(KEY, "first")
+    wrote(view, thing(12, uid="second"))
+    view.removed(KEY, "second")
+    assert view.find(KEY) is None
+    view.delete(thing(11, uid="first"))
+    assert view.find(KEY) is None
+    view.apply(thing(12, uid="second"))
+    assert view.find(KEY) is None
+    assert list(view.select()) == []
+    view.delete(thing(13, uid="second"))
+    view.apply(thing(14, uid="third"))
+    assert view.find(KEY) is not None
 
 
 def test_an_own_write_is_told_as_its_echo() -> None:
-    copy, told, origin = synced(), Told(), WriteOrigin()
-    copy.subscribe(told)
-    wrote(copy, thing(11), origin)
+    view, told, origin = synced(), Told(), WriteOrigin()
+    view.subscribe(told)
+    wrote(view, thing(11), origin)
     assert told.events == []
-    copy.apply(thing(11))
-    copy.apply(thing(12))
+    view.apply(thing(11))
+    view.apply(thing(12))
     assert told.own == [origin, None]
 
 
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
-    copy = synced(thing(3, node="n1"))
-    copy.add_index("data.node", field_values("data.node"))
-    wrote(copy, thing(11, node="n2"))
-    wrote(copy, thing(12, "b", namespace="other", node="n1"))
-    assert [entry.key.name for entry in copy.select(index=("data.node", "n1"))] == ["b"]
-    assert [entry.revision for entry in copy.select("ns", ("data.node", "n2"))] == [11]
-    assert [entry.revision for entry in copy.select("other")] == [12]
-    assert [entry.revision for entry in copy.select(index=("data.node", "n1"), own_writes=False)] == [3]
+    view = synced(thing(3, node="n1"))
+    view.add_index("data.node", field_values("data.node"))
+    wrote(view, thing(11, node="n2"))
+    wrote(view, thing(12, "b", namespace="other", node="n1"))
+    assert [entry.key.name for entry in view.select(index=("data.node", "n1"))] == ["b"]
+    assert [entry.revision for entry in view.select("ns", ("data.node", "n2"))] == [11]
+    assert [entry.revision for entry in view.select("other")] == [12]
+    assert [entry.revision for entry in view.select(index=("data.node", "n1"), own_writes=False)] == [3]
 
 
 def test_an_own_write_that_leaves_the_selector_leaves_the_copy() -> None:
-    copy = synced(thing(3), scope=Scope(GVK, fields="metadata.name=a,data.x!=out"))
-    wrote(copy, thing(11, x="out"))
-    assert copy.find(KEY) is None
-    wrote(copy, thing(12, x="in"))
-    assert copy.find(KEY) is not None
+    view = synced(thing(3), scope=Scope(GVK, fields="metadata.name=a,data.x!=out"))
+    wrote(view, thing(11, x="out"))
+    assert view.find(KEY) is None
+    wrote(view, thing(12, x="in"))
+    assert view.find(KEY) is not None
 
 
 def test_when_the_kind_is_gone_everything_is_told_as_deleted_and_nothing_is_shown() -> None:
-    copy, told = synced(thing(3)), Told()
-    copy.subscribe(told)
-    wrote(copy, thing(11, "b"))
-    copy.gone()
+    view, told = synced(thing(3)), Told()
+    view.subscribe(told)
+    wrote(view, thing(11, "b"))
+    view.gone()
     assert told.events == [(None, 3), (3, None)]
-    assert copy.find(KEY) is None
-    assert copy.find(ObjectKey("ns", "b")) is None
-    assert not copy.synced.is_set()
+    assert view.find(KEY) is None
+    assert view.find(ObjectKey("ns", "b")) is None
+    assert not view.synced.is_set()
 
 
 def test_who_is_told_of_a_list_made_anew_reads_the_whole_of_it() -> None:
-    copy = synced(thing(3), thing(4, "b"))
-    wrote(copy, thing(12, "b"))
+    view = synced(thing(3), thing(4, "b"))
+    wrote(view, thing(12, "b"))
     seen: list[list[tuple[str, int]]] = []
-    copy.subscribe(lambda *_: seen.append(sorted((entry.key.name, entry.revision) for entry in copy.select())))
+    view.subscribe(lambda *_: seen.append(sorted((entry.key.name, entry.revision) for entry in view.select())))
     seen.clear()
-    relist(copy, thing(13, "b"), thing(14, "c"), revision=20)
+    relist(view, thing(13, "b"), thing(14, "c"), revision=20)
     assert seen == [[("b", 13), ("c", 14)]] * 3
 
 
 def test_a_subscriber_that_leaves_while_it_is_told_keeps_nobody_from_hearing() -> None:
-    copy, told = synced(), Told()
-    leave = copy.subscribe(lambda *_: leave())
-    copy.subscribe(told)
-    copy.apply(thing(11))
+    view, told = synced(), Told()
+    leave = view.subscribe(lambda *_: leave())
+    view.subscribe(told)
+    view.apply(thing(11))
     assert told.events == [(None, 11)]
 
 
 def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
-    copy, heard = synced(), Told()
+    view, heard = synced(), Told()
 
-    def once(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def once(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         heard(old, new, initial, own)
         leave()
 
-    leave = copy.subscribe(once)
-    relist(copy, thing(11), thing(12, "b"), revision=20)
+    leave = view.subscribe(once)
+    relist(view, thing(11), thing(12, "b"), revision=20)
     assert heard.events == [(None, 11)]
 
 
 def test_who_subscribes_while_others_are_told_hears_of_each_object_once() -> None:
-    copy, late = synced(thing(3)), Told()
+    view, late = synced(thing(3)), Told()
 
-    def bring_another(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def bring_another(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if not initial:
-            copy.subscribe(late)
+            view.subscribe(late)
 
-    copy.subscribe(bring_another)
-    copy.apply(thing(11))
+    view.subscribe(bring_another)
+    view.apply(thing(11))
     assert late.events == [(None, 11)]
 
 
@@ -297,8 +297,8 @@ def test_a_transform_that_fails_keeps_the_object_whole_and_the_watch_going(caplo
             raise KeyError("spec")
         return raw.replace(b"large", b"")
 
-    copy = synced(thing(3, x="bad large"), thing(4, "b", x="large"), scope=Scope(GVK, transform=fails))
-    bad, good = copy.find(KEY), copy.find(ObjectKey("ns", "b"))
+    view = synced(thing(3, x="bad large"), thing(4, "b", x="large"), scope=Scope(GVK, transform=fails))
+    bad, good = view.find(KEY), view.find(ObjectKey("ns", "b"))
     assert bad is not None
     assert good is not None
     assert b"large" in bad.body
@@ -307,13 +307,13 @@ def test_a_transform_that_fails_keeps_the_object_whole_and_the_watch_going(caplo
 
 
 def test_figures_count_what_the_watch_brought_and_nothing_else() -> None:
-    copy = synced(thing(3), thing(4, "b"))
-    wrote(copy, thing(11, "c"))
-    assert copy.statistics.objects == 2
-    assert copy.statistics.bytes == len(thing(3).body) + len(thing(4, "b").body)
-    copy.delete(thing(12, "b"))
-    assert copy.statistics.objects == 1
-    assert copy.statistics.bytes == len(thing(3).body)
+    view = synced(thing(3), thing(4, "b"))
+    wrote(view, thing(11, "c"))
+    assert view.statistics.objects == 2
+    assert view.statistics.bytes == len(thing(3).body) + len(thing(4, "b").body)
+    view.delete(thing(12, "b"))
+    assert view.statistics.objects == 1
+    assert view.statistics.bytes == len(thing(3).body)
 
 
 @pytest.mark.parametrize("dropped", ["name", "namespace", "uid", "resourceVersion"])
@@ -325,12 +325,12 @@ def test_a_transform_that_drops_what_identifies_an_object_keeps_it_whole_and_is_
         del content["data"], content["metadata"][dropped]
         return msgspec.json.encode(content)
 
-    copy = synced(thing(3, x="1"), thing(4, "b"), scope=Scope(GVK, transform=transform))
-    copy.apply(thing(11, x="2"))
-    found = copy.find(KEY)
+    view = synced(thing(3, x="1"), thing(4, "b"), scope=Scope(GVK, transform=transform))
+    view.apply(thing(11, x="2"))
+    found = view.find(KEY)
     assert found is not None
     assert (found.body, found.header.uid) == (thing(11, x="2").body, "u")
-    assert copy.statistics.objects == 2
+    assert view.statistics.objects == 2
     assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
         "the transform of configmaps changes or drops name"
     ]

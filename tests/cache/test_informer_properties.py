@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import resource_info
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
 from kubewright.cache.write_origin import WriteOrigin, origin_of
@@ -126,10 +126,10 @@ class Listener:
     def __init__(self, may_go_back: bool, own: set[int] | None) -> None:
         self._may_go_back = may_go_back
         self._own = own
-        self.told: dict[ObjectKey, Entry] = {}
+        self.told: dict[ObjectKey, CacheEntry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
-    def __call__(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def __call__(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         entry = new or old
         assert entry is not None
         known = self.told.pop(entry.key, None)
@@ -292,12 +292,12 @@ class View:
                 self.seen.add(entry.header.uid)
 
 
-def _node(entry: Entry) -> str:
+def _node(entry: CacheEntry) -> str:
     data = msgspec.json.decode(entry.body)["data"]
     return str(data.get("node", ""))
 
 
-def _content(entry: Entry) -> object:
+def _content(entry: CacheEntry) -> object:
     content = msgspec.json.decode(entry.body)
     del content["metadata"]["resourceVersion"]
     return content

@@ -3,14 +3,14 @@ from __future__ import annotations
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.overlay import Overlay
 from kubewright.cache.write_origin import WriteOrigin
 
 KEY = ObjectKey("ns", "a")
 
 
-def _entry(revision: int, uid: str = "u") -> Entry:
+def _entry(revision: int, uid: str = "u") -> CacheEntry:
     metadata = {"namespace": "ns", "name": "a", "uid": uid, "resourceVersion": str(revision)}
     return parse_entry(msgspec.json.encode({"metadata": metadata}))
 

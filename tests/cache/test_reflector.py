@@ -14,8 +14,8 @@ from tests.faults.wire import behind_a_proxy
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource
-from kubewright.cache.entry import Entry
-from kubewright.cache.reflector import Reflector, State, Trouble
+from kubewright.cache.entry import CacheEntry
+from kubewright.cache.reflector import Blocked, Reflector, State
 from kubewright.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.http.response import Headers
@@ -45,18 +45,18 @@ class Told:
         self._listed = {}
         self._tell("init")
 
-    def init_apply(self, entry: Entry) -> None:
+    def init_apply(self, entry: CacheEntry) -> None:
         self._listed[entry.key.name] = entry.revision
 
     def init_done(self, revision: int) -> None:
         self.known = self._listed
         self._tell(f"init_done {len(self.known)}")
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: CacheEntry) -> None:
         self.known[entry.key.name] = entry.revision
         self._tell(f"apply {entry.key.name}")
 
-    def delete(self, entry: Entry) -> None:
+    def delete(self, entry: CacheEntry) -> None:
         del self.known[entry.key.name]
         self._tell(f"delete {entry.key.name}")
 
@@ -92,8 +92,8 @@ class World:
 
     @property
     def problem(self) -> str | None:
-        trouble = self.reflector.trouble
-        return trouble.problem if trouble is not None else None
+        blocked = self.reflector.blocked
+        return blocked.reason if blocked is not None else None
 
     async def until_problem(self, problem: str) -> None:
         async with asyncio.timeout(3600):
@@ -266,16 +266,16 @@ def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
 
     class Asking(Told):
         reflector: Reflector
-        troubles: list[Trouble | None]
+        blocked: list[Blocked | None]
 
         def gone(self) -> None:
-            self.troubles.append(self.reflector.trouble)
+            self.blocked.append(self.reflector.blocked)
             super().gone()
 
     async def scenario() -> None:
         async with world(start=False) as here:
             told = Asking()
-            told.troubles = []
+            told.blocked = []
             told.reflector = Reflector(here.client, Gadget, told, namespace="default")
             task = asyncio.create_task(told.reflector.run())
             await told.until(lambda: told.events[:1] == ["gone"])
@@ -284,7 +284,7 @@ def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
             await told.until(lambda: set(told.known) == {"a"})
             await uninstall(here.client)
             await told.until(lambda: told.events[-1] == "gone")
-            assert {trouble and trouble.problem for trouble in told.troubles} == {"missing"}
+            assert {blocked and blocked.reason for blocked in told.blocked} == {"absent"}
             await install(here.client)
             await told.until(lambda: told.events[-1] == "init_done 0")
             task.cancel()
@@ -316,9 +316,9 @@ def test_a_page_of_a_proxy_is_no_news_of_any_object(kind: type[Object], lost: st
             here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
             await asyncio.sleep(300)
             assert told.events == before
-            assert reflector.trouble is not None
-            assert reflector.trouble.problem == "unreachable"
-            assert "default backend - 404" in str(reflector.trouble)
+            assert reflector.blocked is not None
+            assert reflector.blocked.reason == "unreachable"
+            assert "default backend - 404" in str(reflector.blocked)
             proxy.loses = lambda target: False
             await here.client.create(kind(metadata=ObjectMeta(name="b", namespace="default")))
             await told.until(lambda: "b" in told.known)
@@ -341,7 +341,7 @@ def test_a_stray_404_is_no_news_of_any_object(stream: bool, caplog: pytest.LogCa
             here.plane.faults.fail(is_watch, code=404, times=3)
             here.plane.faults.cut_open_watches(is_watch)
             async with asyncio.timeout(60):
-                while "discovery has the kind" not in str(here.reflector.trouble):
+                while "discovery has the kind" not in str(here.reflector.blocked):
                     await here.reflector.changed()
             assert here.problem == "unreachable"
             await here.create("b")
@@ -468,7 +468,7 @@ def test_an_object_that_is_nested_too_deeply_ends_no_watch(stream: bool, caplog:
         async with scripted(server, told, stream=stream) as reflector:
             await told.until(lambda: "delete deep" in told.events)
             assert told.events == ["init", "init_done 2", "apply deep", "apply deep", "apply later", "delete deep"]
-            assert reflector.trouble is None
+            assert reflector.blocked is None
             assert reflector._client.skipped.counts == {"ConfigMap": 4}
 
     run(scenario)
@@ -496,7 +496,7 @@ def test_an_object_whose_name_or_revision_cannot_be_read_is_passed_over(caplog: 
 
 def test_an_object_that_a_sink_fails_for_is_passed_over_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Told):
-        def apply(self, entry: Entry) -> None:
+        def apply(self, entry: CacheEntry) -> None:
             if entry.name == "bad":
                 raise ZeroDivisionError
             super().apply(entry)
@@ -520,11 +520,11 @@ def test_what_nobody_foresaw_ends_no_watch_and_is_logged_once(caplog: pytest.Log
         server.streams(END_OF_LIST, line("ADDED", described("fine", 10)), ends=False)
         async with scripted(server, told) as reflector:
             await reflector.changed()
-            trouble = reflector.trouble
-            assert trouble is not None
-            assert (trouble.problem, str(trouble)) == ("failed", "surprise")
+            blocked = reflector.blocked
+            assert blocked is not None
+            assert (blocked.reason, str(blocked)) == ("failed", "surprise")
             await told.until(lambda: "apply fine" in told.events)
-            assert reflector.trouble is None
+            assert reflector.blocked is None
             assert asyncio.get_running_loop().time() > 0.1
 
     run(scenario)

@@ -6,12 +6,12 @@ import pytest
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement
 from kubewright.api.selectors import Fields, Labels
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.selection import matcher, simple_fields
 
 
-def _entry(labels: dict[str, str], phase: str = "") -> Entry:
+def _entry(labels: dict[str, str], phase: str = "") -> CacheEntry:
     metadata = {"name": "a", "resourceVersion": "1", "labels": labels}
     return parse_entry(msgspec.json.encode({"metadata": metadata, "status": {"phase": phase} if phase else {}}))
 

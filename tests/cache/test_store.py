@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.store import Store
 
 _NAMESPACES, _NAMES, _NODES = ("", "a", "b"), ("x", "y", "z"), ("", "n1", "n2")
 
 
-def _entry(namespace: str, name: str, revision: int, node: str) -> Entry:
+def _entry(namespace: str, name: str, revision: int, node: str) -> CacheEntry:
     metadata = {"namespace": namespace, "name": name, "resourceVersion": str(revision)}
     return parse_entry(msgspec.json.encode({"metadata": metadata, "spec": {"nodeName": node} if node else {}}))
 
@@ -23,7 +23,7 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = Store()
-        self.model: dict[ObjectKey, tuple[Entry, str]] = {}
+        self.model: dict[ObjectKey, tuple[CacheEntry, str]] = {}
         self.revision = 0
         self.indexed = False
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.write_origin import WriteOrigin
 
 
-def entry(revision: int, spec: str) -> Entry:
+def entry(revision: int, spec: str) -> CacheEntry:
     metadata = json.dumps({"name": "a", "namespace": "shop", "resourceVersion": str(revision)})
     return parse_entry(f'{{"metadata":{metadata},"spec":{spec}}}'.encode())
 

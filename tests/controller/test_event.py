@@ -7,16 +7,16 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.controller.event import Event
 
 
-def entry(revision: int, data: object = None) -> Entry:
+def entry(revision: int, data: object = None) -> CacheEntry:
     metadata = {"name": "a", "namespace": "shop", "resourceVersion": str(revision)}
     return parse_entry(json.dumps({"metadata": metadata, "data": data or {}}).encode())
 
 
-def event(old: Entry | None, new: Entry | None) -> Event[ConfigMap]:
+def event(old: CacheEntry | None, new: CacheEntry | None) -> Event[ConfigMap]:
     return Event(ConfigMap, old, new, False, None)
 
 

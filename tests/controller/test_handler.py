@@ -10,18 +10,18 @@ from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, for_object, for_owner, mapped
 from kubewright.controller.reconcile import Request
 
 
-def entry(*owners: dict[str, object], namespace: str = "shop", data: object = None) -> Entry:
+def entry(*owners: dict[str, object], namespace: str = "shop", data: object = None) -> CacheEntry:
     metadata = {"name": "a", "namespace": namespace, "resourceVersion": "1", "ownerReferences": owners}
     return parse_entry(json.dumps({"metadata": metadata, "data": data or {}}).encode())
 
 
-def event(old: Entry | None, new: Entry | None) -> Event[Object]:
+def event(old: CacheEntry | None, new: CacheEntry | None) -> Event[Object]:
     return Event(ConfigMap, old, new, False, None)
 
 

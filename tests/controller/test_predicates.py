@@ -9,7 +9,7 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.errors import DecodeError
 from kubewright.api.resources import Object
-from kubewright.cache.entry import Entry, parse_entry
+from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.write_origin import WriteOrigin
 from kubewright.controller.event import Event
 from kubewright.controller.predicates import (
@@ -28,12 +28,12 @@ from kubewright.controller.predicates import (
 )
 
 
-def entry(revision: int = 1, *, data: object = None, **metadata: object) -> Entry:
+def entry(revision: int = 1, *, data: object = None, **metadata: object) -> CacheEntry:
     named = {"name": "a", "namespace": "shop", "resourceVersion": str(revision), **metadata}
     return parse_entry(json.dumps({"metadata": named, "data": data or {}}).encode())
 
 
-def event(old: Entry | None, new: Entry | None, *, own: bool = False) -> Event[Object]:
+def event(old: CacheEntry | None, new: CacheEntry | None, *, own: bool = False) -> Event[Object]:
     return Event(ConfigMap, old, new, False, WriteOrigin() if own else None)
 
 
@@ -190,7 +190,7 @@ def test_own_writes_can_be_left_out() -> None:
 # Without the status
 
 
-def widget(revision: int = 1, *, before: str = "", after: str = "", status: str = "", **metadata: object) -> Entry:
+def widget(revision: int = 1, *, before: str = "", after: str = "", status: str = "", **metadata: object) -> CacheEntry:
     """An object as a server sends it, with other fields before and after its status."""
     named = {"name": "a", "namespace": "shop", "resourceVersion": str(revision), **metadata}
     fields = [f'"metadata":{json.dumps(named, separators=(",", ":"))}', before, status and f'"status":{status}', after]
@@ -230,7 +230,9 @@ def test_a_change_of_the_status_alone_is_left_out(before: str, after: str, old: 
     ],
 )
 @pytest.mark.parametrize("status", ['{"ready":1}', '{"ready":2}', ""])
-def test_any_other_change_is_left_in_whatever_becomes_of_the_status(now: Callable[[str], Entry], status: str) -> None:
+def test_any_other_change_is_left_in_whatever_becomes_of_the_status(
+    now: Callable[[str], CacheEntry], status: str
+) -> None:
     assert beyond_status(event(widget(1, before=SPEC, status='{"ready":1}'), now(status)))
 
 

@@ -119,8 +119,8 @@ async def test_reads_come_from_the_cache_of_what_is_watched_and_live_ones_never(
         cluster = Cluster(client)
         await client.create(config_map("watched"))
         keeping = asyncio.create_task(cluster.cache.run())
-        with cluster.cache.watch(ConfigMap, namespace="default") as copy:
-            await copy.synced()
+        with cluster.cache.watch(ConfigMap, namespace="default") as handle:
+            await handle.synced()
             asked = len(home.audit.events)
             await cluster.client.get(ConfigMap, "watched", namespace="default")
             assert len(home.audit.events) == asked
@@ -155,8 +155,8 @@ async def test_without_stream_lists_are_read_in_pages(home: EmbeddedControlPlane
     async with home.client() as client:
         cluster = Cluster(client, stream=stream)
         keeping = asyncio.create_task(cluster.cache.run())
-        with cluster.cache.watch(ConfigMap) as copy:
-            await copy.synced()
+        with cluster.cache.watch(ConfigMap) as handle:
+            await handle.synced()
         keeping.cancel()
         await asyncio.wait((keeping,))
         lists = [event for event in home.audit.events if (event.verb, event.resource) == ("list", "configmaps")]

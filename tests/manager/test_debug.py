@@ -88,11 +88,11 @@ async def test_the_caches_tell_what_they_hold_and_what_is_in_their_way(client: C
     (cache,) = json.loads(body)
     assert cache["revision"] > 0
     assert cache["bytes"] > 0
-    assert {key: cache[key] for key in ("kind", "scope", "state", "trouble", "users", "objects", "relists")} == {
+    assert {key: cache[key] for key in ("kind", "scope", "state", "blocked", "users", "objects", "relists")} == {
         "kind": "configmaps",
         "scope": "namespace default",
         "state": "watching",
-        "trouble": "",
+        "blocked": "",
         "users": 1,
         "objects": 1,
         "relists": 0,
@@ -110,11 +110,11 @@ async def test_the_trouble_of_a_cache_is_told_in_words() -> None:
             await manager.elected.wait()
             while True:
                 _, body = await get(manager.ports["debug"], "/debug/caches")
-                if (caches := json.loads(body)) and caches[0]["trouble"]:
+                if (caches := json.loads(body)) and caches[0]["blocked"]:
                     break
                 await asyncio.sleep(0.01)
     assert caches[0]["state"] == "forbidden"
-    assert 'User "nobody" cannot' in caches[0]["trouble"]
+    assert 'User "nobody" cannot' in caches[0]["blocked"]
 
 
 async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_reasons(client: Client) -> None:

@@ -22,7 +22,7 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.index import Values, field_values, object_values
 from kubewright.cache.informer import Informer, Scope, Subscriber, Transform
 from kubewright.cache.selection import Matches, matcher
@@ -50,7 +50,7 @@ class Cache:
         self._of_kind: dict[GroupVersionKind, list[Informer]] = {}
         self._tasks: dict[Scope, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._copies: set[Copy[Object]] = set()
+        self._handles: set[WatchHandle[Object]] = set()
         self._indexes: dict[GroupVersionKind, dict[str, tuple[object, Values]]] = {}
 
     async def run(self) -> None:
@@ -74,7 +74,7 @@ class Cache:
         labels: Labels | None = None,
         fields: Fields | None = None,
         transform: Transform | None = None,
-    ) -> Copy[T]:
+    ) -> WatchHandle[T]:
         """A live copy of the objects of a kind, until it is released.
 
         A `metadata_only` type shares the copy of the whole objects where there is one, and else copies metadata alone.
@@ -89,10 +89,10 @@ class Cache:
             issubclass(kind, PartialObject),
             transform,
         )
-        copy = Copy(self, kind, scope, own)
-        self._copies.add(cast("Copy[Object]", copy))
-        copy.cover(self._namespaces if own is None else own)
-        return copy
+        handle = WatchHandle(self, kind, scope, own)
+        self._handles.add(cast("WatchHandle[Object]", handle))
+        handle.cover(self._namespaces if own is None else own)
+        return handle
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -102,9 +102,9 @@ class Cache:
     def set_namespaces(self, namespaces: Collection[str]) -> None:
         """Watch other namespaces from now on. What stays watched is not disturbed."""
         self._namespaces = tuple(dict.fromkeys(namespaces))
-        for copy in list(self._copies):  # who is told of what is new there may begin or end a watch
-            if copy.follows_cache:
-                copy.cover(self._namespaces)
+        for handle in list(self._handles):  # who is told of what is new there may begin or end a watch
+            if handle.follows_cache:
+                handle.cover(self._namespaces)
 
     def index(self, kind: type[T], name: str, function: Callable[[T], Iterable[str]] | None = None) -> None:
         """Let lists of a kind be answered by another value: that of the field at the path `name`, or `function`'s.
@@ -134,7 +134,7 @@ class Cache:
         """The watches, all or those of a kind."""
         return list(self._informers.values()) if gvk is None else self._of_kind.get(gvk, [])
 
-    # For Copy
+    # For WatchHandle
 
     def acquire(self, kind: type[Object], scope: Scope) -> Informer:
         """One more user of the watch with that scope; it begins with the first."""
@@ -162,9 +162,9 @@ class Cache:
             if (task := self._tasks.pop(informer.scope, None)) is not None:
                 task.cancel()
 
-    def forget(self, copy: Copy[T]) -> None:
+    def forget(self, handle: WatchHandle[T]) -> None:
         """A copy was released."""
-        self._copies.discard(cast("Copy[Object]", copy))
+        self._handles.discard(cast("WatchHandle[Object]", handle))
 
     def _start(self, informer: Informer) -> None:
         if self._group is not None:
@@ -172,7 +172,7 @@ class Cache:
             self._tasks[informer.scope] = self._group.create_task(informer.run(), name=name)
 
 
-class Copy(Generic[T]):
+class WatchHandle(Generic[T]):
     """A counted reference to a live copy. Reads are of the moment, decode freshly and show the program's own writes."""
 
     def __init__(self, cache: Cache, kind: type[T], scope: Scope, namespaces: tuple[str, ...] | None) -> None:
@@ -294,7 +294,7 @@ def selected(
     index: tuple[str, str] | None,
     *,
     own_writes: bool = True,
-) -> list[Entry]:
+) -> list[CacheEntry]:
     """The entries of several watches that match, ordered by namespace and name; each object once."""
     # Two watches of different namespaces show the same objects when it turns out that the kind has no namespaces.
     found = {

@@ -20,7 +20,7 @@ from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
 from kubewright.cache.cache import Cache, selected
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.informer import Informer
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.cache.write_observer import CacheWriter
@@ -154,7 +154,7 @@ class CachedClient(Client):
 
     def _local(
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
-    ) -> tuple[bool, Entry | None]:
+    ) -> tuple[bool, CacheEntry | None]:
         """Whether the copies know about the object, and what."""
         metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(info.gvk):
@@ -201,14 +201,14 @@ def _selected(
     fields: Fields | None,
     index: tuple[str, str] | None,
     own_writes: bool,
-) -> list[Entry]:
+) -> list[CacheEntry]:
     if index is None and fields is not None:
         named = simple_fields(fields).items()
         index = next((each for each in named if all(informer.has_index(each[0]) for informer in informers)), None)
     return selected(informers, namespace, matcher(labels, fields, informers[0].scope.gvk), index, own_writes=own_writes)
 
 
-async def _decoded(kind: type[T], entries: list[Entry], skipped: Skipped) -> list[T]:
+async def _decoded(kind: type[T], entries: list[CacheEntry], skipped: Skipped) -> list[T]:
     objects: list[T] = []
     for start in range(0, len(entries), _AT_A_TIME):
         if start:

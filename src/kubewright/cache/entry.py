@@ -22,7 +22,7 @@ _MANAGED_FIELDS = b'"managedFields":'
 _METADATA = b'"metadata":{'
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
+class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One object at one revision. Immutable; `body` is its JSON without managedFields."""
 
     namespace: str
@@ -50,16 +50,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
         return read_header(self.body)
 
     def __repr__(self) -> str:
-        return f"<Entry {self.key} @{self.revision}, {len(self.body)} bytes>"
+        return f"<CacheEntry {self.key} @{self.revision}, {len(self.body)} bytes>"
 
 
-def entry_of(header: Header, raw: bytes) -> Entry:
+def entry_of(header: Header, raw: bytes) -> CacheEntry:
     """The entry of an object whose header is decoded already."""
     revision = revision_of(header)
     if header.managed_fields:
         raw = _without_managed_fields(raw, bytes(header.managed_fields))
     labels, owners = header.labels, header.owner_references
-    return Entry(
+    return CacheEntry(
         sys.intern(header.namespace),
         header.name,
         revision,
@@ -82,7 +82,7 @@ def revision_of(metadata: Header | ObjectMeta) -> int:
         ) from None
 
 
-def parse_entry(raw: bytes) -> Entry:
+def parse_entry(raw: bytes) -> CacheEntry:
     """The entry of an object in JSON."""
     return entry_of(parse_header(raw), raw)
 

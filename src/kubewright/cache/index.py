@@ -14,15 +14,15 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
-Values: TypeAlias = Callable[[Entry], Iterable[str]]
+Values: TypeAlias = Callable[[CacheEntry], Iterable[str]]
 
 _log = logging.getLogger(__name__)
 
-_NOTHING: Mapping[ObjectKey, Entry] = {}
+_NOTHING: Mapping[ObjectKey, CacheEntry] = {}
 
 _NAMED_OTHERWISE: Mapping[tuple[GroupVersionKind, str], tuple[str, str]] = {
     (GroupVersionKind("", "v1", "Node"), "spec.unschedulable"): ("spec.unschedulable", "false"),
@@ -38,10 +38,10 @@ class Index:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._entries: dict[str, dict[ObjectKey, Entry]] = {}
+        self._entries: dict[str, dict[ObjectKey, CacheEntry]] = {}
         self._under: dict[ObjectKey, tuple[str, ...]] = {}
 
-    def values(self, entry: Entry) -> tuple[str, ...]:
+    def values(self, entry: CacheEntry) -> tuple[str, ...]:
         """What an entry is found under; nothing when the function fails for it."""
         try:
             return tuple(dict.fromkeys(self._values(entry)))
@@ -50,7 +50,7 @@ class Index:
             _log.exception("an index function failed for %s", entry.key)
             return ()
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: CacheEntry) -> None:
         """Find the entry under its values, and no longer under those of its predecessor."""
         key, values = entry.key, self.values(entry)
         before = self._under.get(key, ())
@@ -69,7 +69,7 @@ class Index:
         for value in self._under.pop(key, ()):
             self._leave(value, key)
 
-    def find(self, value: str) -> Mapping[ObjectKey, Entry]:
+    def find(self, value: str) -> Mapping[ObjectKey, CacheEntry]:
         """The entries found under a value."""
         return self._entries.get(value, _NOTHING)
 
@@ -91,7 +91,7 @@ def field_values(path: str, gvk: GroupVersionKind | None = None) -> Values:
     return lambda entry: (read(entry),)
 
 
-def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Entry], str]:
+def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[CacheEntry], str]:
     """Reads one field as text, the way the server selects by it if the kind is known."""
     if gvk is not None and (named := _NAMED_OTHERWISE.get((gvk, path.removeprefix(".")))) is not None:
         own_path, absent = named
@@ -106,7 +106,7 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[En
         return lambda entry: entry.namespace
     decoder = msgspec.json.Decoder(_way(steps))
 
-    def read(entry: Entry) -> str:
+    def read(entry: CacheEntry) -> str:
         try:
             value: object = decoder.decode(entry.body)
         except (msgspec.ValidationError, RecursionError):

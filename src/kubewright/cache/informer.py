@@ -16,10 +16,10 @@ import msgspec
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache.entry import Entry, entry_of, parse_entry, parse_header
+from kubewright.cache.entry import CacheEntry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay, Removal
-from kubewright.cache.reflector import Reflector, Trouble
+from kubewright.cache.reflector import Blocked, Reflector
 from kubewright.cache.selection import matcher
 from kubewright.cache.store import Store
 from kubewright.cache.write_origin import WriteOrigin
@@ -29,11 +29,11 @@ Transform: TypeAlias = Callable[[bytes], bytes]
 """What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay:
 an object of which they do not is kept whole."""
 
-Subscriber: TypeAlias = Callable[[Entry | None, Entry | None, bool, WriteOrigin | None], None]
+Subscriber: TypeAlias = Callable[[CacheEntry | None, CacheEntry | None, bool, WriteOrigin | None], None]
 """Told of each change: the entry before, the entry after, whether it is part of the initial list, and who wrote it,
 when it is the echo of a write of this program."""
 
-_Change: TypeAlias = tuple[Entry | None, Entry | None]
+_Change: TypeAlias = tuple[CacheEntry | None, CacheEntry | None]
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class Scope(msgspec.Struct, frozen=True):
         return ", ".join(part for part in parts if part)
 
 
-class Statistics(msgspec.Struct, frozen=True):
+class WatchStatistics(msgspec.Struct, frozen=True):
     """Figures of a copy."""
 
     objects: int
@@ -83,7 +83,7 @@ class Informer:
         self._overlay = Overlay()
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._revision = 0
-        self._listed: dict[ObjectKey, Entry] | None = None  # while the copy is listed anew
+        self._listed: dict[ObjectKey, CacheEntry] | None = None  # while the copy is listed anew
         self._has_complained = False  # of its transform
         self._reflector = Reflector(
             client,
@@ -104,14 +104,14 @@ class Informer:
 
     @property
     def state(self) -> str:
-        """empty, listing or watching; or what is in the way: missing, forbidden, unreachable."""
-        trouble = self._reflector.trouble
-        return trouble.problem if trouble is not None else self._reflector.state.value
+        """empty, listing or watching; or why it is blocked: absent, forbidden, unreachable, failed."""
+        blocked = self._reflector.blocked
+        return blocked.reason if blocked is not None else self._reflector.state.value
 
     @property
-    def trouble(self) -> Trouble | None:
+    def blocked(self) -> Blocked | None:
         """Why the copy is not (or no longer) kept; None when all is well."""
-        return self._reflector.trouble
+        return self._reflector.blocked
 
     @property
     def revision(self) -> int:
@@ -119,9 +119,9 @@ class Informer:
         return self._revision
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> WatchStatistics:
         """Figures of the copy."""
-        return Statistics(
+        return WatchStatistics(
             len(self._store),
             self._store.size,
             max(0, self._reflector.lists - 1),
@@ -137,7 +137,7 @@ class Informer:
     @property
     def is_absent(self) -> bool:
         """True when it is known that the kind does not exist (yet)."""
-        return self.trouble is not None and self.trouble.problem == "missing"
+        return self.blocked is not None and self.blocked.reason == "absent"
 
     async def absent(self) -> None:
         """Wait until `is_absent`."""
@@ -151,14 +151,14 @@ class Informer:
 
     # Reading
 
-    def find(self, key: ObjectKey, *, own_writes: bool = True) -> Entry | None:
+    def find(self, key: ObjectKey, *, own_writes: bool = True) -> CacheEntry | None:
         """The entry of a key, with the program's own writes over it unless told otherwise."""
         stored = self._store.get(key)
         return self._overlay.over(key, stored) if own_writes and len(self._overlay) else stored
 
     def select(
         self, namespace: str = "", index: tuple[str, str] | None = None, *, own_writes: bool = True
-    ) -> Iterator[Entry]:
+    ) -> Iterator[CacheEntry]:
         """The entries of a namespace (or of all), as far as they are found under a value of an index."""
         entries = self._candidates(namespace, index)
         if not own_writes or not len(self._overlay):
@@ -174,7 +174,7 @@ class Informer:
         """Whether `select` can find entries by that index."""
         return self._store.index(name) is not None
 
-    def _candidates(self, namespace: str, index: tuple[str, str] | None) -> Iterable[Entry]:
+    def _candidates(self, namespace: str, index: tuple[str, str] | None) -> Iterable[CacheEntry]:
         if index is not None:
             name, value = index
             found = self._store.index(name)
@@ -184,7 +184,7 @@ class Informer:
             return [entry for entry in entries if not namespace or entry.namespace == namespace]
         return self._store.in_namespace(namespace) if namespace else self._store
 
-    def _written(self, namespace: str, index: tuple[str, str] | None) -> Iterator[Entry]:
+    def _written(self, namespace: str, index: tuple[str, str] | None) -> Iterator[CacheEntry]:
         for key in self._overlay:
             entry = self._overlay.over(key, self._store.get(key))
             if entry is None or (namespace and key.namespace != namespace):
@@ -192,7 +192,7 @@ class Informer:
             if index is None or index[1] in self._values(index[0], entry):
                 yield entry
 
-    def _values(self, name: str, entry: Entry) -> tuple[str, ...]:
+    def _values(self, name: str, entry: CacheEntry) -> tuple[str, ...]:
         index = self._store.index(name)
         return index.values(entry) if index is not None else ()
 
@@ -267,7 +267,7 @@ class Informer:
         self._listed = {} if len(self._store) or self.synced.is_set() else None
         self._overlay.list_begins()
 
-    def init_apply(self, entry: Entry) -> None:
+    def init_apply(self, entry: CacheEntry) -> None:
         """See `Sink`."""
         entry = self._transformed(entry)
         key = entry.key
@@ -292,7 +292,7 @@ class Informer:
         self.synced.set()
         self._emit(changes, initial=is_first)
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: CacheEntry) -> None:
         """See `Sink`."""
         key = entry.key
         old = self._store.get(key)
@@ -307,7 +307,7 @@ class Informer:
             self._overlay.seen(key, entry, entry.revision)
         self._emit([(old, entry)], own=own)
 
-    def delete(self, entry: Entry) -> None:
+    def delete(self, entry: CacheEntry) -> None:
         """See `Sink`."""
         self._overlay.ended(entry)
         if self._listed is not None:
@@ -339,7 +339,7 @@ class Informer:
         self.synced.clear()
         self._emit(changes)
 
-    def _replace(self, listed: dict[ObjectKey, Entry]) -> list[_Change]:
+    def _replace(self, listed: dict[ObjectKey, CacheEntry]) -> list[_Change]:
         """Make the copy what was listed. The differences are told afterwards: who is told may read the copy."""
         changes: list[_Change] = [(entry, None) for entry in self._store if entry.key not in listed]
         for entry in listed.values():
@@ -353,7 +353,7 @@ class Informer:
                 self._store.remove(old.key)
         return changes
 
-    def _transformed(self, entry: Entry) -> Entry:
+    def _transformed(self, entry: CacheEntry) -> CacheEntry:
         if self.scope.transform is None:
             return entry
         try:
@@ -385,7 +385,7 @@ class _Subscription:
         self._subscriber = subscriber
         self.is_over = False
 
-    def tell(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def tell(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if self.is_over:
             return
         try:
@@ -400,7 +400,7 @@ def _identity(header: Header) -> tuple[str, str, str, str]:
     return header.namespace, header.name, header.uid, header.resource_version
 
 
-def _are_same(one: Entry, other: Entry) -> bool:
+def _are_same(one: CacheEntry, other: CacheEntry) -> bool:
     """Whether two entries show one object in one state.
 
     A server that was restored from a backup gives the same revisions again, so the revision alone does not tell.
@@ -413,7 +413,7 @@ def _are_same(one: Entry, other: Entry) -> bool:
         return False
 
 
-def _content(entry: Entry) -> dict[str, object]:
+def _content(entry: CacheEntry) -> dict[str, object]:
     """Everything but the type, which items of lists come without and objects of watches with."""
     content: dict[str, object] = msgspec.json.decode(entry.body)
     return {name: value for name, value in content.items() if name not in ("apiVersion", "kind")}

@@ -13,14 +13,14 @@ from heapq import heappop, heappush
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry, parse_entry, parse_header
+from kubewright.cache.entry import CacheEntry, parse_entry, parse_header
 from kubewright.cache.write_origin import WriteOrigin
 
 
 class _Pending(msgspec.Struct, gc=False):
     """A write of ours that the watch has not brought yet."""
 
-    entry: Entry | bytes | None  # None: gone from this copy; JSON as long as nobody has asked for it
+    entry: CacheEntry | bytes | None  # None: gone from this copy; JSON as long as nobody has asked for it
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
@@ -61,7 +61,7 @@ class Overlay:
         return iter(self._pending)
 
     def written(
-        self, key: ObjectKey, revision: int, entry: Entry | bytes | None, origin: WriteOrigin | None = None
+        self, key: ObjectKey, revision: int, entry: CacheEntry | bytes | None, origin: WriteOrigin | None = None
     ) -> None:
         """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
 
@@ -115,7 +115,7 @@ class Overlay:
         pending = self._pending.get(key)
         return pending is not None and pending.uid != "" and parse_header(raw).uid == pending.uid
 
-    def over(self, key: ObjectKey, stored: Entry | None) -> Entry | None:
+    def over(self, key: ObjectKey, stored: CacheEntry | None) -> CacheEntry | None:
         """What there is under a key, given what the copy has."""
         pending = self._pending.get(key)
         if pending is None:
@@ -137,7 +137,7 @@ class Overlay:
             return None
         return pending.origin
 
-    def seen(self, key: ObjectKey, entry: Entry | None, revision: int) -> None:
+    def seen(self, key: ObjectKey, entry: CacheEntry | None, revision: int) -> None:
         """The watch has reached `revision`, with this news of `key`."""
         pending = self._pending.get(key)
         settles = pending is not None and pending.uid != "" and pending.revision <= revision and pending.lists < 0
@@ -145,7 +145,7 @@ class Overlay:
             self._drop(key)
         self.reached(revision)
 
-    def ended(self, last: Entry) -> None:
+    def ended(self, last: CacheEntry) -> None:
         """The watch tells of the end of an object."""
         if not self._pending and not self._removals:
             return

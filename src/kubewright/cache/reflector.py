@@ -10,7 +10,7 @@ servers that cannot, page by page. WATCHING: changes arrive. It tells what happe
     delete          an object is gone
 
 No error and no object ends it. A watch that broke is resumed where it was; an expired one begins anew with init.
-Whatever hinders it is in `trouble` until it is over; a kind that does not exist (yet) and a missing permission are
+The error that stops it is in `blocked` until it is over; a kind that does not exist (yet) and a missing permission are
 waited for. That a kind is gone, and its objects with it, is for discovery to say: a 404 alone may be that of a proxy,
 and changes nothing.
 """
@@ -28,7 +28,7 @@ from typing import Literal, Protocol, TypeAlias
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.header import Header
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache.entry import Entry, entry_of, parse_header
+from kubewright.cache.entry import CacheEntry, entry_of, parse_header
 from kubewright.client import Client, WatchEvent
 from kubewright.client.backoff import Backoff
 from kubewright.client.client import WATCH_TIMEOUT
@@ -59,7 +59,7 @@ LIST_PROGRESS = (100, 10.0)
 
 _log = logging.getLogger(__name__)
 
-Problem: TypeAlias = Literal["missing", "forbidden", "unreachable", "failed"]
+BlockedReason: TypeAlias = Literal["absent", "forbidden", "unreachable", "failed"]
 
 
 class State(enum.Enum):
@@ -70,15 +70,15 @@ class State(enum.Enum):
     WATCHING = "watching"
 
 
-class Trouble(Exception):
-    """Why a reflector does not get on: the kind is missing, a permission is, or the server cannot be reached.
+class Blocked(Exception):
+    """Why a reflector makes no progress: the kind is absent, a permission is missing, or the server is unreachable.
 
     failed: something else that nobody foresaw.
     """
 
-    def __init__(self, problem: Problem, error: Exception, reason: str = "") -> None:
-        super().__init__(f"{error}; {reason}" if reason else str(error))
-        self.problem = problem
+    def __init__(self, reason: BlockedReason, error: Exception, note: str = "") -> None:
+        super().__init__(f"{error}; {note}" if note else str(error))
+        self.reason = reason
         self.error = error
         self.since = asyncio.get_running_loop().time()
         """When the watch was last seen to work, by the clock of the loop."""
@@ -90,16 +90,16 @@ class Sink(Protocol):
     def init(self) -> None:
         """The objects that exist are going to be told."""
 
-    def init_apply(self, entry: Entry) -> None:
+    def init_apply(self, entry: CacheEntry) -> None:
         """One of them."""
 
     def init_done(self, revision: int) -> None:
         """That was all, as of `revision`."""
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, entry: CacheEntry) -> None:
         """An object is new or has changed."""
 
-    def delete(self, entry: Entry) -> None:
+    def delete(self, entry: CacheEntry) -> None:
         """An object is gone; `entry` is its last state, at the revision of the deletion."""
 
     def progress(self, revision: int) -> None:
@@ -138,7 +138,7 @@ class Reflector:
         self._listed = 0  # objects that streamed lists have brought
         self._changed = asyncio.Event()
         self.state = State.EMPTY
-        self.trouble: Trouble | None = None
+        self.blocked: Blocked | None = None
         self.lists = 0
         self.restarts = 0
 
@@ -149,12 +149,12 @@ class Reflector:
                 await self._attempt()
             except Exception as error:
                 # Nobody foresaw it, and the next attempt may fare better.
-                self._note(Trouble("failed", error))
+                self._note(Blocked("failed", error))
             self.restarts += 1
             await asyncio.sleep(self._next_pause())
 
     async def changed(self) -> None:
-        """Wait until state or trouble is another one than now."""
+        """Wait until `state` or `blocked` is another one than now."""
         await self._changed.wait()
 
     async def _attempt(self) -> None:
@@ -166,9 +166,9 @@ class Reflector:
         except NotFound as error:
             await self._note_not_found(error)
         except (Forbidden, Unauthorized) as error:
-            self._note(Trouble("forbidden", error))
+            self._note(Blocked("forbidden", error))
         except KubernetesError as error:
-            self._note(Trouble("unreachable", error))
+            self._note(Blocked("unreachable", error))
 
     async def _follow(self) -> None:
         """One connection, from what is known to its end."""
@@ -276,7 +276,7 @@ class Reflector:
                 self._skip(header, error)
             self._failures = 0
 
-    def _entry(self, header: Header, raw: bytes) -> Entry:
+    def _entry(self, header: Header, raw: bytes) -> CacheEntry:
         if type(header) is not Header:  # a damaged one; the object is kept, as far as it can be
             if not header.name:
                 raise ProtocolError("the name of an object cannot be read")
@@ -327,10 +327,10 @@ class Reflector:
         self._sink.init_done(revision)
         self._enter(State.WATCHING)
 
-    def _enter(self, state: State, trouble: Trouble | None = None) -> None:
-        if self.trouble is not None and trouble is None:
+    def _enter(self, state: State, blocked: Blocked | None = None) -> None:
+        if self.blocked is not None and blocked is None:
             _log.log(logging.DEBUG if self._quiet else logging.INFO, "%s: going on", self._what)
-        self.state, self.trouble = state, trouble
+        self.state, self.blocked = state, blocked
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -349,35 +349,35 @@ class Reflector:
         try:
             is_served = await self._client.serves(self._kind)
         except KubernetesError as doubt:
-            self._note(Trouble("unreachable", error, f"whether the kind is gone is not known ({doubt})"))
+            self._note(Blocked("unreachable", error, f"whether the kind is gone is not known ({doubt})"))
             return
         if is_served:
-            self._note(Trouble("unreachable", error, "yet discovery has the kind"))
+            self._note(Blocked("unreachable", error, "yet discovery has the kind"))
             return
         self._revision = 0
-        self._note(Trouble("missing", error))
+        self._note(Blocked("absent", error))
         # After the state has changed: whoever is told that the objects are gone can see why.
         self._sink.gone()
 
-    def _note(self, trouble: Trouble) -> None:
+    def _note(self, blocked: Blocked) -> None:
         if self.state is State.LISTING:
             self._revision = 0
-        before = self.trouble
+        before = self.blocked
         if before is not None:
-            trouble.since = before.since
-        if before is None or (before.problem, type(before.error)) != (trouble.problem, type(trouble.error)):
-            if trouble.problem == "failed":
-                _log.error("%s: %s; trying again", self._what, trouble, exc_info=trouble.error)
+            blocked.since = before.since
+        if before is None or (before.reason, type(before.error)) != (blocked.reason, type(blocked.error)):
+            if blocked.reason == "failed":
+                _log.error("%s: %s; trying again", self._what, blocked, exc_info=blocked.error)
             else:
                 # Whether a missing kind is a problem is for whoever watches it to say.
-                is_refused = isinstance(trouble.error, APIError | ProtocolError) and trouble.problem != "missing"
+                is_refused = isinstance(blocked.error, APIError | ProtocolError) and blocked.reason != "absent"
                 level = logging.WARNING if is_refused else logging.INFO
-                _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, trouble)
-        self._enter(State.EMPTY if not self._revision else State.WATCHING, trouble)
+                _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, blocked)
+        self._enter(State.EMPTY if not self._revision else State.WATCHING, blocked)
 
     def _next_pause(self) -> float:
         self._failures += 1
-        is_absent = self.trouble is not None and self.trouble.problem != "unreachable"
+        is_absent = self.blocked is not None and self.blocked.reason != "unreachable"
         return (ABSENT if is_absent else RESTART).delay(self._failures)
 
     @property

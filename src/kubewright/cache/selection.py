@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.selectors import Fields, Labels, field_matcher, label_matcher
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.index import field_reader
 
-Matches: TypeAlias = Callable[[Entry], bool]
+Matches: TypeAlias = Callable[[CacheEntry], bool]
 
 
 def matcher(
@@ -27,7 +27,7 @@ def matcher(
     if not by_field:
         return lambda entry: by_label.matches(entry.labels)
 
-    def matches(entry: Entry) -> bool:
+    def matches(entry: CacheEntry) -> bool:
         if not by_label.matches_all and not by_label.matches(entry.labels):
             return False
         return all(matches(read(entry)) for matches, read in by_field)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.index import Index, Values
 
 
@@ -16,29 +16,29 @@ class Store:
     """Entries by namespace and name. Reads never copy; entries are immutable."""
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, dict[str, Entry]] = {}
+        self._namespaces: dict[str, dict[str, CacheEntry]] = {}
         self._indexes: dict[str, Index] = {}
         self.objects = 0
         self.size = 0  # bytes of JSON
 
-    def get(self, key: ObjectKey) -> Entry | None:
+    def get(self, key: ObjectKey) -> CacheEntry | None:
         """The entry of a key."""
         namespace, name = key
         entries = self._namespaces.get(namespace)
         return entries.get(name) if entries else None
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[CacheEntry]:
         for entries in self._namespaces.values():
             yield from entries.values()
 
     def __len__(self) -> int:
         return self.objects
 
-    def in_namespace(self, namespace: str) -> Iterator[Entry]:
+    def in_namespace(self, namespace: str) -> Iterator[CacheEntry]:
         """The entries of one namespace."""
         return iter(self._namespaces.get(namespace, {}).values())
 
-    def put(self, entry: Entry) -> Entry | None:
+    def put(self, entry: CacheEntry) -> CacheEntry | None:
         """Keep an entry. Returns the one it takes the place of."""
         name = entry.name
         entries = self._namespaces.get(entry.namespace)
@@ -55,7 +55,7 @@ class Store:
             index.put(entry)
         return old
 
-    def remove(self, key: ObjectKey) -> Entry | None:
+    def remove(self, key: ObjectKey) -> CacheEntry | None:
         """Forget an entry. Returns it, None when there was none."""
         namespace, name = key
         entries = self._namespaces.get(namespace)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kubewright.api.codec import NOT_JSON, decode_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import merge_patch
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.write_context import reconcile_priority
 
 _BY_THE_SERVER = ("resourceVersion", "generation")
@@ -28,7 +28,7 @@ class WriteOrigin(Struct, frozen=True, gc=False, eq=False):
     patch: bytes | None = None
     """The patch that was sent, if its answer does not show whether it changed anything."""
 
-    def made(self, old: Entry | None, new: Entry | None) -> bool:
+    def made(self, old: CacheEntry | None, new: CacheEntry | None) -> bool:
         """Whether a change is known to be that of the write, or is at least no other than that would be."""
         if self.patch is None:
             return True

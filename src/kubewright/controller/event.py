@@ -7,7 +7,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 from kubewright.api.codec import decode
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.write_origin import WriteOrigin
 
 T_co = TypeVar("T_co", bound=Object, covariant=True)
@@ -20,7 +20,12 @@ class Event(Generic[T_co]):
     __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "write_origin")
 
     def __init__(
-        self, kind: type[T_co], old: Entry | None, new: Entry | None, initial: bool, write_origin: WriteOrigin | None
+        self,
+        kind: type[T_co],
+        old: CacheEntry | None,
+        new: CacheEntry | None,
+        initial: bool,
+        write_origin: WriteOrigin | None,
     ) -> None:
         self.kind = kind
         self.old = old
@@ -45,7 +50,7 @@ class Event(Generic[T_co]):
         return "added" if self.old is None else "updated"
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> CacheEntry:
         """The newest that is known of the object."""
         entry = self.new if self.new is not None else self.old
         if entry is None:

@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.controller.event import Event
 from kubewright.controller.reconcile import Request
 from kubewright.controller.signature import check_function
@@ -70,10 +70,10 @@ def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Re
         raise ValueError(f"{name}: whether an owner of this kind has a namespace is not known; give namespaced=")
     is_namespaced = info.namespaced
 
-    def owners(entry: Entry | None) -> Iterable[Request]:
+    def owners(entry: CacheEntry | None) -> Iterable[Request]:
         for owner in entry.owners if entry is not None else ():
             if owner.kind == name and (owner.controller or not controller_only) and _group(owner.api_version) == group:
-                yield Request(cast(Entry, entry).namespace if is_namespaced else "", owner.name)
+                yield Request(cast(CacheEntry, entry).namespace if is_namespaced else "", owner.name)
 
     @Handler
     def owners_of(event: Event[Object]) -> Iterable[Request]:

@@ -24,7 +24,7 @@ from kubewright.api.codec import NOT_JSON
 from kubewright.api.resources import Object
 from kubewright.api.selectors import Labels
 from kubewright.api.shallow import members
-from kubewright.cache.entry import Entry
+from kubewright.cache.entry import CacheEntry
 from kubewright.cache.selection import matcher
 from kubewright.controller.event import Event
 from kubewright.controller.signature import check_function
@@ -86,7 +86,7 @@ def predicate(function: Callable[[MaybeObject, MaybeObject], bool]) -> Predicate
     return Predicate(getattr(function, "__name__", "function"), test)
 
 
-def changed(property_: Callable[[Entry], object], words: str = "changed") -> Predicate:
+def changed(property_: Callable[[CacheEntry], object], words: str = "changed") -> Predicate:
     """That something about an object is not as it was; true for objects that appear or go."""
     check_function(property_, "a property", "entry")
 
@@ -115,7 +115,7 @@ class _Status(msgspec.Struct, gc=False):
 _status = msgspec.json.Decoder(_Status)
 
 
-def _apart_from_status(entry: Entry, generation: int) -> bytes:
+def _apart_from_status(entry: CacheEntry, generation: int) -> bytes:
     """The JSON of an object without its status and revision, and with that generation: cut out, not decoded.
 
     Kinds without a status subresource count changes of their status as generations. Wherever another revision or
@@ -168,5 +168,5 @@ Use it only where a pass does all it has to: level-triggered code may depend on 
 """
 
 
-def _any(event: Event[Object], matches: Callable[[Entry], bool]) -> bool:
+def _any(event: Event[Object], matches: Callable[[CacheEntry], bool]) -> bool:
     return (event.new is not None and matches(event.new)) or (event.old is not None and matches(event.old))

@@ -26,9 +26,9 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
-from kubewright.cache import Cache, Copy, Entry, WriteOrigin
+from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.informer import Transform
-from kubewright.cache.reflector import Trouble
+from kubewright.cache.reflector import Blocked
 from kubewright.client.backoff import Backoff
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
@@ -51,8 +51,8 @@ BROKEN_WATCH = 60.0
 """Seconds after which a watch that cannot be resumed makes its controller unready: what it knows is out of date."""
 
 
-def _lasts(trouble: Trouble) -> bool:
-    return asyncio.get_running_loop().time() - trouble.since > BROKEN_WATCH
+def _lasts(blocked: Blocked) -> bool:
+    return asyncio.get_running_loop().time() - blocked.since > BROKEN_WATCH
 
 
 class Source(Protocol[Key]):
@@ -102,12 +102,12 @@ class Watched(Generic[Key]):
         self._handler = handler
         self._where = checked(where)
         self._namespace = namespace
-        self._watch: Callable[[], Copy[Object]] = lambda: cache.watch(
+        self._watch: Callable[[], WatchHandle[Object]] = lambda: cache.watch(
             kind, namespace=namespace, labels=labels, fields=fields, transform=transform
         )
         self._optional = optional
         self._resync = resync
-        self._copy: Copy[Object] | None = None
+        self._handle: WatchHandle[Object] | None = None
         self._watching = asyncio.Event()
         self._started = asyncio.Event()
         self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
@@ -146,41 +146,41 @@ class Watched(Generic[Key]):
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
-        with self._watch() as copy:
-            self._copy = copy
+        with self._watch() as handle:
+            self._handle = handle
             self._watching.set()
             try:
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(self._follow_installation(copy))
+                    group.create_task(self._follow_installation(handle))
                     if self._begin is not None:
                         await self._begin.wait()
                     if (later_keys := self._handler.later_keys) is not None:
                         self._unmapped = asyncio.Queue()
                         group.create_task(self._map_later(queue, later_keys))
-                        self._subscribe(copy, self._leave_unmapped)
-                        await self._replay(copy, self._leave_unmapped)
+                        self._subscribe(handle, self._leave_unmapped)
+                        await self._replay(handle, self._leave_unmapped)
                     elif (keys := self._handler.keys) is not None:
-                        self._subscribe(copy, lambda event: self._add(queue, event, keys(event)))
-                        await self._replay(copy, lambda event: self._add_again(queue, event, keys))
+                        self._subscribe(handle, lambda event: self._add(queue, event, keys(event)))
+                        await self._replay(handle, lambda event: self._add_again(queue, event, keys))
             finally:
-                self._copy = None
+                self._handle = None
                 self._watching.clear()
                 self._started.clear()
 
     async def synced(self) -> None:
         """See `Source`. As long as it must not feed the queue, it is enough that everything is in the cache."""
         await self._watching.wait()
-        if self._copy is not None:
-            await (self._copy.settled() if self._optional else self._copy.synced())
+        if self._handle is not None:
+            await (self._handle.settled() if self._optional else self._handle.synced())
         if self._begin is None or self._begin.is_set():
             await self._started.wait()
             await self._unmapped.join()
 
     def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
         """Put the keys of all objects into the queue, for that reason, after what happens."""
-        if self._copy is None or self._handler.keys is None:
+        if self._handle is None or self._handler.keys is None:
             return
-        for informer in self._copy.informers:
+        for informer in self._handle.informers:
             for entry in list(informer.select()):
                 for key in self._handler.keys(Event(self._kind, entry, entry, False, None)):
                     queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
@@ -190,7 +190,7 @@ class Watched(Generic[Key]):
 
         Whatever happens to it next is put into the queue, whatever `where` says.
         """
-        for informer in self._copy.informers if self._copy is not None else ():
+        for informer in self._handle.informers if self._handle is not None else ():
             entry = informer.find(key) if isinstance(key, ObjectKey) else None
             if entry is None:
                 continue
@@ -207,31 +207,31 @@ class Watched(Generic[Key]):
     @property
     def missing(self) -> str | None:
         """See `Source`."""
-        if self._copy is None:
+        if self._handle is None:
             return f"{self._kind.__name__} is not watched yet"
-        for informer in self._copy.informers:
-            trouble = informer.trouble
-            if trouble is not None and trouble.problem == "missing":
+        for informer in self._handle.informers:
+            blocked = informer.blocked
+            if blocked is not None and blocked.reason == "absent":
                 if not self._optional:
                     return f"{informer.kind_name} is not installed: the server knows no such kind (yet)"
-            elif trouble is not None and (
-                trouble.problem == "forbidden" or not informer.synced.is_set() or _lasts(trouble)
+            elif blocked is not None and (
+                blocked.reason == "forbidden" or not informer.synced.is_set() or _lasts(blocked)
             ):
                 # A server that is away for a moment is no reason to be unready: the copy is still there.
-                return str(trouble)
-            if not informer.synced.is_set() and trouble is None:
+                return str(blocked)
+            if not informer.synced.is_set() and blocked is None:
                 return f"the objects of {informer.kind_name} are being listed"
         return None
 
-    def _subscribe(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
+    def _subscribe(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
         kind, where = self._kind, self._where
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+        def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             event = Event(kind, old, new, initial, own)
             if self._was_unfit(event) or where is None or self._is_wanted(event, where):
                 take(event)
 
-        copy.subscribe(changed)
+        handle.subscribe(changed)
         self._started.set()
 
     def _was_unfit(self, event: Event[Object]) -> bool:
@@ -266,25 +266,25 @@ class Watched(Generic[Key]):
         except Exception:
             self._log_failure(event)
 
-    async def _replay(self, copy: Copy[Object], take: Callable[[Event[Object]], None]) -> None:
+    async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
         """Have each object looked at once more, again and again."""
         if self._resync is None:
             await asyncio.Event().wait()
             return
         while True:
             await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  # not a secret
-            for informer in copy.informers:
+            for informer in handle.informers:
                 for entry in list(informer.select()):
                     take(Event(self._kind, entry, entry, False, None))
 
-    async def _follow_installation(self, copy: Copy[Object]) -> None:
+    async def _follow_installation(self, handle: WatchHandle[Object]) -> None:
         """Wake those who may have waited for a kind when it is there."""
         name = self._kind.__name__
         while True:
-            await copy.absent()
+            await handle.absent()
             if not self._optional:
                 _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
-            await copy.synced()
+            await handle.synced()
             # Before it begins, nobody has looked in vain for anything.
             if self._optional and (self._begin is None or self._begin.is_set()):
                 self._enqueue_own(Reason(name, "installed", None))

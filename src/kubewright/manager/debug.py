@@ -49,12 +49,12 @@ def add_debug_routes(
 
 
 def _cache(informer: Informer) -> dict[str, object]:
-    trouble = informer.trouble
+    blocked = informer.blocked
     return {
         "kind": informer.kind_name,
         "scope": str(informer.scope),
         "state": informer.state,
-        "trouble": str(trouble) if trouble is not None else "",
+        "blocked": str(blocked) if blocked is not None else "",
         "revision": informer.revision,
         "users": informer.references,
         **msgspec.structs.asdict(informer.statistics),

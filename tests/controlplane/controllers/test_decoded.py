@@ -45,9 +45,9 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def test_each_revision_is_decoded_once(client: Client, cache: Cache) -> None:
     created = await client.create(settings("a", "x"))
-    with cache.watch(ConfigMap) as copy:
-        objects = Decoded(copy)
-        await copy.synced()
+    with cache.watch(ConfigMap) as handle:
+        objects = Decoded(handle)
+        await handle.synced()
         [first] = objects.list(index=(VALUE, "x"))
         [second] = objects.list(index=(VALUE, "x"))
         assert first is second
@@ -59,9 +59,9 @@ async def test_each_revision_is_decoded_once(client: Client, cache: Cache) -> No
 
 async def test_own_writes_are_there_at_once_and_deletions_too(client: Client, cache: Cache) -> None:
     own = CachedClient(client, cache)
-    with cache.watch(ConfigMap) as copy:
-        objects = Decoded(copy)
-        await copy.synced()
+    with cache.watch(ConfigMap) as handle:
+        objects = Decoded(handle)
+        await handle.synced()
         created = await own.create(settings("a", "x"))
         assert [obj.metadata.uid for obj in objects.list(index=(VALUE, "x"))] == [created.metadata.uid]
         created.data["value"] = "y"
@@ -75,9 +75,9 @@ async def test_own_writes_are_there_at_once_and_deletions_too(client: Client, ca
 async def test_labels_choose_among_what_the_index_finds(client: Client, cache: Cache) -> None:
     for name in ("a", "b"):
         await client.create(settings(name, "x"))
-    with cache.watch(ConfigMap) as copy:
-        objects = Decoded(copy)
-        await copy.synced()
+    with cache.watch(ConfigMap) as handle:
+        objects = Decoded(handle)
+        await handle.synced()
         assert [obj.metadata.name for obj in objects.list(index=(VALUE, "x"), labels={"app": "b"})] == ["b"]
 
 
@@ -93,9 +93,9 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_told_once(
         return found
 
     monkeypatch.setattr("kubewright.controlplane.controllers.decoded.decode", picky)
-    with cache.watch(ConfigMap) as copy:
-        objects = Decoded(copy)
-        await copy.synced()
+    with cache.watch(ConfigMap) as handle:
+        objects = Decoded(handle)
+        await handle.synced()
         for _ in range(3):
             assert [obj.metadata.name for obj in objects.list(index=(VALUE, "x"))] == ["b"]
     assert [record.getMessage() for record in caplog.records] == ["left out: a does not fit"]
@@ -103,9 +103,9 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_told_once(
 
 async def test_what_is_gone_is_not_kept(client: Client, cache: Cache) -> None:
     created = await client.create(settings("a", "x"))
-    with cache.watch(ConfigMap) as copy:
-        objects = Decoded(copy)
-        await copy.synced()
+    with cache.watch(ConfigMap) as handle:
+        objects = Decoded(handle)
+        await handle.synced()
         objects.list(index=(VALUE, "x"))
         assert list(objects._objects) == [created.key]
         await client.delete(created)

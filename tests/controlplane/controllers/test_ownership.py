@@ -39,9 +39,9 @@ async def test_objects_are_found_by_their_controller_and_orphans_by_their_labels
             await client.create(ConfigMap(metadata=metadata))
         cache = Cache(client)
         task = asyncio.create_task(cache.run())
-        with cache.watch(ConfigMap) as copy:
-            owned = Owned(cache, copy)
-            await copy.synced()
+        with cache.watch(ConfigMap) as handle:
+            owned = Owned(cache, handle)
+            await handle.synced()
             assert [obj.metadata.name for obj in owned.by(owner)] == ["owned"]
             selector = LabelSelector(match_labels=labels)
             assert [obj.metadata.name for obj in owned.orphans("default", selector)] == ["orphan"]

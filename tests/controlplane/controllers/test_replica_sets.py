@@ -20,7 +20,7 @@ from kubewright.api.core.v1 import (
 )
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.quantity import Quantity
-from kubewright.cache import Entry
+from kubewright.cache import CacheEntry
 from kubewright.cache.informer import Informer
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
@@ -95,11 +95,11 @@ def hold_back_the_watch_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """It brings nothing after its first list: all a controller knows of pods is what it did."""
     apply, delete = Informer.apply, Informer.delete
 
-    def hold_apply(self: Informer, entry: Entry) -> None:
+    def hold_apply(self: Informer, entry: CacheEntry) -> None:
         if self.kind_name != "pods":
             apply(self, entry)
 
-    def hold_delete(self: Informer, entry: Entry) -> None:
+    def hold_delete(self: Informer, entry: CacheEntry) -> None:
         if self.kind_name != "pods":
             delete(self, entry)
 

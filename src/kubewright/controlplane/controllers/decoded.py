@@ -14,7 +14,7 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.api.selectors import Labels
-from kubewright.cache import Copy, Entry, WriteOrigin
+from kubewright.cache import CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.selection import matcher
 
 T = TypeVar("T", bound=Object)
@@ -25,26 +25,26 @@ _log = logging.getLogger(__name__)
 class Decoded(Generic[T]):
     """The objects of a copy, with the program's own writes as there. It needs memory for those that were read."""
 
-    def __init__(self, copy: Copy[T]) -> None:
-        self._copy = copy
-        self._objects: dict[ObjectKey, tuple[Entry, T | None]] = {}
-        copy.subscribe(self._changed)
+    def __init__(self, handle: WatchHandle[T]) -> None:
+        self._handle = handle
+        self._objects: dict[ObjectKey, tuple[CacheEntry, T | None]] = {}
+        handle.subscribe(self._changed)
 
     def list(self, *, index: tuple[str, str], labels: Labels | None = None) -> list[T]:
         """The objects found under a value of an index, as far as the labels match."""
         matches = matcher(labels)
         return [
             obj
-            for informer in self._copy.informers
+            for informer in self._handle.informers
             for entry in informer.select(index=index)
             if (matches is None or matches(entry)) and (obj := self._decoded(entry)) is not None
         ]
 
-    def _decoded(self, entry: Entry) -> T | None:
+    def _decoded(self, entry: CacheEntry) -> T | None:
         known, obj = self._objects.get(entry.key, (None, None))
         if known is not entry:
             try:
-                obj = decode(self._copy.kind, entry.body)
+                obj = decode(self._handle.kind, entry.body)
             except DecodeError as error:
                 # One object that cannot be read must not hide all others.
                 _log.warning("left out: %s", error)
@@ -52,6 +52,6 @@ class Decoded(Generic[T]):
             self._objects[entry.key] = entry, obj
         return obj
 
-    def _changed(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def _changed(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is None and old is not None:
             self._objects.pop(old.key, None)

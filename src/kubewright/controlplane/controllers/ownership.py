@@ -13,7 +13,7 @@ from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import LabelSelector, OwnerReference
 from kubewright.api.resources import Object
 from kubewright.api.selectors import label_matcher
-from kubewright.cache import Cache, CachedClient, Copy
+from kubewright.cache import Cache, CachedClient, WatchHandle
 from kubewright.client import StrategicMergePatch
 from kubewright.client.errors import Invalid, NotFound
 from kubewright.controller import Predicate
@@ -54,9 +54,9 @@ is_new_orphan = Predicate(
 class Owned(Generic[OwnedT]):
     """The objects of a copy by their controller. They are shared: copy one before changing it."""
 
-    def __init__(self, cache: Cache, copy: Copy[OwnedT]) -> None:
-        cache.index(metadata_only(copy.kind), _INDEX, _controller_or_namespace)
-        self._objects = Decoded(copy)
+    def __init__(self, cache: Cache, handle: WatchHandle[OwnedT]) -> None:
+        cache.index(metadata_only(handle.kind), _INDEX, _controller_or_namespace)
+        self._objects = Decoded(handle)
 
     def by(self, owner: Object) -> list[OwnedT]:
         """The objects that an object controls."""

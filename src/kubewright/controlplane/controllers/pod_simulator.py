@@ -15,7 +15,7 @@ from ipaddress import IPv4Network
 
 from kubewright.api.core.v1 import Node, ObjectReference, Pod, PodStatus
 from kubewright.api.resources import Object
-from kubewright.cache import Cache, Copy, Entry
+from kubewright.cache import Cache, CacheEntry, WatchHandle
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 from kubewright.controller import Event, Handler, Request, Watched
@@ -60,7 +60,7 @@ class PodSimulator:
         self._rule = rule
         self._clock = clock or SystemClock()
         self._alarms = Alarms[Request](self._clock)
-        self._pods: Copy[Pod]
+        self._pods: WatchHandle[Pod]
         self._addresses = _addresses()
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
         self._entered: dict[str, tuple[Stage, datetime]] = {}
@@ -180,7 +180,7 @@ def _container_of(pod: Pod, field_path: str) -> ObjectReference:
     )
 
 
-def _is_simulated(node: Entry | None) -> bool:
+def _is_simulated(node: CacheEntry | None) -> bool:
     return node is not None and SIMULATED in node.label_names
 
 

@@ -11,7 +11,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.cache import Cache, Copy, Entry, WriteOrigin
+from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.client import Client
 from kubewright.client.backoff import Backoff
 from kubewright.controlplane.controllers.served import ServedKind, defined_by, discover
@@ -29,13 +29,13 @@ class _Followed:
 
     objects: dict[ObjectKey, PartialObject] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
-    copy: Copy[PartialObject] | None = None
+    handle: WatchHandle[PartialObject] | None = None
     confirming: asyncio.Task[None] | None = None
 
     def end(self) -> None:
-        if self.copy is not None:
-            self.copy.release()
-            self.copy = None
+        if self.handle is not None:
+            self.handle.release()
+            self.handle = None
         if self.confirming is not None:
             self.confirming.cancel()
             self.confirming = None
@@ -112,7 +112,9 @@ class WholeCluster:
             failures += 1
             await asyncio.sleep(_RETRY.delay(failures))
 
-    def _definition_changed(self, old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def _definition_changed(
+        self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None
+    ) -> None:
         if new is None:
             if old is not None and self._definitions.pop(old.key, None) is not None:
                 self._stale.set()
@@ -137,7 +139,7 @@ class WholeCluster:
             (kind.group, kind.plural): kind.view for kind in kinds if kind.verbs >= _NEEDED and kind.plural != _IGNORED
         }
         for place, one in list(self._followed.items()):
-            if one.copy is not None and wanted.get(place) is not one.copy.kind:
+            if one.handle is not None and wanted.get(place) is not one.handle.kind:
                 one.end()
             if place not in wanted and place not in defined:
                 del self._followed[place]
@@ -145,34 +147,34 @@ class WholeCluster:
                     self._changed(obj, None)
         for place, view in wanted.items():
             one = self._followed.setdefault(place, _Followed())
-            if one.copy is None:
+            if one.handle is None:
                 self._begin(tasks, one, view)
 
     def _begin(self, tasks: asyncio.TaskGroup, one: _Followed, view: type[PartialObject]) -> None:
-        copy = one.copy = self._cache.watch(view)
+        handle = one.handle = self._cache.watch(view)
 
-        def changed(old: Entry | None, new: Entry | None, initial: bool, own: WriteOrigin | None) -> None:
+        def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             if new is not None:
                 obj = decode(view, new.body)
                 before, one.objects[new.key] = one.objects.get(new.key), obj
                 self._changed(before, obj)
-            elif any(informer.state == "missing" for informer in copy.informers):
+            elif any(informer.state == "absent" for informer in handle.informers):
                 # The kind is not served any more, which makes nothing go. Whether it comes back will be seen.
-                self._confirm(tasks, one, copy)
+                self._confirm(tasks, one, handle)
             elif old is not None and (gone := one.objects.pop(old.key, None)) is not None:
                 self._changed(gone, None)
 
-        copy.subscribe(changed)
-        self._confirm(tasks, one, copy)
+        handle.subscribe(changed)
+        self._confirm(tasks, one, handle)
 
-    def _confirm(self, tasks: asyncio.TaskGroup, one: _Followed, copy: Copy[PartialObject]) -> None:
+    def _confirm(self, tasks: asyncio.TaskGroup, one: _Followed, handle: WatchHandle[PartialObject]) -> None:
         if one.confirming is None or one.confirming.done():
-            one.confirming = tasks.create_task(self._confirmed(one, copy))
+            one.confirming = tasks.create_task(self._confirmed(one, handle))
 
-    async def _confirmed(self, one: _Followed, copy: Copy[PartialObject]) -> None:
+    async def _confirmed(self, one: _Followed, handle: WatchHandle[PartialObject]) -> None:
         """Once the copy is complete, what was known before and is not in it is gone."""
-        await copy.synced()
+        await handle.synced()
         one.complete.set()
         for key in list(one.objects):
-            if all(informer.find(key, own_writes=False) is None for informer in copy.informers):
+            if all(informer.find(key, own_writes=False) is None for informer in handle.informers):
                 self._changed(one.objects.pop(key), None)
