@@ -245,11 +245,14 @@ def test_a_change_of_what_looks_like_the_status_is_left_in() -> None:
     assert not beyond_status(event(was, widget(2, status='{"ready":2}', after=first)))
 
 
-def test_the_status_is_left_out_of_an_object_that_is_nested_too_deeply_to_be_decoded() -> None:
-    deep = f'"spec":{"[" * 10_000}{"]" * 10_000}'
-    was, now = widget(1, before=deep, status='{"ready":1}'), widget(2, before=deep, status='{"ready":2}')
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_the_status_is_left_out_of_an_object_that_is_nested_too_deeply_to_be_decoded(
+    where: str,
+) -> None:
+    deep = {where: f'"spec":{"[" * 10_000}{"]" * 10_000}'}
+    was, now = widget(1, status='{"ready":1}', **deep), widget(2, status='{"ready":2}', **deep)
     assert not beyond_status(event(was, now))
-    assert beyond_status(event(was, widget(2, before=deep, status='{"ready":2}', labels={"a": "b"})))
+    assert beyond_status(event(was, widget(2, status='{"ready":2}', labels={"a": "b"}, **deep)))
 
 
 # What is given is checked

@@ -112,7 +112,9 @@ class _Status(msgspec.Struct, gc=False):
     status: msgspec.Raw = msgspec.Raw(b"")
 
 
+_LAST_STATUS = b',"status":{'
 _status = msgspec.json.Decoder(_Status)
+_value = msgspec.json.Decoder(msgspec.Raw)
 
 
 def _apart_from_status(entry: CacheEntry, generation: int) -> bytes:
@@ -124,16 +126,28 @@ def _apart_from_status(entry: CacheEntry, generation: int) -> bytes:
     body = entry.body.replace(b'"resourceVersion":"%d"' % entry.revision, b"", 1)
     if entry.generation != generation:
         body = body.replace(b'"generation":%d' % entry.generation, b'"generation":%d' % generation, 1)
+    start = body.rfind(_LAST_STATUS)
+    if start < 0:
+        return _rebuilt_without_status(body) if b'"status":' in body else body
     try:
-        status = bytes(_status.decode(entry.body).status)
+        # Behind a key of the object itself, and there alone, one value and the closing bracket make up the rest.
+        _value.decode(body[start + len(_LAST_STATUS) - 1 : -1])
+    except NOT_JSON:
+        return _rebuilt_without_status(body)
+    return body[:start] + b"}"
+
+
+def _rebuilt_without_status(body: bytes) -> bytes:
+    """For objects with fields that come after the status, or with the like of it within."""
+    try:
+        status = bytes(_status.decode(body).status)
     except NOT_JSON:  # nested too deeply to be decoded
-        status = members(entry.body).get("status", b"")
+        status = members(body).get("status", b"")
     if not status:
         return body
     last = b',"status":%b}' % status
     if body.endswith(last):
         return body[: -len(last)] + b"}"
-    # Some definitions have fields that come after the status, and these may hold the like of it.
     others = (b"%b:%b" % (encode(name), value) for name, value in members(body).items() if name != "status")
     return b"{%b}" % b",".join(others)
 
