@@ -15,7 +15,8 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource
 from kubewright.cache.entry import CacheEntry
-from kubewright.cache.reflector import Blocked, Reflector, State
+from kubewright.cache.reflector import Reflector
+from kubewright.cache.reflector_state import Blocked, Watching
 from kubewright.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.http.response import Headers
@@ -149,7 +150,7 @@ def test_what_exists_is_told_first_then_what_happens(stream: bool) -> None:
             await here.client.delete(created)
             await here.in_step()
             assert here.told.events == ["init", "init_done 1", "apply b", "delete a"]
-            assert here.reflector.state is State.WATCHING
+            assert isinstance(here.reflector.state, Watching)
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -547,7 +548,7 @@ def test_a_server_that_does_not_know_streamed_lists_is_soon_read_in_pages(bookma
             await told.until(lambda: "apply c" in told.events)
             assert told.events == ["init", "init", "init_done 1", "apply c"]
             assert asyncio.get_running_loop().time() < 15
-            assert reflector.state is State.WATCHING
+            assert isinstance(reflector.state, Watching)
 
     run(scenario)
 

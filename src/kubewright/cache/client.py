@@ -22,8 +22,8 @@ from kubewright.api.selectors import Fields, Labels, field_selector, label_selec
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import CacheEntry
 from kubewright.cache.informer import Informer
+from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
-from kubewright.cache.write_observer import CacheWriter
 from kubewright.client import Client, Listing
 from kubewright.client.client import PAGE_SIZE
 from kubewright.client.errors import NotFound, Status, StatusDetails
@@ -53,7 +53,7 @@ class CachedClient(Client):
     def __init__(self, client: Client, cache: Cache) -> None:
         """A view of `client`: it shares the connections, and does not close them."""
         self._cache = cache
-        self._operations = replace(client._operations, observer=CacheWriter(cache), names_namespaces=True)
+        self._operations = replace(client._operations, observer=OwnWrites(cache), names_namespaces=True)
 
     def in_namespace(self, namespace: str) -> CachedClient:
         """A view of this client that stays in one namespace."""

@@ -19,7 +19,8 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import CacheEntry, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay, Removal
-from kubewright.cache.reflector import Blocked, Reflector
+from kubewright.cache.reflector import Reflector
+from kubewright.cache.reflector_state import Blocked
 from kubewright.cache.selection import matcher
 from kubewright.cache.store import Store
 from kubewright.cache.write_origin import WriteOrigin
@@ -106,7 +107,7 @@ class Informer:
     def state(self) -> str:
         """empty, listing or watching; or why it is blocked: absent, forbidden, unreachable, failed."""
         blocked = self._reflector.blocked
-        return blocked.reason if blocked is not None else self._reflector.state.value
+        return blocked.reason if blocked is not None else type(self._reflector.state).__name__.lower()
 
     @property
     def blocked(self) -> Blocked | None:

@@ -1,35 +1,48 @@
 """Following the server: list, then watch, for ever.
 
-A state machine. EMPTY: nothing is known. LISTING: the objects that exist arrive, streamed by a watch (WatchList) or, on
-servers that cannot, page by page. WATCHING: changes arrive. It tells what happens in five events:
+A state machine (`reflector_state`). Empty: nothing is known. Listing: the objects that exist arrive, streamed by a
+watch (WatchList) or, on servers that cannot, page by page. Watching: changes arrive. It emits five events:
 
-    init            the objects that exist are going to be told
+    init            the objects that exist follow
     init_apply      one of them
-    init_done       that was all; whatever was known before and was not told is gone
+    init_done       the list is complete; what was known before and was not in it is gone
     apply           an object is new or has changed
     delete          an object is gone
 
-No error and no object ends it. A watch that broke is resumed where it was; an expired one begins anew with init.
-The error that stops it is in `blocked` until it is over; a kind that does not exist (yet) and a missing permission are
-waited for. That a kind is gone, and its objects with it, is for discovery to say: a 404 alone may be that of a proxy,
-and changes nothing.
+No error and no object ends it. A watch that broke is resumed where it was; an expired one begins anew with init. Why it
+makes no progress is in `blocked`, until it does; a kind that does not exist (yet) and a missing permission are waited
+for. A kind is gone, and its objects with it, only when discovery confirms it: a 404 alone may be that of a proxy, and
+changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.header import Header
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import CacheEntry, entry_of, parse_header
-from kubewright.client import Client, WatchEvent
+from kubewright.cache.reflector_state import (
+    Blocked,
+    BlockedReason,
+    Empty,
+    ListCompleted,
+    Listing,
+    ListStarted,
+    Resumed,
+    RevisionLost,
+    State,
+    Transition,
+    Watching,
+    after,
+)
+from kubewright.client import Client, Watch, WatchEvent
 from kubewright.client.backoff import Backoff
 from kubewright.client.client import WATCH_TIMEOUT
 from kubewright.client.errors import (
@@ -59,42 +72,18 @@ LIST_PROGRESS = (100, 10.0)
 
 _log = logging.getLogger(__name__)
 
-BlockedReason: TypeAlias = Literal["absent", "forbidden", "unreachable", "failed"]
-
-
-class State(enum.Enum):
-    """How far a reflector is."""
-
-    EMPTY = "empty"
-    LISTING = "listing"
-    WATCHING = "watching"
-
-
-class Blocked(Exception):
-    """Why a reflector makes no progress: the kind is absent, a permission is missing, or the server is unreachable.
-
-    failed: something else that nobody foresaw.
-    """
-
-    def __init__(self, reason: BlockedReason, error: Exception, note: str = "") -> None:
-        super().__init__(f"{error}; {note}" if note else str(error))
-        self.reason = reason
-        self.error = error
-        self.since = asyncio.get_running_loop().time()
-        """When the watch was last seen to work, by the clock of the loop."""
-
 
 class Sink(Protocol):
-    """Where the events go. Everything is synchronous: a sink that is slow makes the watch wait, and loses nothing."""
+    """Where the events go. All calls are synchronous: a slow sink makes the watch wait, and loses nothing."""
 
     def init(self) -> None:
-        """The objects that exist are going to be told."""
+        """The objects that exist follow."""
 
     def init_apply(self, entry: CacheEntry) -> None:
         """One of them."""
 
     def init_done(self, revision: int) -> None:
-        """That was all, as of `revision`."""
+        """The list is complete, as of `revision`."""
 
     def apply(self, entry: CacheEntry) -> None:
         """An object is new or has changed."""
@@ -132,15 +121,16 @@ class Reflector:
         self._labels = labels or None
         self._fields = fields or None
         self._streams = stream
-        self._revision = 0  # 0: nothing to resume from
         self._failures = 0
-        self._is_fruitless = False  # the present watch has brought nothing so far
-        self._listed = 0  # objects that streamed lists have brought
         self._changed = asyncio.Event()
-        self.state = State.EMPTY
-        self.blocked: Blocked | None = None
+        self.state: State = Empty()
         self.lists = 0
         self.restarts = 0
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """Why it makes no progress; None while it does."""
+        return None if isinstance(self.state, Listing) else self.state.blocked
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -148,70 +138,83 @@ class Reflector:
             try:
                 await self._attempt()
             except Exception as error:
-                # Nobody foresaw it, and the next attempt may fare better.
-                self._note(Blocked("failed", error))
+                # Unexpected, and the next attempt may succeed.
+                self._block("failed", error)
             self.restarts += 1
             await asyncio.sleep(self._next_pause())
 
     async def changed(self) -> None:
-        """Wait until `state` or `blocked` is another one than now."""
+        """Wait until `state` is another one than now."""
         await self._changed.wait()
 
     async def _attempt(self) -> None:
         try:
-            await self._follow()
+            match self.state:
+                case Watching(revision):
+                    await self._watch(revision)
+                case _ if self._streams:
+                    await self._stream()
+                case _:
+                    await self._watch(await self._list())
         except Expired as error:
             _log.debug("%s: %s; listing anew", self._what, error)
-            self._forget()
+            self._enter(RevisionLost())
         except NotFound as error:
             await self._note_not_found(error)
         except (Forbidden, Unauthorized) as error:
-            self._note(Blocked("forbidden", error))
+            self._block("forbidden", error)
         except KubernetesError as error:
-            self._note(Blocked("unreachable", error))
+            self._block("unreachable", error)
 
-    async def _follow(self) -> None:
-        """One connection, from what is known to its end."""
-        streams = self._streams and not self._revision
-        if not streams and not self._revision:
-            await self._list()
-        watch = self._client.watch(
+    async def _watch(self, revision: int) -> None:
+        """Take the changes after a revision, until the connection ends."""
+        await self._take_all(self._open(resource_version=str(revision)), Resumed(), self._take)
+
+    async def _stream(self) -> None:
+        """Take a list and the changes after it from one watch. A server that cannot stream it is listed in pages."""
+        try:
+            await self._take_all(self._open(initial_events=True), ListStarted(), self._take_streamed)
+        except TimeoutError:
+            self._stop_streaming("its events do not end the list")
+        except (BadRequest, Invalid, InternalError) as error:
+            if isinstance(self.state, Watching):
+                raise
+            self._stop_streaming(str(error))
+        else:
+            if isinstance(self.state, Listing):
+                self._stop_streaming("the watch ended before its initial list did")
+
+    async def _take_all(
+        self,
+        watch: Watch[Object],
+        opened: ListStarted | Resumed,
+        take: Callable[[AsyncIterator[WatchEvent[Object]]], Awaitable[None]],
+    ) -> None:
+        """One connection, until it ends."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with watch as events:
+                since = loop.time()
+                self._enter(opened)
+                async with aclosing(aiter(events)) as stream:
+                    await take(stream)
+        except RequestTimeout:
+            await self._check_revision()
+            raise
+        if loop.time() - since >= SHORTEST_WATCH:
+            self._failures = 0
+        await self._check_revision()
+
+    def _open(self, *, resource_version: str | None = None, initial_events: bool = False) -> Watch[Object]:
+        return self._client.watch(
             self._kind,
             namespace=self._namespace,
             labels=self._labels,
             fields=self._fields,
-            resource_version=str(self._revision) if self._revision else None,
-            initial_events=streams,
+            resource_version=resource_version,
+            initial_events=initial_events,
             timeout=WATCH_TIMEOUT * random.uniform(0.9, 1.0),  # noqa: S311  # not all watches at once; not a secret
         )
-        loop = asyncio.get_running_loop()
-        try:
-            async with watch as events:
-                opened = loop.time()
-                if streams:
-                    self._begin()
-                else:
-                    self._enter(State.WATCHING)
-                self._is_fruitless = True
-                async with aclosing(aiter(events)) as stream:
-                    await (self._take_streamed(stream) if streams else self._take(stream))
-        except TimeoutError:
-            if not streams:
-                raise
-            self._stop_streaming("its events do not end the list")
-        except RequestTimeout:
-            await self._check_revision()
-            raise
-        except (BadRequest, Invalid, InternalError) as error:
-            if not streams or self.state is State.WATCHING:
-                raise
-            self._stop_streaming(str(error))
-        else:
-            if streams and self.state is State.LISTING:
-                self._stop_streaming("the watch ended before its initial list did")
-            elif loop.time() - opened >= SHORTEST_WATCH:
-                self._failures = 0
-            await self._check_revision()
 
     async def _check_revision(self) -> None:
         """After a watch that brought nothing, not even a bookmark: see whether the server still counts as it did.
@@ -219,14 +222,14 @@ class Reflector:
         One that was restored from a backup counts from there, and a watch from a revision that is still to come is
         silent until then.
         """
-        if not self._is_fruitless or not self._revision:
-            return
-        listing = self._client.raw_pages(self._kind, namespace=self._namespace, page_size=1)
-        async with aclosing(listing) as pages:
-            metadata, _ = await anext(pages)
-        if _number(metadata.resource_version) < self._revision:
-            _log.warning("%s: the server's revisions have gone back; listing anew", self._what)
-            self._forget()
+        match self.state:
+            case Watching(revision, is_silent=True):
+                listing = self._client.raw_pages(self._kind, namespace=self._namespace, page_size=1)
+                async with aclosing(listing) as pages:
+                    metadata, _ = await anext(pages)
+                if _number(metadata.resource_version) < revision:
+                    _log.warning("%s: the server's revisions have gone back; listing anew", self._what)
+                    self._enter(RevisionLost())
 
     async def _take_streamed(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
         """Take a list and what follows. Raises TimeoutError when no list is streamed.
@@ -243,38 +246,41 @@ class Reflector:
     def _check_progress(self, deadline: asyncio.Timeout, before: int | None = None) -> None:
         least, seconds = LIST_PROGRESS
         loop = asyncio.get_running_loop()
-        if before is None or (self.state is State.LISTING and self._listed - before >= least):
-            self._progress_check = loop.call_later(seconds, self._check_progress, deadline, self._listed)
-        elif self.state is State.LISTING:
-            deadline.reschedule(loop.time())
+        match self.state:
+            case Listing(count) if before is None or count - before >= least:
+                self._progress_check = loop.call_later(seconds, self._check_progress, deadline, count)
+            case Listing():
+                deadline.reschedule(loop.time())
 
     async def _take(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
         sink = self._sink
         async for event in events:
-            self._is_fruitless = False
+            self._failures = 0
             header = event.header
             try:
-                match event.type:
-                    case "BOOKMARK":
-                        if event.ends_initial_list:
-                            self._complete(_number(header.resource_version))
-                        elif self.state is State.WATCHING:
-                            self._revision = _number(header.resource_version)
-                            sink.progress(self._revision)
-                    case "DELETED":
-                        entry = self._entry(header, event.raw)
-                        self._revision = entry.revision
-                        sink.delete(entry)
-                    case _ if self.state is State.LISTING:
-                        self._listed += 1
-                        sink.init_apply(self._entry(header, event.raw))
-                    case _:
-                        entry = self._entry(header, event.raw)
-                        self._revision = entry.revision
-                        sink.apply(entry)
+                match self.state:
+                    case Watching() as watching:
+                        watching.is_silent = False
+                        if event.type == "BOOKMARK":
+                            watching.revision = _number(header.resource_version)
+                            sink.progress(watching.revision)
+                        else:
+                            entry = self._entry(header, event.raw)
+                            watching.revision = entry.revision
+                            if event.type == "DELETED":
+                                sink.delete(entry)
+                            else:
+                                sink.apply(entry)
+                    case Listing() as listing:
+                        if event.type == "DELETED":
+                            sink.delete(self._entry(header, event.raw))
+                        elif event.type != "BOOKMARK":
+                            listing.count += 1
+                            sink.init_apply(self._entry(header, event.raw))
+                        elif event.ends_initial_list:
+                            self._enter(ListCompleted(_number(header.resource_version)))
             except Exception as error:
                 self._skip(header, error)
-            self._failures = 0
 
     def _entry(self, header: Header, raw: bytes) -> CacheEntry:
         if type(header) is not Header:  # a damaged one; the object is kept, as far as it can be
@@ -284,7 +290,7 @@ class Reflector:
         return entry_of(header, raw)
 
     def _skip(self, header: Header, error: Exception) -> None:
-        """Pass over an object that nothing can be done with. The next one is another matter."""
+        """Skip an object that cannot be handled, and go on with the next."""
         is_news = self._client.skipped.note(self._undecodable(header, str(error) or type(error).__name__))
         if is_news and not isinstance(error, KubernetesError):
             _log.error("%s: %s was not expected", self._what, type(error).__name__, exc_info=error)
@@ -293,7 +299,8 @@ class Reflector:
         kind = resource_info(self._kind).gvk.kind
         return DecodeError(f'{kind} "{header.key}": {reason}', kind=kind, key=header.key)
 
-    async def _list(self) -> None:
+    async def _list(self) -> int:
+        """Read what exists in pages. Returns the revision of the list."""
         listing = self._client.raw_pages(
             self._kind, namespace=self._namespace, labels=self._labels, fields=self._fields
         )
@@ -301,13 +308,15 @@ class Reflector:
         async with aclosing(listing) as pages:
             async for metadata, items in pages:
                 if not revision:
-                    self._begin()
+                    self._enter(ListStarted())
                 revision = metadata.resource_version
                 for number, item in enumerate(items):
                     self._list_one(bytes(item))
                     if number % 100 == 99:
                         await asyncio.sleep(0)  # a page takes milliseconds; others must not wait for all of it
-        self._complete(_number(revision))
+        completed = ListCompleted(_number(revision))
+        self._enter(completed)
+        return completed.revision
 
     def _list_one(self, raw: bytes) -> None:
         header = Header()
@@ -317,63 +326,52 @@ class Reflector:
         except Exception as error:
             self._skip(header, error)
 
-    def _begin(self) -> None:
-        self.lists += 1
-        self._enter(State.LISTING)
-        self._sink.init()
-
-    def _complete(self, revision: int) -> None:
-        self._revision = revision
-        self._sink.init_done(revision)
-        self._enter(State.WATCHING)
-
-    def _enter(self, state: State, blocked: Blocked | None = None) -> None:
-        if self.blocked is not None and blocked is None:
-            _log.log(logging.DEBUG if self._quiet else logging.INFO, "%s: going on", self._what)
-        self.state, self.blocked = state, blocked
+    def _enter(self, transition: Transition) -> None:
+        was_blocked = self.blocked is not None
+        if isinstance(transition, ListCompleted):
+            self._sink.init_done(transition.revision)
+        self.state = after(self.state, transition)
+        if was_blocked and self.blocked is None:
+            _log.log(logging.DEBUG if self._quiet else logging.INFO, "%s: no longer blocked", self._what)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-
-    def _forget(self) -> None:
-        self._revision = 0
-        self._enter(State.EMPTY)
+        if isinstance(transition, ListStarted):
+            self.lists += 1
+            self._sink.init()
 
     def _stop_streaming(self, why: str) -> None:
         _log.debug("%s: the server does not stream its initial list (%s); reading it in pages", self._what, why)
         self._streams = False
         self._failures = -1  # no failure: the pages are read at once
-        self._forget()
+        self._enter(RevisionLost())
 
     async def _note_not_found(self, error: NotFound) -> None:
-        """The kind is gone when discovery confirms it. Everything else that answers 404 is no news of any object."""
+        """The kind is gone when discovery confirms it. Everything else that answers 404 says nothing of any object."""
         try:
             is_served = await self._client.serves(self._kind)
         except KubernetesError as doubt:
-            self._note(Blocked("unreachable", error, f"whether the kind is gone is not known ({doubt})"))
+            self._block("unreachable", error, f"whether the kind is gone is not known ({doubt})")
             return
         if is_served:
-            self._note(Blocked("unreachable", error, "yet discovery has the kind"))
+            self._block("unreachable", error, "yet discovery has the kind")
             return
-        self._revision = 0
-        self._note(Blocked("absent", error))
-        # After the state has changed: whoever is told that the objects are gone can see why.
+        self._block("absent", error)
+        # After the state has changed: subscribers that are notified of the deletions can see why.
         self._sink.gone()
 
-    def _note(self, blocked: Blocked) -> None:
-        if self.state is State.LISTING:
-            self._revision = 0
+    def _block(self, reason: BlockedReason, error: Exception, note: str = "") -> None:
         before = self.blocked
-        if before is not None:
-            blocked.since = before.since
-        if before is None or (before.reason, type(before.error)) != (blocked.reason, type(blocked.error)):
-            if blocked.reason == "failed":
-                _log.error("%s: %s; trying again", self._what, blocked, exc_info=blocked.error)
+        since = asyncio.get_running_loop().time() if before is None else before.since
+        blocked = Blocked(reason, error, since, note)
+        if before is None or (before.reason, type(before.error)) != (reason, type(error)):
+            if reason == "failed":
+                _log.error("%s: %s; trying again", self._what, blocked, exc_info=error)
             else:
-                # Whether a missing kind is a problem is for whoever watches it to say.
-                is_refused = isinstance(blocked.error, APIError | ProtocolError) and blocked.reason != "absent"
+                # Whether an absent kind is a problem is for its watchers to log.
+                is_refused = isinstance(error, APIError | ProtocolError) and reason != "absent"
                 level = logging.WARNING if is_refused else logging.INFO
                 _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, blocked)
-        self._enter(State.EMPTY if not self._revision else State.WATCHING, blocked)
+        self._enter(blocked)
 
     def _next_pause(self) -> float:
         self._failures += 1

@@ -24,7 +24,6 @@ from kubewright.client.answer import readable, unreadable
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
-from kubewright.client.observer import WriteObserver
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
 from kubewright.client.paths import (
     FieldValidation,
@@ -35,6 +34,7 @@ from kubewright.client.paths import (
 )
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
+from kubewright.client.write_observer import WriteObserver
 from kubewright.client.writing import (
     for_apply,
     for_create,

@@ -28,7 +28,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.informer import Transform
-from kubewright.cache.reflector import Blocked
+from kubewright.cache.reflector_state import Blocked
 from kubewright.client.backoff import Backoff
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event

@@ -11,8 +11,8 @@ from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import DecodeError, NotFound
 from kubewright.client.http.transport import Response
-from kubewright.client.observer import DeletionEnd
 from kubewright.client.operations import Place
+from kubewright.client.write_observer import DeletionEnd
 
 ANSWER: dict[str, JSONValue] = {
     "kind": "ConfigMap",

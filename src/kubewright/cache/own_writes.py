@@ -18,8 +18,8 @@ from kubewright.cache.overlay import Removal
 from kubewright.cache.write_context import write_count
 from kubewright.cache.write_origin import WriteOrigin, origin_of
 from kubewright.client.http.transport import Response
-from kubewright.client.observer import DeletionEnd
 from kubewright.client.operations import Place
+from kubewright.client.write_observer import DeletionEnd
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
@@ -30,7 +30,7 @@ class _Informers(Protocol):
     def informers(self, gvk: GroupVersionKind) -> Sequence[Informer]: ...
 
 
-class CacheWriter:
+class OwnWrites:
     """The `WriteObserver` of a cached client: counts its writes and makes them visible to the next read."""
 
     def __init__(self, cache: _Informers) -> None:
