@@ -32,7 +32,7 @@ from kubewright import (
 )
 from kubewright.api.core.v1 import Container, Pod, PodSpec
 from kubewright.api.errors import KubernetesError
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 
 FINALIZER = "apps.mycompany.com/podmanager-finalizer"
 RESYNC = 30.0
@@ -242,7 +242,7 @@ def index_of(pod: Pod) -> int:
 
 
 def setup(manager: Manager) -> None:
-    controller(manager, PodManager).owns(Pod).workers(4).complete(
+    controller_for(manager, PodManager).owns(Pod).workers(4).complete(
         PodManagerReconciler(manager.client, manager.recorder("podmanager"))
     )
 

@@ -21,7 +21,7 @@ from kubewright.api import Condition, ObjectMeta, OwnerReference
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.time import now
 from kubewright.client import Client
-from kubewright.controller.builder import controller
+from kubewright.controller.builder import controller_for
 from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.source import Channel
 from kubewright.manager.log import configure
@@ -172,7 +172,7 @@ async def main(mode: str) -> None:
         if mode == "sync":
             manager.add(lambda: _sync(manager))
         else:
-            builder = controller(manager, Widget, workers=WORKERS)
+            builder = controller_for(manager, Widget, workers=WORKERS)
             if mode == "operate":
                 reconciler = Operator(manager.client, manager.recorder("widgets"))
                 builder.owns(ConfigMap)

@@ -32,7 +32,7 @@ from kubewright.controller import (
     Handler,
     Predicate,
     Watched,
-    controller,
+    controller_for,
     for_object,
     for_owner,
     generation_changed,
@@ -128,7 +128,7 @@ async def test_item_07_one_reconciled_kind_many_watched_kinds(
         widget = secret.metadata.annotations.get("widget")
         return [ObjectKey(secret.metadata.namespace, widget)] if widget else []
 
-    controller(manager, Widget).owns(ConfigMap).watches(Secret, named_widget).complete(requests)
+    controller_for(manager, Widget).owns(ConfigMap).watches(Secret, named_widget).complete(requests)
 
     async with running(manager):
         owner = await client.create(widget("own"))
@@ -148,7 +148,7 @@ async def test_item_07_one_reconciled_kind_many_watched_kinds(
 
 async def test_item_08_several_watches_added_one_by_one(client: Client, manager: Manager, running: Running) -> None:
     requests = Requests()
-    built = controller(manager, Widget).complete(requests)
+    built = controller_for(manager, Widget).complete(requests)
     built.watch(Watched(manager.cache, ConfigMap, for_object, labels={"test": "08"}))
 
     async with running(manager):
@@ -173,7 +173,7 @@ async def test_item_09_enqueue_for_object(
     client: Client, own_namespace: str, manager: Manager, running: Running
 ) -> None:
     requests = Requests()
-    controller(manager, Widget).complete(requests)
+    controller_for(manager, Widget).complete(requests)
 
     async with running(manager):
         await client.create(widget("bar"))
@@ -187,7 +187,7 @@ async def test_item_10_enqueue_for_owner_controller_only_or_every(
     client: Client, manager: Manager, running: Running, every_owner: bool, expected: set[str]
 ) -> None:
     requests = Requests()
-    controller(manager, ReplicaSet, where=nothing).owns(Pod, every_owner=every_owner).complete(requests)
+    controller_for(manager, ReplicaSet, where=nothing).owns(Pod, every_owner=every_owner).complete(requests)
     leading, mere = await client.create(replica_set("leading")), await client.create(replica_set("mere"))
     someone = await client.create(widget("leading-of-another-kind"))
 
@@ -227,7 +227,7 @@ async def test_item_11_enqueue_from_map_function(
             return []
         return [widget.key for widget in await manager.client.list(Widget)]
 
-    controller(manager, Widget, where=nothing).watches(Node, all_widgets).complete(requests)
+    controller_for(manager, Widget, where=nothing).watches(Node, all_widgets).complete(requests)
     names = {f"widget-{number}" for number in range(5)}
     for name in names:
         await client.create(widget(name))
@@ -263,7 +263,9 @@ async def test_item_12_predicates_filter_and_combine(
         "default": None,
     }
     seen = {name: Requests() for name in where}
-    built = [controller(manager, Widget, name=name, where=test).complete(seen[name]) for name, test in where.items()]
+    built = [
+        controller_for(manager, Widget, name=name, where=test).complete(seen[name]) for name, test in where.items()
+    ]
 
     async def counts(event: int) -> dict[str, int]:
         """How often each has run after so many events."""
@@ -329,7 +331,7 @@ async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_pass(
             all_there.set()
         return for_owner(Widget)(event)
 
-    controller(manager, Widget, workers=4).watches(Pod, count_and_enqueue).complete(requests)
+    controller_for(manager, Widget, workers=4).watches(Pod, count_and_enqueue).complete(requests)
 
     async def label_a_hundred_times(target: Pod) -> None:
         for number in range(100):
@@ -390,7 +392,7 @@ async def test_item_14_a_request_is_about_one_object(
     async def all_services(added: Node) -> Iterable[ObjectKey]:
         return [service.key for service in await manager.client.list(Service)]
 
-    controller(manager, Service, where=nothing).watches(Node, all_services, where=added).complete(requests)
+    controller_for(manager, Service, where=nothing).watches(Node, all_services, where=added).complete(requests)
     names = {f"service-{number}" for number in range(5)}
     for name in names:
         await client.create(Service(metadata=ObjectMeta(name=name), spec=ServiceSpec(ports=[ServicePort(port=80)])))

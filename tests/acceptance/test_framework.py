@@ -38,7 +38,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import now
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
-from kubewright.controller import Predicate, controller, for_object, mapped, predicate
+from kubewright.controller import Predicate, controller_for, for_object, mapped, predicate
 
 GROUP = "framework.acceptance.kubewright.test"
 
@@ -234,8 +234,8 @@ async def test_item_03_manager_creates_shares_starts_stops(
     async with control_plane.client() as own:
         manager = Manager(own, namespaces=[own_namespace], grace=20.0)
         first, second = Lasting(manager.client), Lasting(manager.client)
-        controller(manager, Widget, name="first").owns(ConfigMap).complete(first)
-        controller(manager, Widget, name="second").owns(ConfigMap).complete(second)
+        controller_for(manager, Widget, name="first").owns(ConfigMap).complete(first)
+        controller_for(manager, Widget, name="second").owns(ConfigMap).complete(second)
         assert first.client is second.client
         run = asyncio.create_task(manager.run())
         await first.until(lambda: first.begun == ["w"])
@@ -272,7 +272,7 @@ async def test_item_04_a_slow_pass_does_not_hold_up_events(
             all_there.set()
         return [changed.key]
 
-    built = controller(manager, Widget, where=Predicate("nothing", lambda event: False)).watches(Widget, note)
+    built = controller_for(manager, Widget, where=Predicate("nothing", lambda event: False)).watches(Widget, note)
     running_controller = built.complete(slow)
 
     async with running(manager):
@@ -303,7 +303,7 @@ async def test_item_05_a_request_is_namespace_and_name(
     client: Client, own_namespace: str, manager: Manager, running: Running
 ) -> None:
     arguments = Arguments()
-    controller(manager, Widget).complete(arguments)
+    controller_for(manager, Widget).complete(arguments)
     expected: tuple[object, ...] = ((Request(own_namespace, "w"),), {})
 
     async with running(manager), asyncio.timeout(30):
@@ -348,7 +348,7 @@ async def test_item_06_lost_and_repeated_events_lead_to_the_same_state(
         return new is not None and new.spec.size == 5
 
     lost = events == "most of them lost"
-    built = controller(manager, Widget, where=is_last if lost else None)
+    built = controller_for(manager, Widget, where=is_last if lost else None)
     if not lost:
         built.owns(ConfigMap)
     if events == "each three times":

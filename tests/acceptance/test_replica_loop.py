@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from kubewright import CachedClient, Client, Manager, Model, ObjectMeta, Request, Resource, Result, resource
 from kubewright.api.core.v1 import Container, Pod, PodSchedulingGate, PodSpec
 from kubewright.api.resources import Object
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 
 
 class PodSetSpec(Model):
@@ -81,7 +81,7 @@ async def test_item_19_replica_set_style_loop(
     owner = await client.create(PodSet(metadata=ObjectMeta(name="set"), spec=PodSetSpec(replicas=5)))
     present = {(await client.create(pod_of(owner))).metadata.name for _ in range(3)}
     reconciler = PodSetReconciler(manager.client)
-    controller(manager, PodSet).owns(Pod).complete(reconciler)
+    controller_for(manager, PodSet).owns(Pod).complete(reconciler)
 
     async with running(manager):
         # The first pass creates two; the events of these two lead to passes that have nothing to do.

@@ -21,7 +21,7 @@ from kubewright.api.resources import Object, Resource, resource, resource_info
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Scope
 from kubewright.client import Client, MergePatch
-from kubewright.controller.builder import controller
+from kubewright.controller.builder import controller_for
 from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
@@ -105,7 +105,7 @@ def at_home(test: Callable[[Home], Coroutine[None, None, None]]) -> Callable[[],
 
 @at_home
 async def test_nothing_is_built_before_it_is_complete(home: Home) -> None:
-    builder = controller(home, ConfigMap)
+    builder = controller_for(home, ConfigMap)
     assert home.added == []
     built = builder.complete(Noting())
     assert home.added == [built]
@@ -115,7 +115,7 @@ async def test_nothing_is_built_before_it_is_complete(home: Home) -> None:
 @at_home
 async def test_the_objects_of_the_kind_are_reconciled(home: Home) -> None:
     noting = Noting()
-    controller(home, ConfigMap).complete(noting)
+    controller_for(home, ConfigMap).complete(noting)
     await home.create("old")
     async with home.running():
         assert await noting.news() == ["old"]
@@ -125,8 +125,8 @@ async def test_the_objects_of_the_kind_are_reconciled(home: Home) -> None:
 
 @at_home
 async def test_the_name_is_that_of_the_kind_unless_given(home: Home) -> None:
-    assert controller(home, ConfigMap).complete(Noting()).name == "configmap"
-    assert controller(home, ConfigMap, name="settings-2").complete(Noting()).name == "settings-2"
+    assert controller_for(home, ConfigMap).complete(Noting()).name == "configmap"
+    assert controller_for(home, ConfigMap, name="settings-2").complete(Noting()).name == "settings-2"
 
 
 @pytest.mark.parametrize("name", ["Settings", "a_b", "-a", "a-", "a b"])
@@ -134,7 +134,7 @@ def test_a_bad_name_is_refused(name: str) -> None:
     @at_home
     async def scenario(home: Home) -> None:
         with pytest.raises(ValueError, match=f'"{name}" is not a name for a controller: expected lower-case letters'):
-            controller(home, ConfigMap, name=name)
+            controller_for(home, ConfigMap, name=name)
 
     scenario()
 
@@ -154,7 +154,7 @@ async def test_the_options_reach_the_controller(home: Home) -> None:
             await asyncio.sleep(3600)
             return Result()
 
-    built = controller(
+    built = controller_for(
         home,
         ConfigMap,
         timeout=5,
@@ -178,10 +178,10 @@ async def test_the_options_reach_the_controller(home: Home) -> None:
 
 @at_home
 async def test_the_number_of_workers_may_be_given_later(home: Home) -> None:
-    assert controller(home, ConfigMap).complete(Noting()).statistics.workers == 1
-    assert controller(home, ConfigMap, workers=2).workers(5).complete(Noting()).statistics.workers == 5
+    assert controller_for(home, ConfigMap).complete(Noting()).statistics.workers == 1
+    assert controller_for(home, ConfigMap, workers=2).workers(5).complete(Noting()).statistics.workers == 5
     with pytest.raises(ValueError, match="workers=0, expected at least 1"):
-        controller(home, ConfigMap).workers(0).complete(Noting())
+        controller_for(home, ConfigMap).workers(0).complete(Noting())
 
 
 @at_home
@@ -204,7 +204,9 @@ async def test_options_that_are_not_given_are_those_of_the_manager(home: Home) -
         sync_timeout=9,
         resync=None,
     )
-    built = controller(home, ConfigMap, on_error=lambda request, error, attempt: told.append(attempt)).complete(Slow())
+    built = controller_for(home, ConfigMap, on_error=lambda request, error, attempt: told.append(attempt)).complete(
+        Slow()
+    )
     await home.create("a")
     async with home.running():
         await asyncio.sleep(100_000)
@@ -225,11 +227,11 @@ async def test_options_of_a_controller_go_before_those_of_the_manager(home: Home
             await asyncio.sleep(8)
             await noting.reconcile(request)
 
-    given = controller(home, ConfigMap, workers=2, timeout=None, needs_leader=True).complete(Slow())
+    given = controller_for(home, ConfigMap, workers=2, timeout=None, needs_leader=True).complete(Slow())
     assert (given.needs_leader, given.statistics.workers) == (True, 2)
-    assert controller(home, ConfigMap, name="b").complete(noting).statistics.workers == 5
-    assert controller(home, Deployment, name="c").complete(noting).statistics.workers == 6
-    assert controller(home, Secret).complete(noting).statistics.workers == 3
+    assert controller_for(home, ConfigMap, name="b").complete(noting).statistics.workers == 5
+    assert controller_for(home, Deployment, name="c").complete(noting).statistics.workers == 6
+    assert controller_for(home, Secret).complete(noting).statistics.workers == 3
     home.added = [given]
     await home.create("a")
     async with home.running():
@@ -239,8 +241,8 @@ async def test_options_of_a_controller_go_before_those_of_the_manager(home: Home
 
 @at_home
 async def test_a_controller_is_expected_from_the_moment_it_is_begun(home: Home) -> None:
-    builder = controller(home, ConfigMap)
-    controller(home, Secret, name="secrets")
+    builder = controller_for(home, ConfigMap)
+    controller_for(home, Secret, name="secrets")
     assert home.expected == ["configmap", "secrets"]
     assert builder.complete(Noting()).name == "configmap"
 
@@ -252,13 +254,13 @@ def test_controllers_share_no_limiter() -> None:
 
 @at_home
 async def test_the_sync_timeout_reaches_the_controller(home: Home) -> None:
-    assert controller(home, ConfigMap, sync_timeout=3).complete(Noting())._sync_timeout == 3
+    assert controller_for(home, ConfigMap, sync_timeout=3).complete(Noting())._sync_timeout == 3
 
 
 @at_home
 async def test_the_watch_of_the_kind_can_be_confined_and_filtered(home: Home) -> None:
     noting = Noting()
-    controller(home, ConfigMap, where=labels_changed, labels={"app": "a"}, fields={"metadata.name": "a"}).complete(
+    controller_for(home, ConfigMap, where=labels_changed, labels={"app": "a"}, fields={"metadata.name": "a"}).complete(
         noting
     )
     created = await home.create("a")
@@ -275,7 +277,7 @@ async def test_the_watch_of_the_kind_can_be_confined_and_filtered(home: Home) ->
 
 @at_home
 async def test_one_namespace_alone_can_be_watched(home: Home) -> None:
-    controller(home, ConfigMap, namespace="kube-system").complete(Noting())
+    controller_for(home, ConfigMap, namespace="kube-system").complete(Noting())
     async with home.running():
         assert [informer.scope.namespace for informer in home.cache.informers()] == ["kube-system"]
 
@@ -283,8 +285,8 @@ async def test_one_namespace_alone_can_be_watched(home: Home) -> None:
 @at_home
 async def test_everything_is_looked_at_again_every_so_many_seconds_or_never(home: Home) -> None:
     noting, never = Noting(), Noting()
-    controller(home, ConfigMap, resync=1000).complete(noting)
-    controller(home, ConfigMap, name="never", resync=None).complete(never)
+    controller_for(home, ConfigMap, resync=1000).complete(noting)
+    controller_for(home, ConfigMap, name="never", resync=None).complete(never)
     await home.create("a")
     async with home.running():
         assert await noting.news() == await never.news() == ["a"]
@@ -303,8 +305,8 @@ def test_unless_given_that_is_ten_hours() -> None:
 async def test_an_object_is_looked_at_when_something_happens_to_one_that_it_controls(home: Home) -> None:
     noting, every = Noting(), Noting()
     only_parents = {"fields": {"metadata.name": "parent"}}
-    controller(home, ConfigMap, **only_parents).owns(ConfigMap).complete(noting)  # type: ignore[arg-type]
-    controller(home, ConfigMap, name="every", **only_parents).owns(ConfigMap, every_owner=True).complete(every)  # type: ignore[arg-type]
+    controller_for(home, ConfigMap, **only_parents).owns(ConfigMap).complete(noting)  # type: ignore[arg-type]
+    controller_for(home, ConfigMap, name="every", **only_parents).owns(ConfigMap, every_owner=True).complete(every)  # type: ignore[arg-type]
     parent = await home.create("parent")
     async with home.running():
         assert await noting.news() == await every.news() == ["parent"]
@@ -319,7 +321,7 @@ async def test_an_object_is_looked_at_when_something_happens_to_one_that_it_cont
 async def test_other_kinds_can_be_watched_whole_or_by_their_metadata(home: Home) -> None:
     noting = Noting()
     missing_kind = Dynamic.of("example.com/v1", "Gadget", plural="gadgets", namespaced=True)
-    controller(home, ConfigMap).watches(Secret, for_object, where=in_namespaces("default")).watches_metadata(
+    controller_for(home, ConfigMap).watches(Secret, for_object, where=in_namespaces("default")).watches_metadata(
         Secret, for_object, labels={"app": "web"}
     ).watches(missing_kind, for_object, optional=True).owns(missing_kind, optional=True, namespace="other").complete(
         noting
@@ -343,7 +345,7 @@ async def test_a_watched_kind_can_be_cut_down(home: Home) -> None:
     def as_it_is(raw: bytes) -> bytes:
         return raw
 
-    controller(home, ConfigMap).watches(Secret, for_object, transform=as_it_is).complete(Noting())
+    controller_for(home, ConfigMap).watches(Secret, for_object, transform=as_it_is).complete(Noting())
     async with home.running():
         scopes: list[Scope] = [informer.scope for informer in home.cache.informers()]
         assert [scope.transform for scope in scopes] == [None, as_it_is]
@@ -353,7 +355,7 @@ async def test_a_watched_kind_can_be_cut_down(home: Home) -> None:
 async def test_keys_can_come_from_any_source(home: Home) -> None:
     noting = Noting()
     channel = Channel[Request]()
-    built = controller(home, ConfigMap).source(channel).complete(noting)
+    built = controller_for(home, ConfigMap).source(channel).complete(noting)
     assert built.sources[1] is channel
     async with home.running():
         channel.send(Request("", "sent"))
@@ -370,9 +372,9 @@ def no_predicate(event: object) -> bool:
 @at_home
 async def test_a_plain_function_is_no_predicate(home: Home) -> None:
     refused = r"no_predicate .* is not a predicate: mark .* with @predicate"
-    builder = controller(home, ConfigMap)
+    builder = controller_for(home, ConfigMap)
     with pytest.raises(TypeError, match=refused):
-        controller(home, ConfigMap, where=no_predicate)  # type: ignore[arg-type]  # that is what is tested
+        controller_for(home, ConfigMap, where=no_predicate)  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(TypeError, match=refused):
         builder.owns(Secret, where=no_predicate)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=refused):
@@ -385,7 +387,7 @@ async def test_a_plain_function_is_no_handler(home: Home) -> None:
         return []
 
     with pytest.raises(TypeError, match=r"is not a handler of Secret: mark a function of the object with @mapped"):
-        controller(home, ConfigMap).watches(Secret, of_the_object)  # type: ignore[arg-type]  # that is what is tested
+        controller_for(home, ConfigMap).watches(Secret, of_the_object)  # type: ignore[arg-type]  # that is what is tested
 
 
 # The status of a controller's own kind
@@ -432,7 +434,7 @@ def gadget() -> Gadget:
 async def test_a_status_that_changes_each_time_does_not_defeat_requeue_after(home: Home) -> None:
     await installed(home.client)
     counting = Counting(CachedClient(home.client, home.cache))
-    controller(home, Gadget).complete(counting)
+    controller_for(home, Gadget).complete(counting)
     await home.client.create(gadget())
     async with home.running():
         began = counting.times[0]
@@ -444,8 +446,8 @@ async def test_a_status_that_changes_each_time_does_not_defeat_requeue_after(hom
 async def test_an_own_kind_is_watched_with_its_status_when_where_says_so(home: Home) -> None:
     await installed(home.client)
     noting, everything = Noting(), Noting()
-    controller(home, Gadget).complete(noting)
-    controller(home, Gadget, name="everything", where=resource_version_changed).complete(everything)
+    controller_for(home, Gadget).complete(noting)
+    controller_for(home, Gadget, name="everything", where=resource_version_changed).complete(everything)
     created = await home.client.create(gadget())
     async with home.running():
         assert await noting.news() == await everything.news() == ["a"]
@@ -463,7 +465,7 @@ async def test_an_own_kind_is_watched_with_its_status_when_where_says_so(home: H
 async def test_the_status_of_an_owned_object_matters(home: Home) -> None:
     await installed(home.client)
     noting = Noting()
-    controller(home, ConfigMap).owns(Gadget).complete(noting)
+    controller_for(home, ConfigMap).owns(Gadget).complete(noting)
     owner = await home.create("owner")
     owned = gadget()
     owned.metadata.owner_references = [owner.as_owner()]
@@ -482,7 +484,7 @@ def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.Log
     @at_home
     async def scenario(home: Home) -> None:
         noting = Noting()
-        controller(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
+        controller_for(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
         for name in "ab":
             await home.create(name)
         async with home.running():
@@ -508,7 +510,7 @@ def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.Log
 async def test_an_optional_kind_that_gets_installed_leaves_the_queue_of_a_standby_empty(home: Home) -> None:
     """It holds nothing that could be gone when it begins to work."""
     noting = Noting()
-    built = controller(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
+    built = controller_for(home, ConfigMap).owns(Gadget, optional=True).complete(noting)
     for name in "ab":
         await home.create(name)
     standby = [asyncio.create_task(home.cache.run()), asyncio.create_task(built.run_sources())]
@@ -527,7 +529,7 @@ async def test_an_optional_kind_that_gets_installed_leaves_the_queue_of_a_standb
 def test_a_kind_that_is_not_optional_and_missing_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     @at_home
     async def scenario(home: Home) -> None:
-        controller(home, ConfigMap).owns(Gadget).complete(Noting())
+        controller_for(home, ConfigMap).owns(Gadget).complete(Noting())
         async with home.running():
             await asyncio.sleep(60)
 
@@ -592,7 +594,7 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
         await without_validation(home.client)
         warnings = Warnings()
         reading = Reading(CachedClient(home.client, home.cache))
-        built = controller(home, Gadget).complete(reading)
+        built = controller_for(home, Gadget).complete(reading)
         built.recorder = warnings.of
         await home.client.create(unfit("a"))
         async with home.running():
@@ -634,7 +636,7 @@ def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_given_up_until_it_
         await without_validation(home.client)
         warnings = Warnings()
         reading = Reading(CachedClient(home.client, home.cache))
-        built = controller(home, Gadget).complete(reading)
+        built = controller_for(home, Gadget).complete(reading)
         built.recorder = warnings.of
         deep = b"%b%b" % (b"[" * 2000, b"]" * 2000)
         metadata = b'"metadata":{"name":"deep","namespace":"default"}'
@@ -665,7 +667,7 @@ def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
     async def scenario(home: Home) -> None:
         await without_validation(home.client)
         reading = Reading(CachedClient(home.client, home.cache))
-        controller(home, Gadget).complete(reading)
+        controller_for(home, Gadget).complete(reading)
         await home.client.create(unfit("a"))
         async with home.running():
             await asyncio.sleep(10)
@@ -689,7 +691,7 @@ def test_another_object_that_does_not_fit_its_type_is_tried_again(own: Object) -
     async def scenario(home: Home) -> None:
         await without_validation(home.client)
         reading = Reading(CachedClient(home.client, home.cache), "other")
-        built = controller(home, Gadget, fields={"metadata.name": "a"}).complete(reading)
+        built = controller_for(home, Gadget, fields={"metadata.name": "a"}).complete(reading)
         await home.client.create(own)
         await home.client.create(unfit("other"))
         async with home.running():

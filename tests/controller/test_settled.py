@@ -13,7 +13,7 @@ from kubewright.api.resources import Resource, resource
 from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.wait import Field, established
-from kubewright.controller import Request, controller
+from kubewright.controller import Request, controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
@@ -72,7 +72,7 @@ async def test_a_settled_object_costs_no_pass_and_no_request_but_the_watches() -
         await client.wait_for(definition, established, timeout=60)
         manager = Manager(client, election=LeaderElection(client, "notes", namespace="default"))
         showing = Showing(manager.client)
-        controller(manager, Note, workers=2).owns(ConfigMap).complete(showing)
+        controller_for(manager, Note, workers=2).owns(ConfigMap).complete(showing)
         async with asyncio.TaskGroup() as group:
             group.create_task(manager.run())
             for name in ("a", "b", "c"):

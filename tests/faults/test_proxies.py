@@ -11,7 +11,7 @@ from kubewright import Client, Manager, ObjectMeta, Request, Result
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.meta import OwnerReference
 from kubewright.client.errors import NotFound
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.testing.virtual_time import run_virtual
@@ -59,7 +59,7 @@ def test_children_are_not_made_again_when_a_proxy_has_lost_them(lost: str) -> No
             proxy = behind_a_proxy(client)
             manager = Manager(client)
             reconciler = ThreeOfEach(manager.client)
-            controller(manager, ConfigMap).owns(Secret).complete(reconciler)
+            controller_for(manager, ConfigMap).owns(Secret).complete(reconciler)
             task = asyncio.create_task(manager.run())
             await admin.create(ConfigMap(metadata=ObjectMeta(name="owner", namespace="default")))
             await asyncio.sleep(10)

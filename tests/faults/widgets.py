@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from kubewright import CachedClient, Client, Condition, Manager, Model, ObjectMeta, Request, Resource, field, resource
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.resources import Object
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.manager import GRACE
 
@@ -138,7 +138,7 @@ class Operator:
         self.manager = Manager(client, namespaces=[namespace], election=election, grace=grace, stream=stream)
         self.reconciler = WidgetReconciler(self.manager.client, ledger, now)
         self.controller = (
-            controller(self.manager, Widget, workers=4, timeout=timeout).owns(ConfigMap).complete(self.reconciler)
+            controller_for(self.manager, Widget, workers=4, timeout=timeout).owns(ConfigMap).complete(self.reconciler)
         )
         self._client = client
         context = copy_context()

@@ -10,7 +10,7 @@ from tests.manager.scripted import get, running
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
-from kubewright.controller import Request, Result, controller
+from kubewright.controller import Request, Result, controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.manager import Manager
 
@@ -56,7 +56,7 @@ async def test_it_is_off_unless_it_is_asked_for(client: Client) -> None:
 async def test_the_queues_tell_what_runs_and_what_comes_later(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0", grace=0)
     reconciler = Varied()
-    built = controller(manager, ConfigMap, namespace="default").complete(reconciler)
+    built = controller_for(manager, ConfigMap, namespace="default").complete(reconciler)
     await create(client, "later")
     async with asyncio.timeout(30), running(manager), built.passes() as passes:
         assert (await anext(passes)).key.name == "later"
@@ -79,7 +79,7 @@ async def test_the_queues_tell_what_runs_and_what_comes_later(client: Client) ->
 
 async def test_the_caches_tell_what_they_hold_and_what_is_in_their_way(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
-    built = controller(manager, ConfigMap, namespace="default").complete(Varied())
+    built = controller_for(manager, ConfigMap, namespace="default").complete(Varied())
     await create(client, "one")
     async with asyncio.timeout(30), running(manager), built.passes() as passes:
         await anext(passes)
@@ -105,7 +105,7 @@ async def test_the_trouble_of_a_cache_is_told_in_words() -> None:
         plane.client(plane.add_user("nobody")) as client,
     ):
         manager = Manager(client, debug_address="127.0.0.1:0", preflight=False)
-        controller(manager, ConfigMap, namespace="default").complete(Varied())
+        controller_for(manager, ConfigMap, namespace="default").complete(Varied())
         async with asyncio.timeout(30), running(manager):
             await manager.elected.wait()
             while True:
@@ -119,7 +119,7 @@ async def test_the_trouble_of_a_cache_is_told_in_words() -> None:
 
 async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_reasons(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
-    built = controller(manager, ConfigMap, namespace="default", max_attempts=1).complete(Varied())
+    built = controller_for(manager, ConfigMap, namespace="default", max_attempts=1).complete(Varied())
     await create(client, "first")
     async with asyncio.timeout(30), running(manager), built.passes() as passes:
         assert (await anext(passes)).key.name == "first"
@@ -137,7 +137,7 @@ async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_
 
 async def test_the_tasks_tell_who_they_are_and_where_they_wait(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
-    built = controller(manager, ConfigMap, namespace="default", workers=2).complete(Varied())
+    built = controller_for(manager, ConfigMap, namespace="default", workers=2).complete(Varied())
     await create(client, "one")
 
     async def patrol() -> None:

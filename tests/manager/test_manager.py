@@ -23,7 +23,7 @@ from tests.manager.scripted import (
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.client import Client
-from kubewright.controller import Controller, Request, controller
+from kubewright.controller import Controller, Request, controller_for
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 
@@ -280,10 +280,10 @@ async def test_what_is_added_while_it_ends_does_not_begin(plane: EmbeddedControl
 async def test_two_controllers_of_one_name_are_refused(plane: EmbeddedControlPlane, client: Client) -> None:
     """Their metrics and logs could not be told apart."""
     manager = Manager(client)
-    controller(manager, ConfigMap).complete(Passes(Told()))
+    controller_for(manager, ConfigMap).complete(Passes(Told()))
     with pytest.raises(ValueError, match='there is a controller "configmap" already; give this one another name='):
-        controller(manager, ConfigMap).complete(Passes(Told()))
-    controller(manager, ConfigMap, name="another").complete(Passes(Told()))
+        controller_for(manager, ConfigMap).complete(Passes(Told()))
+    controller_for(manager, ConfigMap, name="another").complete(Passes(Told()))
 
 
 @virtually
@@ -304,7 +304,7 @@ async def test_a_controller_without_a_reconciler_is_an_error_at_the_start(
             pass
 
     manager = Manager(client)
-    builder = controller(manager, ConfigMap)
+    builder = controller_for(manager, ConfigMap)
     with pytest.raises(ValueError, match=r"no reconciler for configmap: end .* with \.complete\(reconciler\)"):
         await manager.run()
     builder.complete(Idle())
@@ -329,7 +329,7 @@ async def test_a_manager_leaves_the_garbage_collector_as_it_is(plane: EmbeddedCo
     before = gc.get_threshold(), gc.get_freeze_count()
     for _ in range(2):
         manager = Manager(client)
-        controller(manager, ConfigMap).complete(Passes(Told()))
+        controller_for(manager, ConfigMap).complete(Passes(Told()))
         async with running(manager):
             await manager.elected.wait()
             await manager.synced()

@@ -24,7 +24,7 @@ from tests.manager.scripted import (
 from kubewright.api.core.v1 import ConfigMap, Pod
 from kubewright.api.events.v1 import Event
 from kubewright.client import Client
-from kubewright.controller import Controller, controller
+from kubewright.controller import Controller, controller_for
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager, Permission
 
@@ -133,7 +133,7 @@ def test_cancelling_run_ends_it_in_the_same_way(times: int) -> None:
         sourced: Controller[str] = Controller("sourced", Passes(told))
         sourced.watch(RecordingSource(told))
         manager.add(sourced)
-        controller(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Passes(told))
         fed(manager, told, "x", seconds=20)
         task = asyncio.create_task(manager.run())
         await told.until("x begins")

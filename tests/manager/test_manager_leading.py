@@ -25,7 +25,7 @@ from tests.manager.scripted import (
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.client import Client
-from kubewright.controller import Request, controller
+from kubewright.controller import Request, controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -59,7 +59,7 @@ async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: Embedd
         elected_at.append(now())
 
     manager.add(note)
-    built = controller(manager, ConfigMap, namespace="default").complete(Passes(told))
+    built = controller_for(manager, ConfigMap, namespace="default").complete(Passes(told))
 
     def reads() -> int:
         return sum(event.resource == "configmaps" for event in plane.audit.events)
@@ -86,7 +86,9 @@ async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
     told = Told()
     manager = Manager(client, election=candidate(client, "a"))
     built = (
-        controller(manager, ConfigMap, namespace="default").owns(ConfigMap, namespace="default").complete(Passes(told))
+        controller_for(manager, ConfigMap, namespace="default")
+        .owns(ConfigMap, namespace="default")
+        .complete(Passes(told))
     )
 
     async with another_leader(client):
@@ -116,7 +118,7 @@ async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_th
     told = Told()
     await client.create(config_map("object"))
     manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
-    built = controller(manager, ConfigMap, namespace="default").complete(Passes(told))
+    built = controller_for(manager, ConfigMap, namespace="default").complete(Passes(told))
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
         await asyncio.sleep(60)
@@ -147,7 +149,7 @@ async def test_one_manager_hands_over_to_the_other_within_three_seconds(
             told(f"{self.name} is done")
 
     for name, manager in zip(("a", "b"), managers, strict=True):
-        controller(manager, ConfigMap, namespace="default").complete(Noted(name))
+        controller_for(manager, ConfigMap, namespace="default").complete(Noted(name))
     async with running(managers[0]):
         await told.until("a begins")
         task = asyncio.create_task(managers[1].run())
@@ -186,7 +188,7 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
                 if request.name == "object":
                     told(f"{identity} reconciles")
 
-        controller(manager, ConfigMap).complete(Noted())
+        controller_for(manager, ConfigMap).complete(Noted())
         return manager
 
     first, second = new("a"), new("b")

@@ -26,7 +26,7 @@ from tests.manager.scripted import (
 from kubewright.api.core.v1 import ConfigMap, Pod
 from kubewright.client import Client
 from kubewright.client.wait import exists
-from kubewright.controller import Request, controller
+from kubewright.controller import Request, controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
@@ -43,7 +43,7 @@ async def test_the_metrics_of_a_run_have_the_names_that_dashboards_know(
         await client.wait_for(ConfigMap, exists, name="kube-root-ca.crt", namespace="default", timeout=30)
         await client.create(config_map("object"))
         manager = Manager(client, metrics_address="127.0.0.1:0", election=candidate(client, "a"))
-        controller(manager, ConfigMap, namespace="default", workers=3).complete(Passes(told))
+        controller_for(manager, ConfigMap, namespace="default", workers=3).complete(Passes(told))
         async with running(manager):
             objects = len([each async for each in client.list(ConfigMap, namespace="default")])
             await told.until("object is done")
@@ -101,8 +101,8 @@ async def test_two_managers_in_one_process_share_nothing() -> None:
         addresses = {"health_address": "127.0.0.1:0", "metrics_address": "127.0.0.1:0"}
         first = Manager(client_one, election=candidate(client_one, "same"), **addresses)  # type: ignore[arg-type]  # only addresses
         second = Manager(client_two, election=candidate(client_two, "same"), **addresses)  # type: ignore[arg-type]  # only addresses
-        controller(first, ConfigMap).complete(Passes(told_one))
-        controller(second, ConfigMap).complete(Passes(told_two))
+        controller_for(first, ConfigMap).complete(Passes(told_one))
+        controller_for(second, ConfigMap).complete(Passes(told_two))
         second.add(Recording("leader", told_two))
         async with running(second):
             async with running(first):
@@ -154,7 +154,7 @@ async def test_no_task_no_socket_and_no_thread_is_left_after_run(
             metrics_address="127.0.0.1:0",
             debug_address="127.0.0.1:0",
         )
-        controller(manager, ConfigMap, workers=2).owns(Pod).complete(Blocking())
+        controller_for(manager, ConfigMap, workers=2).owns(Pod).complete(Blocking())
         manager.add(Recording("leader", told))
         async with running(manager):
             await told.until("leader begins", "object is done")

@@ -29,7 +29,7 @@ from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, 
 from kubewright.api.resources import Resource, resource
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager, Permission
@@ -73,7 +73,7 @@ async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
 ) -> None:
     told = Told()
     manager = Manager(client, health_address="127.0.0.1:0")
-    controller(manager, Gadget).owns(ConfigMap).complete(Passes(told))
+    controller_for(manager, Gadget).owns(ConfigMap).complete(Passes(told))
     async with running(manager):
         await asyncio.sleep(60)
         status, body = await get(manager.ports["health"], "/readyz")
@@ -95,7 +95,7 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
     await client.create(config_map("object"))
     async with plane.client(plane.add_user("operator")) as restricted:
         manager = Manager(restricted, preflight=False)
-        controller(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Passes(told))
         async with running(manager):
             await asyncio.sleep(60)
             (problem,) = manager.ready.failing().values()
@@ -117,7 +117,7 @@ async def test_all_permissions_that_are_missing_are_listed_before_anything_begin
     await may(admin, user, PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["get", "list"]))
     async with control_plane.client(control_plane.add_user(user)) as client:
         manager = Manager(client, permissions=[Permission(Secret, "get", namespace=own_namespace)])
-        controller(manager, ConfigMap).owns(Pod).complete(Passes(told))
+        controller_for(manager, ConfigMap).owns(Pod).complete(Passes(told))
         manager.add(Recording("other", told, needs_leader=False))
         with pytest.raises(PermissionsMissing) as raised:
             await asyncio.wait_for(manager.run(), 30)
@@ -165,15 +165,15 @@ async def test_permissions_are_asked_for_where_the_watches_are(plane: EmbeddedCo
     await may(client, "operator", PolicyRule(api_groups=[""], resources=["nodes"], verbs=["list", "watch"]))
     async with plane.client(plane.add_user("operator")) as restricted:
         manager = Manager(restricted, namespaces=["shop"])
-        controller(manager, ConfigMap).complete(Passes(told))
-        controller(manager, Pod, namespace="stock").complete(Passes(told))
-        controller(manager, Node).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, Pod, namespace="stock").complete(Passes(told))
+        controller_for(manager, Node).complete(Passes(told))
         async with running(manager):
             await told.until("object is done")
             await eventually(lambda: manager.ready.failing() == {})
         # And those that are not enough are found.
         manager = Manager(restricted, namespaces=["shop", "stock"])
-        controller(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Passes(told))
         with pytest.raises(PermissionsMissing, match='resource "configmaps" in API group "" in the namespace "stock"'):
             await manager.run()
 
@@ -194,7 +194,7 @@ def test_a_server_that_cannot_be_reached_at_the_start_is_waited_for_and_that_is_
         told = Told()
         await client.create(config_map("object"))
         manager = Manager(client)
-        controller(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Passes(told))
         plane.faults.drop(lambda target: True, times=None)
         async with running(manager):
             await asyncio.sleep(600)
@@ -220,7 +220,7 @@ async def test_a_cold_standby_is_not_ready_before_the_server_has_answered_at_all
     answers = asyncio.Event()
     plane.faults.delay(lambda target: target.resource == "selfsubjectaccessreviews", answers, times=None)
     manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
-    controller(manager, ConfigMap).complete(Passes(Told()))
+    controller_for(manager, ConfigMap).complete(Passes(Told()))
     async with another_leader(client), running(manager):
         await asyncio.sleep(1)
         assert list(manager.ready.failing().values()) == ["waiting for the API server: no answer yet"]

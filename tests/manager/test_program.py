@@ -175,7 +175,7 @@ TUNED = """
     import asyncio, gc, weakref
     from kubewright import Manager, run
     from kubewright.api.core.v1 import ConfigMap
-    from kubewright.controller import controller
+    from kubewright.controller import controller_for
 
     class Cycle:
         def __init__(self):
@@ -202,7 +202,7 @@ TUNED = """
             self.manager.stop()
 
     def setup(manager: Manager) -> None:
-        controller(manager, ConfigMap).complete(Passing())
+        controller_for(manager, ConfigMap).complete(Passing())
         manager.add(Looking(manager))
 
     run(setup, name="tuned")

@@ -16,7 +16,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.time import micro_now
 from kubewright.cache import CachedClient
 from kubewright.client.wait import deleted, exists
-from kubewright.controller import controller
+from kubewright.controller import controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.testing.virtual_time import run_virtual
 
@@ -281,7 +281,7 @@ def test_a_time_to_live_by_timestamps_ends_at_its_moment() -> None:
     async def main() -> timedelta:
         async with ControlPlane.embedded() as plane, plane.client() as admin, asyncio.TaskGroup() as tasks:
             client, manager = admin.in_namespace("default"), Manager(admin)
-            controller(manager, ConfigMap).complete(Expiring(manager.client))
+            controller_for(manager, ConfigMap).complete(Expiring(manager.client))
             tasks.create_task(manager.run())
             made = await client.create(ConfigMap(metadata=ObjectMeta(name="short-lived")))
             began = micro_now()

@@ -7,7 +7,7 @@ from kubewright.api.core.v1 import ConfigMap, Pod, Service
 from kubewright.client.wait import Field, deleted, ready
 from kubewright.controller import (
     annotations_changed,
-    controller,
+    controller_for,
     generation_changed,
     has_labels,
     mapped,
@@ -41,7 +41,7 @@ class ServiceReconciler:
 
 def setup(manager: Manager) -> None:
     (
-        controller(manager, Service, where=generation_changed | annotations_changed)
+        controller_for(manager, Service, where=generation_changed | annotations_changed)
         .owns(Pod, where=became_ready & has_labels("app"))
         .watches(ConfigMap, of_config_map)
         .complete(ServiceReconciler(manager.client))

@@ -1,6 +1,6 @@
 """Deciding what to do next: sources, predicates, handlers and a queue, and the reconciler they lead to."""
 
-from kubewright.controller.builder import controller as controller
+from kubewright.controller.builder import controller_for as controller_for
 from kubewright.controller.controllers import Controller as Controller
 from kubewright.controller.defaults import ControllerDefaults as ControllerDefaults
 from kubewright.controller.event import Event as Event

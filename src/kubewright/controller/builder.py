@@ -1,6 +1,6 @@
-"""`controller(manager, Kind)`: a controller in a few words.
+"""`controller_for(manager, Kind)`: a controller in a few words.
 
-    controller(manager, PodManager, workers=4).owns(Pod).complete(PodManagerReconciler(manager.client))
+    controller_for(manager, PodManager, workers=4).owns(Pod).complete(PodManagerReconciler(manager.client))
 
 Everything it does can be done by hand: `Controller`, `Watched` and the handlers are public, and `manager.add` takes any
 controller.
@@ -52,7 +52,7 @@ class ControllerHost(Protocol):
         """Run the controller with everything else."""
 
 
-def controller(
+def controller_for(
     manager: ControllerHost,
     kind: type[T],
     *,

@@ -22,7 +22,7 @@ RESYNC = 36_000.0
 
 
 class ControllerDefaults(Struct, frozen=True, kw_only=True):
-    """What `controller(manager, Kind)` uses for options that it is not given. The meaning is that of `Controller`."""
+    """What `controller_for(manager, Kind)` uses for options that it is not given; their meaning is `Controller`'s."""
 
     workers: int = 1
     workers_by_kind: Mapping[str, int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """Predicates: which events are worth a look.
 
-    controller(manager, Widget, where=generation_changed | annotations_changed)
+    controller_for(manager, Widget, where=generation_changed | annotations_changed)
 
     @predicate
     def became_ready(old: Pod | None, new: Pod | None) -> bool: ...

@@ -227,7 +227,7 @@ class Manager:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
         if self._expected:
             raise ValueError(
-                f"no reconciler for {', '.join(sorted(self._expected))}: end controller(manager, Kind) with "
+                f"no reconciler for {', '.join(sorted(self._expected))}: end controller_for(manager, Kind) with "
                 ".complete(reconciler)"
             )
         self._has_begun = True
