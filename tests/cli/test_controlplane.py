@@ -116,6 +116,18 @@ async def test_a_kubeconfig_that_was_readable_by_others_is_so_no_more(serve: Ser
         assert Config.from_kubeconfig(mine).server == served.url
 
 
+WIDGETS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+"""
+
 OF_SOMEBODY = """
 apiVersion: v1
 kind: Config
@@ -124,6 +136,22 @@ users: [{name: admin, user: {token: secret}}]
 contexts: [{name: admin@production, context: {cluster: production, user: admin}}]
 current-context: admin@production
 """
+
+
+async def test_definitions_from_files_are_served_from_the_start(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "crds").mkdir()
+    (tmp_path / "crds" / "widgets.yaml").write_text(WIDGETS)
+    async with serve("--port", "0", "--definitions", "crds") as served, served.client() as client:
+        assert [each.kind for each in await client.discover("example.com/v1")] == ["Widget"]
+
+
+def test_a_bad_definition_is_named_with_its_file_and_document(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(WIDGETS.replace("Cluster", "Galaxy"))
+    answer = run("controlplane", "--port", "0", "--kubeconfig", str(tmp_path / "config"), "--definitions", str(bad))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"kubewright: {bad}, document 1: ")
+    assert 'spec.scope: Unsupported value: "Galaxy"' in answer.stderr
 
 
 @pytest.mark.parametrize("content", [OF_SOMEBODY, "no kubeconfig at all", "notes: []", "\x00\xff"])

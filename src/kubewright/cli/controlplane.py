@@ -58,6 +58,13 @@ def add_command(commands: Commands) -> None:
     parser.add_argument(
         "--nodes", type=_count, default=1, help="how many nodes pods seem to run on; 0 for none (default %(default)s)"
     )
+    parser.add_argument(
+        "--definitions",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="a file or folder of CustomResourceDefinitions to serve from the start; may be given several times",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -99,7 +106,8 @@ def _run(options: argparse.Namespace) -> None:
     if not options.force:
         must_be_ours(options.kubeconfig)
     if options.real:
-        asyncio.run(_serve(ControlPlane.real(controller_manager=True), options.kubeconfig, simulated=options.nodes))
+        real = ControlPlane.real(controller_manager=True, definitions=options.definitions)
+        asyncio.run(_serve(real, options.kubeconfig, simulated=options.nodes))
         return
     host = options.host or _HOST
     plane = ControlPlane.embedded(
@@ -107,6 +115,7 @@ def _run(options: argparse.Namespace) -> None:
         port=_PORT if options.port is None else options.port,
         controllers=options.controllers,
         nodes=options.nodes,
+        definitions=options.definitions,
     )
     asyncio.run(_serve(plane, options.kubeconfig, host=host))
 

@@ -5,6 +5,7 @@ from kubewright.controlplane.errors import (
     BinariesUnusable,
     BuildFailed,
     ControlPlaneError,
+    InvalidDefinition,
     KubectlFailed,
     StartFailed,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "BuildFailed",
     "ControlPlane",
     "ControlPlaneError",
+    "InvalidDefinition",
     "KubectlFailed",
     "StartFailed",
     "User",

@@ -23,6 +23,10 @@ class StartFailed(ControlPlaneError):
     """A program ended or did not become ready; the message holds its command and the end of its log."""
 
 
+class InvalidDefinition(ControlPlaneError):
+    """A CustomResourceDefinition to start with is wrong; the message names the file, the document and the field."""
+
+
 class KubectlFailed(ControlPlaneError):
     """kubectl answered with an exit code other than 0."""
 

@@ -19,6 +19,7 @@ from kubewright.controlplane.user import User
 
 if TYPE_CHECKING:
     from kubewright.controlplane.controllers.clock import Clock
+    from kubewright.controlplane.definitions import DefinitionSource
     from kubewright.controlplane.embedded.auth.users import UserInfo
     from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
@@ -31,18 +32,26 @@ class ControlPlane(ABC):
 
     @staticmethod
     def real(
-        *, controller_manager: bool = False, api_server_flags: Sequence[str] = (), timeout: float = 60.0
+        *,
+        controller_manager: bool = False,
+        api_server_flags: Sequence[str] = (),
+        definitions: Sequence[DefinitionSource] = (),
+        timeout: float = 60.0,
     ) -> ControlPlane:
         """The genuine kube-apiserver and etcd, and kube-controller-manager when asked for.
 
-        `api_server_flags` are added to kube-apiserver's own, such as `--runtime-config=api/beta=true`. After `timeout`
+        `api_server_flags` are added to kube-apiserver's own, such as `--runtime-config=api/beta=true`. `definitions`
+        are files and folders of CustomResourceDefinitions, and classes of kinds, as for `embedded`. After `timeout`
         seconds without becoming ready, `start` raises StartFailed.
         """
         # Here, because it needs `cryptography`, which is an extra.
         from kubewright.controlplane.real import RealControlPlane
 
         return RealControlPlane(
-            controller_manager=controller_manager, api_server_flags=api_server_flags, timeout=timeout
+            controller_manager=controller_manager,
+            api_server_flags=api_server_flags,
+            definitions=definitions,
+            timeout=timeout,
         )
 
     @staticmethod
@@ -54,6 +63,7 @@ class ControlPlane(ABC):
         clock: Clock | None = None,
         controllers: Collection[str] | None = None,
         nodes: int = 1,
+        definitions: Sequence[DefinitionSource] = (),
     ) -> EmbeddedControlPlane:
         """An API server in this process, in a fraction of a second and without any binaries.
 
@@ -61,6 +71,8 @@ class ControlPlane(ABC):
         `clock` is the time of the server and of its controllers (`kubewright.testing.clock.VirtualClock` is one that
         a test moves), `controllers` are the names of those that run (None: all).
         Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
+        `definitions` are installed before the control plane is ready: files and folders of CustomResourceDefinitions
+        (`"config/crd"`), classes of kinds (one per version), or definitions. Their objects can be created at once.
         """
         try:
             from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -72,7 +84,13 @@ class ControlPlane(ABC):
             ) from None
 
         return EmbeddedControlPlane(
-            host=host, port=port, tokens=tokens, clock=clock, controllers=controllers, nodes=nodes
+            host=host,
+            port=port,
+            tokens=tokens,
+            clock=clock,
+            controllers=controllers,
+            nodes=nodes,
+            definitions=definitions,
         )
 
     @abstractmethod

@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+from kubewright.controlplane.definitions import DefinitionSource, install_definitions, load_definitions
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.nonresource import VERSION
 from kubewright.controlplane.embedded.http.asgi import Application
@@ -53,6 +54,7 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (nothing is bo
 
 # How often what has outlived its time is looked for. Whoever reads does not see it even before.
 _SWEEP_SECONDS = 60.0
+_INSTALL_SECONDS = 60.0
 
 
 class EmbeddedControlPlane(ControlPlane):
@@ -71,6 +73,7 @@ class EmbeddedControlPlane(ControlPlane):
         clock: Clock | None = None,
         controllers: Collection[str] | None = None,
         nodes: int = 1,
+        definitions: Sequence[DefinitionSource] = (),
     ) -> None:
         unknown = sorted(set(controllers or ()) - CONTROLLERS.keys())
         if unknown:
@@ -79,6 +82,7 @@ class EmbeddedControlPlane(ControlPlane):
             )
         self._controllers = controllers
         self._nodes = nodes
+        self._definitions = definitions
         self._host = host
         self._port = port
         self._tokens = tokens
@@ -90,6 +94,7 @@ class EmbeddedControlPlane(ControlPlane):
         """Return when the server answers, and admits pods if the controllers for that run."""
         if self._running is not None:
             raise ControlPlaneError("this control plane was started already")
+        definitions = load_definitions(self._definitions)
         authority = CertificateAuthority()
         assembled = assemble(
             tokens=self._tokens, clock=lambda: self._clock.now().timestamp(), client_ca=authority.certificate
@@ -108,6 +113,7 @@ class EmbeddedControlPlane(ControlPlane):
             # Whoever listens everywhere is here too.
             host = _EVERYWHERE.get(self._host, self._host)
             address = f"[{host}]" if ":" in host else host
+            stack.callback(self._forget)
             self._running = _Running(assembled, authority, f"https://{address}:{serving.port}")
             assembled.server.endpoints.url = self._running.url
             client = await stack.enter_async_context(self._controllers_client())
@@ -120,7 +126,13 @@ class EmbeddedControlPlane(ControlPlane):
             if self._is_chosen(ServiceAccounts.name):
                 # Before it is there, pods are refused.
                 await client.wait_for(ServiceAccount, exists, name="default", namespace="default")
+            if definitions:
+                async with self.client() as admin:
+                    await install_definitions(admin, definitions, timeout=_INSTALL_SECONDS)
             self._stack = stack.pop_all()
+
+    def _forget(self) -> None:
+        self._running = None
 
     def _controllers_client(self) -> Client:
         # They watch every kind there is, deprecated ones too: warnings about that are for nobody, as in the real one.

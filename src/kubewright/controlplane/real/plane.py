@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from kubewright.controlplane.binaries import find_binaries
+from kubewright.controlplane.definitions import DefinitionSource, install_definitions, load_definitions
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.plane import ControlPlane
 from kubewright.controlplane.real.kubectl import run_kubectl
@@ -27,9 +28,17 @@ except ModuleNotFoundError as error:
 class RealControlPlane(ControlPlane):
     """kube-apiserver, etcd and kube-controller-manager as child processes that never outlive this one."""
 
-    def __init__(self, *, controller_manager: bool, api_server_flags: Sequence[str], timeout: float) -> None:
+    def __init__(
+        self,
+        *,
+        controller_manager: bool,
+        api_server_flags: Sequence[str],
+        definitions: Sequence[DefinitionSource],
+        timeout: float,
+    ) -> None:
         self._controller_manager = controller_manager
         self._api_server_flags = tuple(api_server_flags)
+        self._definitions = definitions
         self._timeout = timeout
         self._starting = False
         self._running: Running | None = None
@@ -38,6 +47,7 @@ class RealControlPlane(ControlPlane):
         """Return when the server is ready, in about 3 seconds. A failure or a cancellation leaves nothing behind."""
         if self._starting or self._running is not None:
             raise ControlPlaneError("this control plane was started already")
+        definitions = load_definitions(self._definitions)
         self._starting = True
         abandoned = threading.Event()
         launching = asyncio.ensure_future(asyncio.to_thread(self._launch, abandoned))
@@ -51,6 +61,13 @@ class RealControlPlane(ControlPlane):
             raise
         finally:
             self._starting = False
+        if definitions:
+            try:
+                async with self.client() as admin:
+                    await install_definitions(admin, definitions, timeout=self._timeout)
+            except BaseException:
+                await self.stop()
+                raise
 
     async def stop(self) -> None:
         """Kill the programs and remove their directory."""
