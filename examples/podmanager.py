@@ -7,7 +7,6 @@ It shows a custom resource, a finalizer, owned objects, a roll-out, events, and 
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Annotated
 
 from kubewright import (
@@ -15,6 +14,7 @@ from kubewright import (
     CachedClient,
     Column,
     Condition,
+    KubernetesError,
     Manager,
     Meta,
     Model,
@@ -25,18 +25,16 @@ from kubewright import (
     Result,
     Scale,
     TerminalError,
+    controller_for,
     now,
-    patch_from,
     resource,
     run,
 )
 from kubewright.api.core.v1 import Container, Pod, PodSpec
-from kubewright.api.errors import KubernetesError
-from kubewright.controller import controller_for
 
 FINALIZER = "apps.mycompany.com/podmanager-finalizer"
 RESYNC = 30.0
-LONGEST_NAME = 63  # it is the value of a label of each pod
+MAX_NAME_LENGTH = 63  # it is the value of a label of each pod
 
 
 class PodManagerSpec(Model):
@@ -77,11 +75,11 @@ class PodManagerReconciler:
             return Result()
         if manager.metadata.deletion_timestamp is not None:
             return await self.clean_up(manager)
-        if len(manager.metadata.name) > LONGEST_NAME:
-            return await self.refuse(manager, f"its name is longer than {LONGEST_NAME} characters: create it anew")
+        if len(manager.metadata.name) > MAX_NAME_LENGTH:
+            return await self.refuse(manager, f"its name is longer than {MAX_NAME_LENGTH} characters: create it anew")
         if FINALIZER not in manager.metadata.finalizers:
             manager.metadata.finalizers.append(FINALIZER)
-            await self.client.update(manager)
+            await self.client.patch(manager)
             return Result(requeue=True)
         try:
             await self.scale(manager)
@@ -93,7 +91,7 @@ class PodManagerReconciler:
         return Result(requeue_after=RESYNC)
 
     async def scale(self, manager: PodManager) -> None:
-        """Create what is missing, delete what is too much or has ended."""
+        """Create missing pods, delete surplus and finished ones."""
         pods = await self.pods_of(manager)
         for finished in [pod for pod in pods if is_finished(pod)]:
             await self.remove(manager, finished)
@@ -120,7 +118,7 @@ class PodManagerReconciler:
             await self.remove(manager, pod)
 
     async def pods_of(self, manager: PodManager) -> list[Pod]:
-        """All that are there, with what this pass has done already."""
+        """All that exist, what this reconcile has written included."""
         return await self.client.list(Pod, namespace=manager.metadata.namespace, labels=labels_of(manager))
 
     async def create(self, manager: PodManager, name: str) -> Pod:
@@ -152,7 +150,7 @@ class PodManagerReconciler:
         self.events.normal(manager, "Deleted", f"Deleted pod {pod.metadata.name}")
 
     async def update_status(self, manager: PodManager, problem: str = "") -> None:
-        """Say what is there after this pass, and what was in its way."""
+        """Report what exists after this reconcile, and the error that ended it."""
         pods = [pod for pod in await self.pods_of(manager) if is_live(pod)]
         ready = [pod for pod in pods if is_ready(pod)]
         outdated = sum(is_outdated(pod, manager) for pod in pods)
@@ -171,7 +169,7 @@ class PodManagerReconciler:
         await self.client.status.patch(manager)  # sends what changed, and nothing when nothing did
 
     async def refuse(self, manager: PodManager, why: str) -> Result:
-        """Say why nothing is done, and wait for a change."""
+        """Report why nothing is done, and wait for a change."""
         if set_condition(manager, is_true=False, reason="Invalid", message=why):
             await self.client.status.patch(manager)
             self.events.warning(manager, "Invalid", why)
@@ -187,10 +185,9 @@ class PodManagerReconciler:
                 await self.remove(manager, pod)
         if pods:
             return Result(requeue_after=1.0)
-        released = deepcopy(manager)
-        released.metadata.finalizers.remove(FINALIZER)
+        manager.metadata.finalizers.remove(FINALIZER)
         # The lock keeps finalizers from coming back that others remove at this moment.
-        await self.client.patch(released, patch_from(manager), lock=True)
+        await self.client.patch(manager, lock=True)
         return Result()
 
 

@@ -50,3 +50,9 @@ def test_type_checkers_and_programs_see_the_same_names() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = kubewright.Nothing  # type: ignore[attr-defined]
+
+
+def test_no_name_at_the_front_door_is_that_of_a_package() -> None:
+    """Importing the package would put it in the place of the name."""
+    packages = {path.name for path in Path(kubewright.__file__).parent.iterdir() if path.is_dir()}
+    assert not packages & set(kubewright.__all__)

@@ -27,28 +27,36 @@ if TYPE_CHECKING:
     from kubewright.api import Quantity as Quantity
     from kubewright.api import Resource as Resource
     from kubewright.api import Scale as Scale
-    from kubewright.api import Scheme as Scheme
     from kubewright.api import Time as Time
-    from kubewright.api import metadata_only as metadata_only
     from kubewright.api import now as now
     from kubewright.api import resource as resource
     from kubewright.cache import CachedClient as CachedClient
     from kubewright.client import Client as Client
     from kubewright.client import Config as Config
-    from kubewright.client import patch_from as patch_from
     from kubewright.client.errors import AlreadyExists as AlreadyExists
     from kubewright.client.errors import Conflict as Conflict
     from kubewright.client.errors import Forbidden as Forbidden
     from kubewright.client.errors import Invalid as Invalid
     from kubewright.client.errors import NotFound as NotFound
+    from kubewright.client.wait import Field as Field
+    from kubewright.client.wait import condition as condition
+    from kubewright.client.wait import deleted as deleted
+    from kubewright.client.wait import ready as ready
     from kubewright.controller import Request as Request
     from kubewright.controller import Result as Result
     from kubewright.controller import TerminalError as TerminalError
+    from kubewright.controller import annotations_changed as annotations_changed
+    from kubewright.controller import controller_for as controller_for
+    from kubewright.controller import generation_changed as generation_changed
+    from kubewright.controller import labels_changed as labels_changed
+    from kubewright.controller import mapped as mapped
+    from kubewright.controller import predicate as predicate
     from kubewright.controlplane import ControlPlane as ControlPlane
     from kubewright.manager import Manager as Manager
     from kubewright.manager import Permission as Permission
     from kubewright.manager import Recorder as Recorder
     from kubewright.manager import run as run
+    from kubewright.manifest.crd import definition_of as definition_of
 
 _HOMES = {
     "msgspec": ("Meta", "field"),
@@ -65,20 +73,32 @@ _HOMES = {
         "Quantity",
         "Resource",
         "Scale",
-        "Scheme",
         "Time",
-        "metadata_only",
         "now",
         "resource",
     ),
     "kubewright.cache": ("CachedClient",),
-    "kubewright.client": ("Client", "Config", "patch_from"),
+    "kubewright.client": ("Client", "Config"),
     "kubewright.client.errors": ("AlreadyExists", "Conflict", "Forbidden", "Invalid", "NotFound"),
-    "kubewright.controller": ("Request", "Result", "TerminalError"),
+    "kubewright.client.wait": ("Field", "condition", "deleted", "ready"),
+    "kubewright.controller": (
+        "Request",
+        "Result",
+        "TerminalError",
+        "annotations_changed",
+        "controller_for",
+        "generation_changed",
+        "labels_changed",
+        "mapped",
+        "predicate",
+    ),
     "kubewright.controlplane": ("ControlPlane",),
     "kubewright.manager": ("Manager", "Permission", "Recorder", "run"),
+    "kubewright.manifest.crd": ("definition_of",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME_OF, "__version__"])
 
 
 if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as type checkers know
@@ -93,4 +113,4 @@ if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as typ
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME_OF, "__version__"])
+    return __all__

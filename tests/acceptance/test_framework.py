@@ -25,7 +25,6 @@ from kubewright import (
     Request,
     Resource,
     Result,
-    Scheme,
     field,
     resource,
 )
@@ -35,6 +34,7 @@ from kubewright.api.core.v1 import ConfigMap, Service, ServicePort, ServiceSpec
 from kubewright.api.errors import DecodeError
 from kubewright.api.markers import JSONValue
 from kubewright.api.resources import Object, resource_info
+from kubewright.api.scheme import Scheme
 from kubewright.api.time import now
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
