@@ -40,22 +40,22 @@ class ObjectStore(Protocol):
         """The oldest revision that is not forgotten."""
 
     def get(self, key: str) -> StoredObject | None:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
     def range(self, prefix: str, *, start: str = "", limit: int = 0, revision: int | None = None) -> Range:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
     def create(self, key: str, value: JSONObject) -> StoredObject:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
     def watch(self, prefix: str, after: int) -> ChangeSubscription:
-        """See `Store`."""
+        """See `MemoryStore`."""
 
 
 class Admission(Protocol):
