@@ -9,17 +9,16 @@ import msgspec
 import pytest
 
 from kubewright.api.codec import decode, from_json
-from kubewright.api.core.v1 import ConfigMap, Node, Pod
+from kubewright.api.core.v1 import ConfigMap, Node
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
-from kubewright.api.resources import Resource, resource, resource_info
+from kubewright.api.resources import Resource, resource
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists, Conflict, ConnectionLost, DecodeError, Invalid, ProtocolError
-from kubewright.client.operations import Place
 from kubewright.client.patch import JSONPatch, MergePatch, StrategicMergePatch, patch_from
 
 if TYPE_CHECKING:
@@ -64,21 +63,6 @@ def stored(**metadata: JSONValue) -> dict[str, JSONValue]:
 
 def read() -> App:
     return decode(App, msgspec.json.encode(stored()))
-
-
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        (Place(resource_info(Pod), "default", "web-1"), "get Pod default/web-1"),
-        (Place(resource_info(Pod), "default", "web-1", "log"), "get Pod/log default/web-1"),
-        (Place(resource_info(Pod), "default"), "get Pod in default"),
-        (Place(resource_info(Pod), ""), "get Pod in all namespaces"),
-        (Place(resource_info(Node), "", "node-1"), "get Node node-1"),
-        (Place(resource_info(Node), ""), "get Node"),
-    ],
-)
-def test_a_request_is_put_in_words(place: Place, words: str) -> None:
-    assert str(place.request("get")) == words
 
 
 # create

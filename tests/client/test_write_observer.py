@@ -9,9 +9,9 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client import Client, MergePatch
+from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import DecodeError, NotFound
 from kubewright.client.http.transport import Response
-from kubewright.client.operations import Place
 from kubewright.client.write_observer import DeletionEnd
 
 ANSWER: dict[str, JSONValue] = {
@@ -27,12 +27,12 @@ class Observer:
     def needs_whole(self, info: ResourceInfo) -> bool:
         return True
 
-    def written(self, method: str, place: Place, sent: bytes, response: Response, obj: Object | None) -> None:
+    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
         answer = "not decoded" if obj is None else f"revision {obj.metadata.resource_version}"
-        self.seen.append(f"{method} {place.path}: {answer}")
+        self.seen.append(f"{method} {endpoint.path}: {answer}")
 
-    def deleting(self, place: Place) -> DeletionEnd:
-        self.seen.append(f"deleting {place.path}")
+    def deleting(self, endpoint: Endpoint) -> DeletionEnd:
+        self.seen.append(f"deleting {endpoint.path}")
         return lambda response: self.seen.append("failed" if response is None else "deleted")
 
 

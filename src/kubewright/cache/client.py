@@ -25,11 +25,11 @@ from kubewright.cache.informer import Informer
 from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
-from kubewright.client.client import PAGE_SIZE
+from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
-from kubewright.client.operations import Place
 from kubewright.client.paths import Named
+from kubewright.client.reader import PAGE_SIZE
 from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
@@ -75,12 +75,12 @@ class CachedClient(Client):
         info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
         key = self._operations.key(info, name, namespace)
         if consistency == "live" or resource_version is not None:
-            return await self._operations.get(kind, Place(info, *key), resource_version)
+            return await self._operations.get(kind, Endpoint(info, *key), resource_version)
         is_known, entry = self._local(kind, info, key, consistency)
         if not is_known:
-            return await self._operations.get(kind, Place(info, *key))
+            return await self._operations.get(kind, Endpoint(info, *key))
         if entry is None:
-            raise _not_found(info, key.name, str(Place(info, *key).request("get")))
+            raise _not_found(info, key.name, str(Endpoint(info, *key).request("get")))
         return decode(kind, entry.body)
 
     async def find(
@@ -129,23 +129,23 @@ class CachedClient(Client):
                 resource_version_match=resource_version_match,
             )
 
-        async def fetch_live(place: Place, continue_: str, limit: int) -> Page[T]:
-            confined = () if place.namespace or not place.info.namespaced else self._cache.namespaces
+        async def fetch_live(endpoint: Endpoint, continue_: str, limit: int) -> Page[T]:
+            confined = () if endpoint.namespace or not endpoint.info.namespaced else self._cache.namespaces
             if not confined:
                 return await live(namespace).fetch(continue_, limit)
             return await page_of_several({each: live(each) for each in confined}, continue_, limit)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
-            place = await self._operations.collection(kind, namespace)
+            endpoint = await self._operations.collection(kind, namespace)
             # What the server began it goes on with.
             if continue_ or consistency == "live" or resource_version is not None:
-                return await fetch_live(place, continue_, limit)
-            scope = place.namespace
+                return await fetch_live(endpoint, continue_, limit)
+            scope = endpoint.namespace
             informers = self._copies(kind, scope, labels, fields)
             if not informers:
                 if index is not None:
                     raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" knows nothing of it')
-                return await fetch_live(place, continue_, limit)
+                return await fetch_live(endpoint, continue_, limit)
             entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
             revision = str(min(informer.revision for informer in informers))
             return Page(ListMeta(resource_version=revision), await _decoded(kind, entries, self.skipped))

@@ -17,8 +17,8 @@ from kubewright.cache.informer import Informer
 from kubewright.cache.overlay import Removal
 from kubewright.cache.write_context import write_count
 from kubewright.cache.write_origin import WriteOrigin, origin_of
+from kubewright.client.endpoint import Endpoint
 from kubewright.client.http.transport import Response
-from kubewright.client.operations import Place
 from kubewright.client.write_observer import DeletionEnd
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
@@ -40,21 +40,21 @@ class OwnWrites:
         """See `WriteObserver`: the answer is laid over whole objects where there is a watch of them."""
         return not all(informer.scope.metadata_only for informer in self._cache.informers(info.gvk))
 
-    def written(self, method: str, place: Place, sent: bytes, response: Response, obj: Object | None) -> None:
+    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
         """See `WriteObserver`."""
         write_count.get().value += 1
-        informers = self._cache.informers(place.info.gvk)
+        informers = self._cache.informers(endpoint.info.gvk)
         answer = (obj or _read(response)) if informers else None
         if answer is not None:
             revision, is_created = answer.metadata.resource_version, response.status == 201
             origin = origin_of(method, sent, revision=revision, is_created=is_created)
-            _note_write(informers, place, answer, response.body, origin)
+            _note_write(informers, endpoint, answer, response.body, origin)
 
-    def deleting(self, place: Place) -> DeletionEnd:
+    def deleting(self, endpoint: Endpoint) -> DeletionEnd:
         """See `WriteObserver`."""
-        key = ObjectKey(place.namespace, place.name)
+        key = ObjectKey(endpoint.namespace, endpoint.name)
         # What the watch brings while the answer is awaited may be the end of the object already.
-        informers = self._cache.informers(place.info.gvk) if key.name else ()
+        informers = self._cache.informers(endpoint.info.gvk) if key.name else ()
         removals = {informer: informer.removal_begins(key) for informer in informers}
 
         def ended(response: Response | None) -> None:
@@ -62,7 +62,9 @@ class OwnWrites:
                 if response is not None:
                     write_count.get().value += 1
                     if removals and (answer := _read(response)) is not None:
-                        _note_deletion(removals, self._cache.informers(place.info.gvk), place, answer, response.body)
+                        _note_deletion(
+                            removals, self._cache.informers(endpoint.info.gvk), endpoint, answer, response.body
+                        )
             finally:
                 for informer, removal in removals.items():
                     informer.removal_ends(removal)
@@ -98,19 +100,19 @@ def _read(response: Response) -> _Answer | None:
 
 def _note_write(
     informers: Sequence[Informer],
-    place: Place,
+    endpoint: Endpoint,
     answer: _Answer | Object,
     body: bytes,
     origin: WriteOrigin | None = None,
 ) -> None:
     if answer.kind == "PartialObjectMetadata":
         informers = [informer for informer in informers if informer.scope.metadata_only]
-    elif answer.kind != place.info.gvk.kind:
+    elif answer.kind != endpoint.info.gvk.kind:
         return  # scales, tokens, evictions
     metadata = answer.metadata
     key = ObjectKey(metadata.namespace, metadata.name)
     # The write that takes the last finalizer away takes the object with it, and is answered with the revision before.
-    is_gone = metadata.deletion_timestamp is not None and _holds_nothing(place, metadata)
+    is_gone = metadata.deletion_timestamp is not None and _holds_nothing(endpoint, metadata)
     revision = revision_of(metadata)
     for informer in informers:
         if is_gone:
@@ -120,19 +122,23 @@ def _note_write(
 
 
 def _note_deletion(
-    removals: Mapping[Informer, Removal], informers: Sequence[Informer], place: Place, answer: _Answer, body: bytes
+    removals: Mapping[Informer, Removal],
+    informers: Sequence[Informer],
+    endpoint: Endpoint,
+    answer: _Answer,
+    body: bytes,
 ) -> None:
     header = answer.metadata
-    if answer.kind == place.info.gvk.kind and not _holds_nothing(place, header):
-        _note_write(informers, place, answer, body)
+    if answer.kind == endpoint.info.gvk.kind and not _holds_nothing(endpoint, header):
+        _note_write(informers, endpoint, answer, body)
         return
     uid = header.uid or (answer.details.uid if answer.details is not None else "")
     for informer in informers:
         removal = removals.get(informer)
         is_new = removal is not None and removal.is_unseen(uid)
-        informer.removed(ObjectKey(place.namespace, place.name), uid, is_new=is_new)
+        informer.removed(ObjectKey(endpoint.namespace, endpoint.name), uid, is_new=is_new)
 
 
-def _holds_nothing(place: Place, header: _AnsweredHeader | ObjectMeta) -> bool:
+def _holds_nothing(endpoint: Endpoint, header: _AnsweredHeader | ObjectMeta) -> bool:
     """Whether nothing keeps an object that is being deleted. Namespaces have finalizers in their spec, too."""
-    return not (header.finalizers or header.deletion_grace_period_seconds or place.info.gvk == _NAMESPACE)
+    return not (header.finalizers or header.deletion_grace_period_seconds or endpoint.info.gvk == _NAMESPACE)

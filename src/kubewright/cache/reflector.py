@@ -44,7 +44,6 @@ from kubewright.cache.reflector_state import (
 )
 from kubewright.client import Client, Watch, WatchEvent
 from kubewright.client.backoff import Backoff
-from kubewright.client.client import WATCH_TIMEOUT
 from kubewright.client.errors import (
     APIError,
     BadRequest,
@@ -57,6 +56,7 @@ from kubewright.client.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from kubewright.client.reader import WATCH_TIMEOUT
 
 RESTART = Backoff(0.1, 30.0, jitter=0.5)
 """Before another attempt; the failures are counted until an event arrives."""

@@ -133,6 +133,10 @@ class Forbidden(APIError):
 class NotFound(APIError):
     """404: no such object, or no such kind."""
 
+    def is_about(self, name: str) -> bool:
+        """True when the object of that name does not exist: a proxy that lost its way answers 404, too, without it."""
+        return self.status.details is not None and self.status.details.name == name
+
 
 class MethodNotAllowed(APIError):
     """405: the kind does not support the verb."""

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from datetime import datetime
 
 from kubewright.client.answer import worded
+from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import TransportError
-from kubewright.client.operations import Place
 from kubewright.client.paths import query
 from kubewright.client.session import Session
 
@@ -17,7 +17,7 @@ LONGEST_SILENCE = 60.0
 
 async def log_lines(
     session: Session,
-    place: Place,
+    endpoint: Endpoint,
     *,
     container: str | None,
     follow: bool,
@@ -42,8 +42,8 @@ async def log_lines(
             ("limitBytes", limit_bytes),
         ]
     )
-    request = place.request("get")
-    async with await session.stream("GET", place.path + parameters, request=request) as response:
+    request = endpoint.request("get")
+    async with await session.stream("GET", endpoint.path + parameters, request=request) as response:
         try:
             # A log that is only read ends at once; one that is followed may be silent for days.
             async for line in response.lines(limit=LONGEST_LINE, idle_timeout=None if follow else LONGEST_SILENCE):

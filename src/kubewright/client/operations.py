@@ -21,21 +21,13 @@ from kubewright.api.origin import JSONObject
 from kubewright.api.rebase import ListClash
 from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client.answer import readable, unreadable
+from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
-from kubewright.client.paths import (
-    FieldValidation,
-    Named,
-    collection_path,
-    object_path,
-    query,
-)
-from kubewright.client.session import Session
-from kubewright.client.skipped import Skipped
-from kubewright.client.write_observer import WriteObserver
-from kubewright.client.writing import (
+from kubewright.client.paths import FieldValidation, Named, query
+from kubewright.client.request_body import (
     for_apply,
     for_create,
     for_patch,
@@ -44,6 +36,9 @@ from kubewright.client.writing import (
     refuse_status_alone,
     whole,
 )
+from kubewright.client.session import Session
+from kubewright.client.skipped import Skipped
+from kubewright.client.write_observer import WriteObserver
 
 T = TypeVar("T", bound=Object)
 
@@ -59,45 +54,6 @@ class WriteOptions(msgspec.Struct, frozen=True, gc=False):
     dry_run: bool | None = None
     field_manager: str | None = None
     field_validation: FieldValidation | None = None
-
-
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """What was asked; as text `update Pod default/web-1`, put together only when an error needs it."""
-
-    verb: str
-    place: Place
-    name: str
-
-    def __str__(self) -> str:
-        info, subresource = self.place.info, self.place.subresource
-        kind = f"{info.gvk.kind}/{subresource}" if subresource else info.gvk.kind
-        name, namespace = self.place.name or self.name, self.place.namespace
-        where = f"{namespace}/{name}" if namespace and name else name or namespace
-        if not where and info.namespaced:
-            where = "in all namespaces"
-        elif namespace and not name:
-            where = f"in {namespace}"
-        return f"{self.verb} {kind} {where}".rstrip()
-
-
-class Place(msgspec.Struct, frozen=True, gc=False):
-    """Where a request goes: the kind, the namespace if any, the name if any."""
-
-    info: ResourceInfo
-    namespace: str
-    name: str = ""
-    subresource: str = ""
-
-    @property
-    def path(self) -> str:
-        """The path on the server."""
-        if self.name:
-            return object_path(self.info, self.namespace, self.name, self.subresource)
-        return collection_path(self.info, self.namespace)
-
-    def request(self, verb: str, name: str = "") -> Asked:
-        """The words for errors; `name` for objects that have none yet."""
-        return Asked(verb, self, name)
 
 
 class Operations(msgspec.Struct, frozen=True):
@@ -120,9 +76,9 @@ class Operations(msgspec.Struct, frozen=True):
         """The same, confined to one namespace."""
         return msgspec.structs.replace(self, namespace=namespace, scope=namespace)
 
-    async def place(
+    async def endpoint(
         self, target: Object | type[Object], name: str | Named | None, namespace: str | None, subresource: str = ""
-    ) -> Place:
+    ) -> Endpoint:
         """Where one object is: given itself, or by kind and name."""
         if isinstance(target, Object):
             info = self.mapper.known(type(target)) or await self.mapper.info(type(target))
@@ -131,7 +87,7 @@ class Operations(msgspec.Struct, frozen=True):
             raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
         else:
             info = self.mapper.known(target) or await self.mapper.info(target)
-        return Place(info, *self.key(info, name, namespace), subresource)
+        return Endpoint(info, *self.key(info, name, namespace), subresource)
 
     def key(self, info: ResourceInfo, name: str | Named, namespace: str | None) -> ObjectKey:
         """Which object of a kind whose scope is known. The client's namespace is the default."""
@@ -147,50 +103,50 @@ class Operations(msgspec.Struct, frozen=True):
             self._stay(where)
         return ObjectKey(where, called)
 
-    async def collection(self, kind: type[Object], namespace: str | None) -> Place:
+    async def collection(self, kind: type[Object], namespace: str | None) -> Endpoint:
         """Where all objects of a kind are, in one namespace or in all."""
         info = await self.mapper.info(kind)
-        return Place(info, self.scope_for(namespace) if info.namespaced else "")
+        return Endpoint(info, self.scope_for(namespace) if info.namespaced else "")
 
     def scope_for(self, namespace: str | None) -> str:
         """The namespace a list or watch is confined to; empty for all."""
         self._stay(namespace)
         return namespace or self.scope
 
-    async def get(self, kind: type[T], place: Place, resource_version: str | None = None) -> T:
+    async def get(self, kind: type[T], endpoint: Endpoint, resource_version: str | None = None) -> T:
         """Read one object."""
-        return decoded(kind, await self._read(kind, place, resource_version), place.request("get"))
+        return decoded(kind, await self._read(kind, endpoint, resource_version), endpoint.request("get"))
 
     def _read(
-        self, kind: type[Object], place: Place, resource_version: str | None = None
+        self, kind: type[Object], endpoint: Endpoint, resource_version: str | None = None
     ) -> Coroutine[object, None, Response]:
         return self.session.request(
             "GET",
-            place.path + query([("resourceVersion", resource_version)]),
-            request=place.request("get"),
+            endpoint.path + query([("resourceVersion", resource_version)]),
+            request=endpoint.request("get"),
             headers=[ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON],
         )
 
     async def create(self, obj: T, options: WriteOptions) -> T:
         """POST an object into its collection."""
-        place, request = await self._new(obj)
-        return await self._write("POST", place, type(obj), for_create(obj, place.info), request, options)
+        endpoint, request = await self._new(obj)
+        return await self._write("POST", endpoint, type(obj), for_create(obj, endpoint.info), request, options)
 
     async def submit(self, obj: Object) -> None:
         """POST an object into its collection, whatever becomes of it there."""
-        place, request = await self._new(obj)
-        options, body = WriteOptions(), for_create(obj, place.info)
-        response = await self._send("POST", place, False, body, request, options)
+        endpoint, request = await self._new(obj)
+        options, body = WriteOptions(), for_create(obj, endpoint.info)
+        response = await self._send("POST", endpoint, False, body, request, options)
         if self.observer is not None and not self.dry_run(options):
-            self.observer.written("POST", place, body, response, None)
+            self.observer.written("POST", endpoint, body, response, None)
 
-    async def post(self, obj: T, place: Place, options: WriteOptions) -> T:
+    async def post(self, obj: T, endpoint: Endpoint, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
-        request = place.request("create")
+        request = endpoint.request("create")
         body = whole(obj)
-        response = await self._send("POST", place, False, body, request, options)
+        response = await self._send("POST", endpoint, False, body, request, options)
         if self.observer is not None and not self.dry_run(options):
-            self.observer.written("POST", place, body, response, None)
+            self.observer.written("POST", endpoint, body, response, None)
         with readable(response, request):
             # Evictions and bindings are answered by a Status.
             if decode_model(_Answer, response.body).kind == "Status":
@@ -200,15 +156,17 @@ class Operations(msgspec.Struct, frozen=True):
     async def update(self, obj: T, subresource: str, options: WriteOptions) -> T:
         """PUT an object."""
         _whole(type(obj))
-        place = await self.place(obj, None, None, subresource)
-        request = place.request("update")
-        return await self._write("PUT", place, type(obj), for_update(obj, place.info, subresource), request, options)
+        endpoint = await self.endpoint(obj, None, None, subresource)
+        request = endpoint.request("update")
+        return await self._write(
+            "PUT", endpoint, type(obj), for_update(obj, endpoint.info, subresource), request, options
+        )
 
     async def patch(
         self,
         target: T | type[T],
         patch: Patch | None,
-        place: Place,
+        endpoint: Endpoint,
         options: WriteOptions,
         lock: bool | None = None,
     ) -> T:
@@ -218,36 +176,36 @@ class Operations(msgspec.Struct, frozen=True):
             if not isinstance(target, Object):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
             base = None if patch is None else patch.base
-            change = Change.of(target, base, looked_at(place.subresource))
+            change = Change.of(target, base, looked_at(endpoint.subresource))
             difference = change.patch()
-            body = for_patch(difference, place.info, place.subresource)
+            body = for_patch(difference, endpoint.info, endpoint.subresource)
             if body:
-                return await self._change(kind, change, body, place, options, lock)
-            if not place.subresource:
+                return await self._change(kind, change, body, endpoint, options, lock)
+            if not endpoint.subresource:
                 refuse_status_alone(target, difference, "patch")
             return target
         if lock is not None:
             raise TypeError("lock= is for differences: an explicit patch carries the resourceVersion itself")
-        request = place.request("patch")
-        return await self._write("PATCH", place, kind, encode(patch.body), request, options, patch.content_type)
+        request = endpoint.request("patch")
+        return await self._write("PATCH", endpoint, kind, encode(patch.body), request, options, patch.content_type)
 
     async def _change(
         self,
         kind: type[T],
         change: Change,
         body: JSONObject,
-        place: Place,
+        endpoint: Endpoint,
         options: WriteOptions,
         lock: bool | None,
     ) -> T:
         """Send what `change` is for an endpoint: see `Client.patch` for the meaning of `lock`."""
-        request, made, conflicts = place.request("patch"), change, 0
+        request, made, conflicts = endpoint.request("patch"), change, 0
         while made.replaces_whole(body, kind) if lock is None else lock:
             seen, conflict = made.header, None
             if seen.resource_version:
                 sent = encode(locked(body, seen.resource_version))
                 try:
-                    return await self._write("PATCH", place, kind, sent, request, options, MergePatch.content_type)
+                    return await self._write("PATCH", endpoint, kind, sent, request, options, MergePatch.content_type)
                 except Conflict as error:
                     conflicts += 1
                     if lock or conflicts == _TRIES:
@@ -255,42 +213,42 @@ class Operations(msgspec.Struct, frozen=True):
                     conflict = error
             elif lock:
                 raise ValueError(f"{request}: lock=True needs the resourceVersion that the object was read in")
-            response = await self._read(kind, msgspec.structs.replace(place, subresource=""))
+            response = await self._read(kind, msgspec.structs.replace(endpoint, subresource=""))
             with readable(response, request):
                 made = _made_again(change, response.body, kind, body, request)
             there = made.header
             is_another = seen.uid not in ("", there.uid)
             if conflict is not None and (is_another or there.resource_version == seen.resource_version):
                 raise conflict  # an object that nobody meant has taken the name, or the revision was not the reason
-            body = for_patch(made.patch(), place.info, place.subresource)
+            body = for_patch(made.patch(), endpoint.info, endpoint.subresource)
             if not body:
                 return decoded(kind, response, request)
-        return await self._write("PATCH", place, kind, encode(body), request, options, MergePatch.content_type)
+        return await self._write("PATCH", endpoint, kind, encode(body), request, options, MergePatch.content_type)
 
     async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
         """Server-side apply of an object."""
-        place = await self.place(obj, None, None, subresource)
-        request = place.request("apply")
+        endpoint = await self.endpoint(obj, None, None, subresource)
+        request = endpoint.request("apply")
         return await self._write(
             "PATCH",
-            place,
+            endpoint,
             _whole(type(obj)),
-            encode(for_apply(obj, place.info, subresource)),
+            encode(for_apply(obj, endpoint.info, subresource)),
             request,
             options,
             "application/apply-patch+yaml",
             force=force,
         )
 
-    async def delete(self, place: Place, options: DeleteOptions, selection: str = "") -> Response:
+    async def delete(self, endpoint: Endpoint, options: DeleteOptions, selection: str = "") -> Response:
         """DELETE an object; or a collection, as far as `selection` (a query) matches."""
-        ended = None if self.observer is None or options.dry_run else self.observer.deleting(place)
+        ended = None if self.observer is None or options.dry_run else self.observer.deleting(endpoint)
         response = None
         try:
             response = await self.session.request(
                 "DELETE",
-                place.path + selection,
-                request=place.request("delete" if place.name else "delete all"),
+                endpoint.path + selection,
+                request=endpoint.request("delete" if endpoint.name else "delete all"),
                 headers=[ACCEPT_JSON, BODY_JSON],
                 body=encode(options),
             )
@@ -299,12 +257,12 @@ class Operations(msgspec.Struct, frozen=True):
                 ended(response)
         return response
 
-    async def _new(self, obj: Object) -> tuple[Place, Asked]:
+    async def _new(self, obj: Object) -> tuple[Endpoint, RequestDescription]:
         """Where an object will be, and what is asked."""
         kind = _whole(type(obj))
         info = self.mapper.known(kind) or await self.mapper.info(kind)
-        place = Place(info, self._namespace_of(obj, info))
-        return place, place.request("create", obj.metadata.name or obj.metadata.generate_name)
+        endpoint = Endpoint(info, self._namespace_of(obj, info))
+        return endpoint, endpoint.request("create", obj.metadata.name or obj.metadata.generate_name)
 
     def dry_run(self, options: WriteOptions) -> bool:
         """Whether a write is only tried out."""
@@ -313,10 +271,10 @@ class Operations(msgspec.Struct, frozen=True):
     async def _write(
         self,
         method: str,
-        place: Place,
+        endpoint: Endpoint,
         kind: type[T],
         body: bytes,
-        request: Asked,
+        request: RequestDescription,
         options: WriteOptions,
         content_type: str = BODY_JSON[1],
         *,
@@ -324,26 +282,26 @@ class Operations(msgspec.Struct, frozen=True):
     ) -> T:
         """Send an object, or a change to one, and give back what the server made of it."""
         observer = self.observer
-        partial = issubclass(kind, PartialObject) and (observer is None or not observer.needs_whole(place.info))
-        response = await self._send(method, place, partial, body, request, options, content_type, force=force)
+        partial = issubclass(kind, PartialObject) and (observer is None or not observer.needs_whole(endpoint.info))
+        response = await self._send(method, endpoint, partial, body, request, options, content_type, force=force)
         if observer is None or self.dry_run(options):
             return decoded(kind, response, request)
         try:
             obj = decoded(kind, response, request)
         except DecodeError:
             # It is written even so.
-            observer.written(method, place, body, response, None)
+            observer.written(method, endpoint, body, response, None)
             raise
-        observer.written(method, place, body, response, obj)
+        observer.written(method, endpoint, body, response, obj)
         return obj
 
     def _send(
         self,
         method: str,
-        place: Place,
+        endpoint: Endpoint,
         partial: bool,
         body: bytes,
-        request: Asked,
+        request: RequestDescription,
         options: WriteOptions,
         content_type: str = BODY_JSON[1],
         *,
@@ -352,7 +310,7 @@ class Operations(msgspec.Struct, frozen=True):
         # Not a coroutine of its own: each costs something whenever one of those who wait goes on.
         return self.session.request(
             method,
-            place.path + self._query(options, force),
+            endpoint.path + self._query(options, force),
             request=request,
             headers=[ACCEPT_PARTIAL if partial else ACCEPT_JSON, ("Content-Type", content_type)],
             body=body,
@@ -410,7 +368,7 @@ def _write_query(dry_run: bool, manager: str | None, validation: str | None, for
     )
 
 
-def decoded(kind: type[T], response: Response, request: Asked) -> T:
+def decoded(kind: type[T], response: Response, request: RequestDescription) -> T:
     """The object of an answer."""
     try:
         return decode(kind, response.body)
@@ -418,7 +376,9 @@ def decoded(kind: type[T], response: Response, request: Asked) -> T:
         raise unreadable(error, response, request) from None
 
 
-def _made_again(change: Change, live: bytes, kind: type[Object], names: Collection[str], request: Asked) -> Change:
+def _made_again(
+    change: Change, live: bytes, kind: type[Object], names: Collection[str], request: RequestDescription
+) -> Change:
     try:
         return change.on(live, kind, names)
     except ListClash as error:

@@ -15,7 +15,7 @@ from kubewright.api.origin import JSONObject, Parts, as_read, merged, parts_of, 
 from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
 from kubewright.api.shape import Shape
-from kubewright.client.writing import SERVER_METADATA
+from kubewright.client.request_body import SERVER_METADATA
 
 
 class MergePatch(Struct, frozen=True):

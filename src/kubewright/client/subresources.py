@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from kubewright.api.meta import DeleteOptions, ObjectMeta
 from kubewright.api.resources import Object
-from kubewright.client.operations import Operations, Place, WriteOptions
+from kubewright.client.endpoint import Endpoint
+from kubewright.client.logs import log_lines
+from kubewright.client.operations import Operations, WriteOptions
 from kubewright.client.patch import MergePatch, Patch
 from kubewright.client.paths import FieldValidation, Named
 
@@ -28,7 +32,7 @@ class Subresource:
 
     async def get(self, kind: type[T], name: str | Named, *, namespace: str | None = None) -> T:
         """Read it, as the kind it is answered as: for status the kind itself."""
-        return await self._operations.get(kind, await self._operations.place(kind, name, namespace, self.name))
+        return await self._operations.get(kind, await self._operations.endpoint(kind, name, namespace, self.name))
 
     async def read(
         self,
@@ -39,7 +43,7 @@ class Subresource:
         namespace: str | None = None,
     ) -> BodyT:
         """Read it where its answer is of another kind than the object, as `Scale` is."""
-        return await self._operations.get(answer, await self._operations.place(of, name, namespace, self.name))
+        return await self._operations.get(answer, await self._operations.endpoint(of, name, namespace, self.name))
 
     async def create(
         self,
@@ -54,8 +58,8 @@ class Subresource:
 
         Returns what the server made of it; `body` itself where the server only says that it is done.
         """
-        place = await self._operations.place(of, name, namespace, self.name)
-        return await self._operations.post(body, place, WriteOptions(dry_run))
+        endpoint = await self._operations.endpoint(of, name, namespace, self.name)
+        return await self._operations.post(body, endpoint, WriteOptions(dry_run))
 
     async def update(
         self,
@@ -85,7 +89,7 @@ class Subresource:
         return await self._operations.patch(
             obj,
             patch,
-            await self._operations.place(obj, None, None, self.name),
+            await self._operations.endpoint(obj, None, None, self.name),
             WriteOptions(dry_run, field_manager, field_validation),
             lock,
         )
@@ -105,90 +109,136 @@ class Subresource:
         )
 
 
-async def get_scale(
-    operations: Operations, target: Object | type[Object], name: str | Named | None, namespace: str | None
-) -> Scale:
-    """The wanted and the actual number of replicas."""
-    from kubewright.api.autoscaling.v1 import Scale
+class Subresources:
+    """The endpoints below objects. Base of `Client`."""
 
-    return await operations.get(Scale, await operations.place(target, name, namespace, "scale"))
+    _operations: Operations
 
+    @property
+    def status(self) -> Subresource:
+        """Status, written apart from the rest: `await client.status.update(obj)`."""
+        return Subresource(self._operations, "status")
 
-async def set_scale(
-    operations: Operations,
-    target: Object | type[Object],
-    replicas: int,
-    name: str | Named | None,
-    namespace: str | None,
-    options: WriteOptions,
-) -> Scale:
-    """Ask for that many replicas, whatever else is changed at the same time."""
-    from kubewright.api.autoscaling.v1 import Scale
+    def subresource(self, name: str) -> Subresource:
+        """Any subresource by name: `await client.subresource("approval").update(request)`."""
+        return Subresource(self._operations, name)
 
-    place = await operations.place(target, name, namespace, "scale")
-    return await operations.patch(Scale, MergePatch({"spec": {"replicas": replicas}}), place, options)
+    async def get_scale(
+        self, target: Object | type[Object], name: str | Named | None = None, *, namespace: str | None = None
+    ) -> Scale:
+        """The wanted and the actual number of replicas of anything that scales."""
+        from kubewright.api.autoscaling.v1 import Scale
 
+        return await self.subresource("scale").read(Scale, target, name, namespace=namespace)
 
-async def pod_place(
-    operations: Operations, pod: Object | str | Named, namespace: str | None, subresource: str
-) -> Place:
-    """Where a subresource of a pod is; the pod given itself or by name."""
-    from kubewright.api.core.v1 import Pod
+    async def scale(
+        self,
+        target: Object | type[Object],
+        name: str | Named | None = None,
+        *,
+        replicas: int,
+        namespace: str | None = None,
+        dry_run: bool | None = None,
+    ) -> Scale:
+        """Set the wanted number of replicas: `await client.scale(Deployment, "web", replicas=3)`."""
+        from kubewright.api.autoscaling.v1 import Scale
 
-    return await operations.place(*_target(Pod, pod), namespace, subresource)
+        endpoint = await self._operations.endpoint(target, name, namespace, "scale")
+        patch = MergePatch({"spec": {"replicas": replicas}})
+        return await self._operations.patch(Scale, patch, endpoint, WriteOptions(dry_run))
 
+    async def evict(
+        self,
+        pod: Object | str | Named,
+        *,
+        namespace: str | None = None,
+        grace_period: int | None = None,
+        dry_run: bool | None = None,
+    ) -> None:
+        """Evict a pod. Raises `TooManyRequests` when that would break its disruption budget."""
+        from kubewright.api.policy.v1 import Eviction
 
-async def evict(
-    operations: Operations,
-    pod: Object | str | Named,
-    namespace: str | None,
-    grace_period: int | None,
-    options: WriteOptions,
-) -> None:
-    """Ask for a pod to go, within its disruption budgets."""
-    from kubewright.api.policy.v1 import Eviction
+        endpoint = await self._of_pod(pod, namespace, "eviction")
+        body = Eviction(
+            metadata=ObjectMeta(name=endpoint.name, namespace=endpoint.namespace),
+            delete_options=None if grace_period is None else DeleteOptions(grace_period_seconds=grace_period),
+        )
+        await self._operations.post(body, endpoint, WriteOptions(dry_run))
 
-    place = await pod_place(operations, pod, namespace, "eviction")
-    body = Eviction(
-        metadata=ObjectMeta(name=place.name, namespace=place.namespace),
-        delete_options=None if grace_period is None else DeleteOptions(grace_period_seconds=grace_period),
-    )
-    await operations.post(body, place, options)
+    async def bind(self, pod: Object | str | Named, node: str, *, namespace: str | None = None) -> None:
+        """Bind a pod to a node, as a scheduler does."""
+        from kubewright.api.core.v1 import Binding, ObjectReference
 
+        endpoint = await self._of_pod(pod, namespace, "binding")
+        body = Binding(
+            metadata=ObjectMeta(name=endpoint.name, namespace=endpoint.namespace),
+            target=ObjectReference(api_version="v1", kind="Node", name=node),
+        )
+        await self._operations.post(body, endpoint, WriteOptions())
 
-async def bind(operations: Operations, pod: Object | str | Named, node: str, namespace: str | None) -> None:
-    """Place a pod on a node, as a scheduler does."""
-    from kubewright.api.core.v1 import Binding, ObjectReference
+    async def token(
+        self,
+        service_account: Object | str | Named,
+        *,
+        namespace: str | None = None,
+        audiences: Sequence[str] = (),
+        expiration_seconds: int | None = None,
+        bound_to: Object | None = None,
+    ) -> TokenRequest:
+        """A fresh token of a service account, in `.status.token`; it expires with the object it is `bound_to`."""
+        from kubewright.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
+        from kubewright.api.core.v1 import ServiceAccount
 
-    place = await pod_place(operations, pod, namespace, "binding")
-    body = Binding(
-        metadata=ObjectMeta(name=place.name, namespace=place.namespace),
-        target=ObjectReference(api_version="v1", kind="Node", name=node),
-    )
-    await operations.post(body, place, WriteOptions())
+        target, name = _target(ServiceAccount, service_account)
+        endpoint = await self._operations.endpoint(target, name, namespace, "token")
+        reference = None
+        if bound_to is not None:
+            owner = bound_to.metadata
+            reference = BoundObjectReference(
+                api_version=bound_to.api_version, kind=bound_to.kind, name=owner.name, uid=owner.uid
+            )
+        spec = TokenRequestSpec(
+            audiences=list(audiences), expiration_seconds=expiration_seconds, bound_object_ref=reference
+        )
+        return await self._operations.post(TokenRequest(spec=spec), endpoint, WriteOptions())
 
+    async def logs(
+        self,
+        pod: str | Named | Object,
+        *,
+        namespace: str | None = None,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        since: datetime | int | None = None,
+        tail: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """The log of a container, line by line: `async for line in client.logs("web-1", follow=True)`.
 
-async def token(
-    operations: Operations,
-    service_account: Object | str | Named,
-    namespace: str | None,
-    audiences: Sequence[str],
-    expiration_seconds: int | None,
-    bound_to: Object | None,
-) -> TokenRequest:
-    """A fresh token of a service account."""
-    from kubewright.api.authentication.v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
-    from kubewright.api.core.v1 import ServiceAccount
+        `since` is a time, or a number of seconds; `tail` starts that many lines before the end.
+        """
+        endpoint = await self._of_pod(pod, namespace, "log")
+        lines = log_lines(
+            self._operations.session,
+            endpoint,
+            container=container,
+            follow=follow,
+            previous=previous,
+            timestamps=timestamps,
+            since=since,
+            tail=tail,
+            limit_bytes=limit_bytes,
+        )
+        async with aclosing(lines):
+            async for line in lines:
+                yield line
 
-    place = await operations.place(*_target(ServiceAccount, service_account), namespace, "token")
-    reference = None
-    if bound_to is not None:
-        name, uid = bound_to.metadata.name, bound_to.metadata.uid
-        reference = BoundObjectReference(api_version=bound_to.api_version, kind=bound_to.kind, name=name, uid=uid)
-    spec = TokenRequestSpec(
-        audiences=list(audiences), expiration_seconds=expiration_seconds, bound_object_ref=reference
-    )
-    return await operations.post(TokenRequest(spec=spec), place, WriteOptions())
+    async def _of_pod(self, pod: Object | str | Named, namespace: str | None, subresource: str) -> Endpoint:
+        from kubewright.api.core.v1 import Pod
+
+        return await self._operations.endpoint(*_target(Pod, pod), namespace, subresource)
 
 
 def _target(kind: type[Object], target: Object | str | Named) -> tuple[Object | type[Object], str | Named | None]:

@@ -21,11 +21,11 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resources import Object
 from kubewright.client.backoff import Backoff
+from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import Expired, KubernetesError
-from kubewright.client.operations import Place
 
 if TYPE_CHECKING:
-    from kubewright.client.client import Client
+    from kubewright.client.reader import Reader
 
 T = TypeVar("T", bound=Object)
 View: TypeAlias = "dict[str, JSONValue] | None"
@@ -159,19 +159,19 @@ complete = condition("Complete")
 
 
 async def wait(
-    client: Client, kind: type[T], place: Place, expectation: Expectation, *, uid: str, timeout: float
+    client: Reader, kind: type[T], endpoint: Endpoint, expectation: Expectation, *, uid: str, timeout: float
 ) -> T | None:
     """See `Client.wait_for`. A watch that broke or expired is begun again; a refusal is raised."""
     seen = _Seen[T](uid)
     try:
         async with asyncio.timeout(timeout):
-            while not await _watched(client, kind, place, expectation, seen):
+            while not await _watched(client, kind, endpoint, expectation, seen):
                 # Also after an orderly end: a server that ends every watch at once must not be asked without pause.
                 seen.restarts += 1
                 await asyncio.sleep(_RESTART.delay(seen.restarts))
     except TimeoutError:
         raise WaitTimeout(
-            f"{place.request('wait for')}: expected {expectation.words}, which did not come within {timeout:g} s; "
+            f"{endpoint.request('wait for')}: expected {expectation.words}, which did not come within {timeout:g} s; "
             f"{_summary(seen.view)}"
         ) from None
     return seen.object
@@ -194,10 +194,10 @@ class _Seen(Generic[T]):
         return self.view
 
 
-async def _watched(client: Client, kind: type[T], place: Place, expectation: Expectation, seen: _Seen[T]) -> bool:
+async def _watched(client: Reader, kind: type[T], endpoint: Endpoint, expectation: Expectation, seen: _Seen[T]) -> bool:
     """True when the expectation holds; False when the watch ended before and must be begun again."""
-    selection = {"metadata.name": place.name}
-    namespace = place.namespace or None
+    selection = {"metadata.name": endpoint.name}
+    namespace = endpoint.namespace or None
     try:
         # Not `list`, which leaves out an object that does not fit its type: that is not the same as none.
         async with aclosing(client.raw_pages(kind, namespace=namespace, fields=selection)) as pages:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from kubewright.api.resources import Object, ResourceInfo
+    from kubewright.client.endpoint import Endpoint
     from kubewright.client.http.transport import Response
-    from kubewright.client.operations import Place
 
 DeletionEnd: TypeAlias = "Callable[[Response | None], None]"
 """Called once when a deletion has ended: with its answer, or with None when it failed."""
@@ -20,8 +20,8 @@ class WriteObserver(Protocol):
     def needs_whole(self, info: ResourceInfo) -> bool:
         """Whether a patch of metadata alone is to be answered with the whole object all the same."""
 
-    def written(self, method: str, place: Place, sent: bytes, response: Response, obj: Object | None) -> None:
+    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
         """A write was answered with success; `obj` is its answer, None when that was not decoded."""
 
-    def deleting(self, place: Place) -> DeletionEnd:
-        """A deletion is going to be sent. Without a name in `place` it is of a collection."""
+    def deleting(self, endpoint: Endpoint) -> DeletionEnd:
+        """A deletion is going to be sent. Without a name in `endpoint` it is of a collection."""

@@ -12,7 +12,7 @@ from kubewright.client.errors import ConnectionFailed
 from kubewright.client.http import tcp
 from kubewright.client.http.connection import Connection
 from kubewright.client.http.failure import connect_failure
-from kubewright.client.http.server_url import Endpoint
+from kubewright.client.http.server_url import ServerURL
 from kubewright.client.http.tunnel import Tunnel
 
 TLSSource: TypeAlias = Callable[[], Awaitable[ssl.SSLContext | None]] | ssl.SSLContext | None
@@ -28,11 +28,11 @@ class Dialer:
 
     def __init__(
         self,
-        server: Endpoint,
+        server: ServerURL,
         *,
         tls: TLSSource,
         server_name: str | None,
-        proxy: Endpoint | None,
+        proxy: ServerURL | None,
         proxy_tls: ssl.SSLContext | None,
         timeout: float,
     ) -> None:

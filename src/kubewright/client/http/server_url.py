@@ -10,7 +10,7 @@ from kubewright.client.errors import ConfigError
 from kubewright.client.redacted import Redacted
 
 
-class Endpoint(Redacted, frozen=True):
+class ServerURL(Redacted, frozen=True):
     """Where to connect to. Credentials of the URL are kept apart and never shown."""
 
     tls: bool
@@ -31,7 +31,7 @@ class Endpoint(Redacted, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod
-    def of_server(cls, url: str) -> Endpoint:
+    def of_server(cls, url: str) -> ServerURL:
         """The endpoint of an API server; `ConfigError` when `url` is not one."""
         endpoint = cls._parse(url, "server address")
         if endpoint.authorization is not None:
@@ -42,12 +42,12 @@ class Endpoint(Redacted, frozen=True):
         return endpoint
 
     @classmethod
-    def of_proxy(cls, url: str) -> Endpoint:
+    def of_proxy(cls, url: str) -> ServerURL:
         """The endpoint of an HTTP proxy; `ConfigError` when `url` is not one."""
         return cls._parse(url, "proxy address")
 
     @classmethod
-    def _parse(cls, url: str, what: str) -> Endpoint:
+    def _parse(cls, url: str, what: str) -> ServerURL:
         # `url` itself is never shown: it may hold a password in a place where the parser does not look for one.
         try:
             parts = urlsplit(url)

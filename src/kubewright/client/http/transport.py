@@ -18,7 +18,7 @@ from kubewright.client.http.deadlines import Deadlines
 from kubewright.client.http.dial import Dialer, TLSSource
 from kubewright.client.http.pool import Pool
 from kubewright.client.http.response import MAX_BODY, Headers, Response, StreamedResponse
-from kubewright.client.http.server_url import Endpoint
+from kubewright.client.http.server_url import ServerURL
 from kubewright.client.write_guard import check_write
 
 __all__ = ["HTTPTransport", "Headers", "Response", "StreamedResponse", "Transport"]
@@ -85,13 +85,13 @@ class HTTPTransport:
         connect_timeout: float = 10.0,
         max_body: int = MAX_BODY,
     ) -> None:
-        self._server = Endpoint.of_server(server)
-        proxy_endpoint = Endpoint.of_proxy(proxy) if proxy is not None else None
+        self._server = ServerURL.of_server(server)
+        proxy_url = ServerURL.of_proxy(proxy) if proxy is not None else None
         self._dialer = Dialer(
             self._server,
             tls=tls,
             server_name=server_name,
-            proxy=proxy_endpoint,
+            proxy=proxy_url,
             proxy_tls=proxy_tls,
             timeout=connect_timeout,
         )
@@ -101,11 +101,11 @@ class HTTPTransport:
         self._is_closed = False
         self._prefix = self._server.path
         self._fields = f" HTTP/1.1\r\nHost: {self._server.authority}\r\n"
-        if proxy_endpoint is not None and not self._server.tls:
+        if proxy_url is not None and not self._server.tls:
             # No tunnel is needed: the proxy forwards requests that name the server.
             self._prefix = f"http://{self._server.authority}{self._server.path}"
-            if proxy_endpoint.authorization is not None:
-                self._fields += f"Proxy-Authorization: {proxy_endpoint.authorization}\r\n"
+            if proxy_url.authorization is not None:
+                self._fields += f"Proxy-Authorization: {proxy_url.authorization}\r\n"
 
     async def request(
         self,

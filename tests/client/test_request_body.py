@@ -13,7 +13,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resources import Resource, resource, resource_info
-from kubewright.client.writing import for_apply, for_create, for_patch, for_update, whole
+from kubewright.client.request_body import for_apply, for_create, for_patch, for_update, whole
 
 
 class Spec(Model):
