@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
 from contextlib import asynccontextmanager
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from kubewright.client.errors import Conflict, Status, StatusDetails
 from kubewright.controller.controllers import Controller
@@ -15,6 +15,7 @@ from kubewright.controller.reconcile import Result
 from kubewright.testing.virtual_time import run_virtual
 
 P = ParamSpec("P")
+Key = TypeVar("Key", bound=Hashable)
 
 LONG = 3600.0
 
@@ -88,7 +89,7 @@ def always(error: Exception) -> Callable[[str], Awaitable[Result | None]]:
 
 
 @asynccontextmanager
-async def running(controller: Controller[str]) -> AsyncIterator[None]:
+async def running(controller: Controller[Key]) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(controller.run_sources()), asyncio.create_task(controller.run_workers())]
     try:
         yield

@@ -607,7 +607,8 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
             assert (regarding, reason) == ("Gadget a True", "InvalidObject")
             assert "spec.size" in note
             (record,) = caplog.records
-            assert record.getMessage().startswith('giving up until the next change: Gadget "default/a": not a valid')
+            assert record.getMessage().startswith("[gadget default/a] reconcile failed in ")
+            assert '(Gadget added), not retried until the next change: Gadget "default/a": not' in record.getMessage()
             # A change of the status alone is one, too: it may be what did not fit.
             there = await home.client.get(AnyGadget, "a", namespace="default")
             there.content["status"] = {"seen": 1}

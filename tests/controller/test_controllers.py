@@ -21,10 +21,11 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.cache.write_context import reconcile_priority, write_count
 from kubewright.controller.context import ReconcileContext, current
-from kubewright.controller.controllers import Controller, Pass
+from kubewright.controller.controllers import Controller
 from kubewright.controller.hot_loop import IDLE_PASSES, PASSES, PAUSE
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
+from kubewright.controller.reconcile_handler import FinishedReconcile
 from kubewright.testing.virtual_time import run_virtual
 
 # A key is never reconciled twice at once; every change is followed by a pass that began after it.
@@ -93,14 +94,16 @@ OUTCOMES: dict[str, Callable[[], Result | Exception | None]] = {
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(st.tuples(st.sampled_from([0.0, 0.001, 0.5, 1.0, 7.0]), st.sampled_from("abc")), max_size=30),
-    passes=st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.5, 4.0]), st.sampled_from(sorted(OUTCOMES))), max_size=30),
+    reconciles=st.lists(
+        st.tuples(st.sampled_from([0.0, 0.5, 1.5, 4.0]), st.sampled_from(sorted(OUTCOMES))), max_size=30
+    ),
     workers=st.sampled_from([1, 2, 5]),
     max_attempts=st.sampled_from([None, 2]),
     timeout=st.sampled_from([None, 2.0]),
 )
 def test_every_change_is_followed_by_a_pass_that_began_after_it(
     changes: list[tuple[float, str]],
-    passes: list[tuple[float, str]],
+    reconciles: list[tuple[float, str]],
     workers: int,
     max_attempts: int | None,
     timeout: float | None,
@@ -109,7 +112,7 @@ def test_every_change_is_followed_by_a_pass_that_began_after_it(
         last_change: dict[str, int] = {}
         last_pass: dict[str, int] = {}
         moments = iter(range(1_000_000))
-        left = list(passes)
+        left = list(reconciles)
         active: set[str] = set()
 
         async def act(key: str) -> Result | None:
@@ -136,7 +139,7 @@ def test_every_change_is_followed_by_a_pass_that_began_after_it(
         assert not active
         assert {key for key, change in last_change.items() if last_pass.get(key, -1) < change} == set()
         assert not controller.queue.running()
-        assert not controller._failures
+        assert not controller._handler._failures
 
     run_virtual(scenario)
 
@@ -311,15 +314,15 @@ async def test_the_passes_are_told_as_they_end() -> None:
 
     reason = Reason("Pod", "updated", ObjectKey("shop", "web"))
     controller = Controller("test", Reconciler(act))
-    async with running(controller), controller.passes() as passes, controller.passes() as others:
+    async with running(controller), controller.reconciles() as reconciles, controller.reconciles() as others:
         controller.queue.add("a", reason=reason)
         controller.queue.add("b")
-        first, second = await anext(passes), await anext(passes)
+        first, second = await anext(reconciles), await anext(reconciles)
         assert [await anext(others), await anext(others)] == [first, second]
-    assert first == Pass("a", Result(), 2.0, (reason,))
+    assert first == FinishedReconcile("a", Result(), 2.0, (reason,))
     assert (second.key, second.seconds, second.reasons) == ("b", 2.0, ())
     assert isinstance(second.outcome, TerminalError)
-    assert not controller._listeners
+    assert not controller._handler._listeners
 
 
 @virtual
@@ -328,9 +331,9 @@ async def test_passes_that_ended_before_are_not_told() -> None:
     async with running(controller):
         controller.queue.add("early")
         await asyncio.sleep(1)
-        async with controller.passes() as passes:
+        async with controller.reconciles() as reconciles:
             controller.queue.add("late")
-            assert (await anext(passes)).key == "late"
+            assert (await anext(reconciles)).key == "late"
 
 
 @virtual
@@ -386,7 +389,7 @@ async def test_durations_and_reasons_are_counted() -> None:
         await asyncio.sleep(LONG)
     statistics = controller.statistics
     assert statistics.active == 0
-    assert statistics.reasons == {"Pod updated": 2, "requeue_after asked for": 1}
+    assert statistics.reasons == {"Pod updated": 2, "requeue_after by the reconciler": 1}
     assert statistics.reconcile_time.sum == 6
     assert sum(statistics.reconcile_time.counts) == 2
     assert statistics.reconcile_time.counts[statistics.reconcile_time.bounds.index(3.0)] == 2
@@ -434,7 +437,7 @@ async def test_a_key_that_spins_without_writing_is_slowed_down_and_named(caplog:
     assert IDLE_PASSES < len(reconciler.begun) < IDLE_PASSES + LONG / PAUSE.limit + 10
     assert controller.statistics.hot_loops == len(caplog.records)
     message = caplog.records[0].getMessage()
-    assert "spinner: hot loop: a is reconciled over and over, many times a second; pausing it for 1 s." in message
+    assert "[spinner a] hot loop: reconciled over and over, many times a second; pausing it for 1 s." in message
     assert "Is its requeue_after too short" in message
 
 

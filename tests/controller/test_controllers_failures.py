@@ -1,9 +1,10 @@
-"""What follows from passes that fail: retries, attempts, the error hook, the log."""
+"""What follows from reconciles that fail: retries, attempts, the error hook, the log."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import re
 
 import pytest
 from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, virtual
@@ -12,9 +13,10 @@ from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
 from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import current
-from kubewright.controller.controllers import QUIET_CONFLICTS, Controller, ReconcileTimeout
+from kubewright.controller.controllers import Controller
 from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimiter
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
+from kubewright.controller.reconcile_handler import QUIET_CONFLICTS, ReconcileTimeout
 from kubewright.manager.log import stack_trace
 from kubewright.testing.virtual_time import run_virtual
 
@@ -51,7 +53,7 @@ async def test_an_expected_error_is_logged_without_traceback(caplog: pytest.LogC
         await asyncio.sleep(LONG)
     (record,) = caplog.records
     assert record.levelname == "ERROR"
-    assert record.getMessage() == "reconciling failed, attempt 1: the server is away"
+    assert record.getMessage() == "[test a] reconcile failed in 0 ms, attempt 1, again in 5 ms: the server is away"
     assert record.exc_info is None
     statistics = controller.statistics
     assert statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
@@ -75,7 +77,7 @@ async def test_an_error_of_the_program_is_logged_with_the_users_part_of_the_trac
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     (record,) = caplog.records
-    assert record.getMessage() == "reconciling failed, attempt 1: KeyError"
+    assert record.getMessage() == "[test a] reconcile failed in 0 ms, attempt 1, again in 5 ms: KeyError"
     assert record.exc_info is not None
     assert record.exc_info[1] is not None
     trace = stack_trace(record.exc_info[1])
@@ -102,11 +104,14 @@ async def test_an_error_that_cannot_tell_what_it_is_ends_nothing_but_its_pass(ca
             controller.queue.add("a")
             await asyncio.sleep(LONG)
     assert [record.getMessage() for record in caplog.records] == [
-        "reconciling failed, attempt 1, the last: its message cannot be told (AttributeError)",
-        "giving up until the next change: its message cannot be told (AttributeError)",
-        "reconciling failed, attempt 1, the last: its message cannot be told (AttributeError)",
+        f"[test a] reconcile failed in 0 ms, {then}: its message cannot be shown (AttributeError)"
+        for then in (
+            "attempt 1 was the last until the next change",
+            "not retried until the next change",
+            "attempt 1 was the last until the next change",
+        )
     ]
-    assert controller.recent["a"].outcome == "Silent: its message cannot be told (AttributeError)"
+    assert controller.recent["a"].outcome == "Silent: its message cannot be shown (AttributeError)"
 
 
 @virtual
@@ -124,7 +129,8 @@ async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog:
         await asyncio.sleep(LONG)
     assert reconciler.times == [0, 1, LONG]
     assert told == [Attempt(1, False), Attempt(2, True), Attempt(1, True)]
-    assert caplog.records[-1].getMessage() == "giving up until the next change: no such region"
+    message = "[test a] reconcile failed in 0 ms, not retried until the next change: no such region"
+    assert caplog.records[-1].getMessage() == message
     assert caplog.records[-1].exc_info is None
     statistics = controller.statistics
     assert (statistics.errors, statistics.terminal_errors, statistics.panics) == (3, 2, 0)
@@ -171,7 +177,7 @@ async def test_conflicts_that_do_not_end_are_errors_like_any_other(caplog: pytes
     assert all("the object has been modified" in record.getMessage() for record in caplog.records)
     statistics = controller.statistics
     assert (statistics.conflicts, statistics.errors) == (QUIET_CONFLICTS, 3)
-    assert not controller._lost_races
+    assert not controller._handler._lost_races
 
 
 @virtual
@@ -185,7 +191,7 @@ async def test_a_success_makes_the_next_conflicts_quiet_again(caplog: pytest.Log
             await asyncio.sleep(LONG)
     assert len(reconciler.begun) == 2 * len(outcomes)
     assert not caplog.records
-    assert not controller._lost_races
+    assert not controller._handler._lost_races
 
 
 REFUSALS = {
@@ -253,9 +259,9 @@ async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: p
 
     reconciler = Reconciler(act)
     controller = Controller("test", reconciler)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        first, second = await anext(passes), await anext(passes)
+        first, second = await anext(reconciles), await anext(reconciles)
     assert isinstance(first.outcome, Cancelled)
     assert second.outcome == Result()
     assert controller.statistics.errors == 1
@@ -274,10 +280,10 @@ async def test_a_pass_that_cancels_its_own_task_is_a_failure_and_costs_no_worker
             task.cancel()  # strikes when the pass is over
 
     controller = Controller("test", Reconciler(act))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         for key in ("goes on", "waits", "another"):
             controller.queue.add(key)
-        outcomes = {each.key: each.outcome for each in [await anext(passes), await anext(passes), await anext(passes)]}
+        outcomes = {each.key: each.outcome for each in [await anext(reconciles) for _ in range(3)]}
     assert outcomes["goes on"] == outcomes["another"] == Result()
     assert isinstance(outcomes["waits"], Cancelled)
 
@@ -321,7 +327,7 @@ async def test_a_reconciler_that_returns_something_else_fails(
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     assert reconciler.times == [0.0, 0.005]
-    assert "attempt 1: reconcile returned " in caplog.text
+    assert "attempt 1, again in 5 ms: reconcile returned " in caplog.text
     assert "expected" in caplog.text
     assert controller.statistics.results == {"success": 1, "error": 1, "requeue": 0, "requeue_after": 0}
 
@@ -341,15 +347,16 @@ async def test_a_pass_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.L
 
     reconciler = Reconciler(act)
     controller = Controller("test", reconciler, timeout=5, limiter=Every(1))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        first, second = await anext(passes), await anext(passes)
+        first, second = await anext(reconciles), await anext(reconciles)
     assert ended == [5, 10]
     assert isinstance(first.outcome, ReconcileTimeout)
     assert (first.seconds, second.seconds) == (5, 4)
     assert second.outcome == Result()
     (record,) = caplog.records
-    assert record.getMessage() == "reconciling failed, attempt 1: the pass took longer than 5 s"
+    message = "[test a] reconcile failed in 5 s, attempt 1, again in 1 s: the reconcile took longer than 5 s"
+    assert record.getMessage() == message
     assert record.exc_info is None
     assert (controller.statistics.timeouts, controller.statistics.errors, controller.statistics.panics) == (1, 1, 0)
 
@@ -357,9 +364,9 @@ async def test_a_pass_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.L
 @virtual
 async def test_a_timeout_inside_of_a_pass_is_not_the_pass_timing_out() -> None:
     controller = Controller("test", Reconciler(in_turn(TimeoutError("the bucket did not answer"))), timeout=5)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        first = await anext(passes)
+        first = await anext(reconciles)
     assert isinstance(first.outcome, TimeoutError)
     assert controller.statistics.timeouts == 0
     assert controller.statistics.errors == 1
@@ -387,12 +394,11 @@ async def test_after_the_last_attempt_a_key_waits_for_its_next_change(
             controller.queue.add("a")
             await asyncio.sleep(LONG)
     assert told == [("a", "no", Attempt(number, number == 3)) for number in (1, 2, 3)] * 2
-    assert [record.getMessage() for record in caplog.records[:3]] == [
-        "reconciling failed, attempt 1: no",
-        "reconciling failed, attempt 2: no",
-        "reconciling failed, attempt 3, the last: no",
-    ]
-    assert not controller._failures, "nothing is kept of keys that are given up"
+    first, second, third = [record.getMessage() for record in caplog.records[:3]]
+    assert re.fullmatch(r"\[test a\] reconcile failed in 0 ms, attempt 1, again in [\d.]+ m?s: no", first)
+    assert "attempt 2, again in " in second
+    assert "(retry after an error), attempt 3 was the last until the next change: no" in third
+    assert not controller._handler._failures, "nothing is kept of keys that are given up"
 
 
 @virtual

@@ -247,7 +247,7 @@ async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplo
     assert (3, "other") in reconciler.begun, "no worker waits meanwhile"
     assert controller.statistics.hot_loops == len(loop) - PASSES + 1
     assert len(caplog.records) == controller.statistics.hot_loops
-    assert "test: hot loop: loop is reconciled over and over" in caplog.records[0].getMessage()
+    assert "[test loop] hot loop: reconciled over and over" in caplog.records[0].getMessage()
     assert "Does every reconcile write something" in caplog.records[0].getMessage()
     assert "pausing it for 1 s" in caplog.records[0].getMessage()
 

@@ -50,9 +50,12 @@ def test_a_result_is_taken_as_it_is(result: Result) -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (True, "reconcile returned True: expected a Result or None"),
-        (30.0, "reconcile returned 30.0: expected a Result or None"),
-        (Result, "expected a Result or None"),
+        (True, r"returned True: expected a Result or None; to requeue, return Result\(requeue=True\)"),
+        (30.0, r"returned 30.0: expected a Result or None; to requeue .* return Result\(requeue_after=30.0\)"),
+        (timedelta(1), r"to requeue after that time, return Result\(requeue_after=datetime.timedelta\(days=1\)\)"),
+        (Result, r"returned the class Result: write Result\(\), with parentheses"),
+        ({"phase": "Ready"}, r"returned {'phase': 'Ready'}: expected a Result or None"),
+        (Result(30), "requeue=30: expected True or False; a time is given as requeue_after="),  # type: ignore[arg-type]
         (Result(requeue_after="30"), "requeue_after='30': expected seconds or a timedelta"),  # type: ignore[arg-type]
         (Result(priority="high"), "priority='high': expected an integer"),  # type: ignore[arg-type]
     ],

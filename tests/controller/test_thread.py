@@ -14,8 +14,9 @@ import pytest
 
 from kubewright.cache.write_context import write_count
 from kubewright.controller.context import current
-from kubewright.controller.controllers import Controller, ReconcileTimeout
+from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile import Result, TerminalError
+from kubewright.controller.reconcile_handler import ReconcileTimeout
 from kubewright.controller.thread import wait_for
 from kubewright.manager.log import stack_trace
 
@@ -46,9 +47,9 @@ async def test_a_plain_reconciler_runs_in_a_thread_and_its_result_counts() -> No
         return Result(requeue_after=0.001) if len(threads) == 1 else None
 
     controller = Controller("blocking", Blocking(reconcile))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        outcomes = [(await anext(passes)).outcome for _ in range(2)]
+        outcomes = [(await anext(reconciles)).outcome for _ in range(2)]
     assert outcomes == [Result(requeue_after=0.001), Result()]
     assert threading.current_thread() not in threads
     assert all(thread.name.startswith("blocking") for thread in threads)
@@ -61,22 +62,22 @@ async def test_as_many_run_at_once_as_there_are_workers() -> None:
         together.wait(WAIT)
 
     controller = Controller("blocking", Blocking(reconcile), workers=3)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         for key in "abc":
             controller.queue.add(key)
-        outcomes = [(await anext(passes)).outcome for _ in range(3)]
+        outcomes = [(await anext(reconciles)).outcome for _ in range(3)]
     assert outcomes == [Result()] * 3
 
 
 async def test_the_loop_is_free_while_a_thread_works() -> None:
     release = threading.Event()
     controller = Controller("blocking", Blocking(lambda key: None if release.wait(WAIT) else Result(requeue=True)))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
         while not controller.queue.running():
             await asyncio.sleep(0)
         release.set()
-        assert (await anext(passes)).outcome == Result()
+        assert (await anext(reconciles)).outcome == Result()
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), TerminalError("no")], ids=repr)
@@ -85,9 +86,9 @@ async def test_what_a_thread_raises_is_the_outcome(error: Exception) -> None:
         raise error
 
     controller = Controller("blocking", Blocking(explode), max_attempts=1)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        outcome = (await anext(passes)).outcome
+        outcome = (await anext(reconciles)).outcome
     assert outcome is error
     assert "in explode" in stack_trace(error)
 
@@ -100,11 +101,11 @@ async def test_a_stop_iteration_is_a_failure_like_any_other() -> None:
             next(iter(()))
 
     controller = Controller("blocking", Blocking(reconcile), max_attempts=1)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        outcome = (await anext(passes)).outcome
+        outcome = (await anext(reconciles)).outcome
         controller.queue.add("b")
-        assert (await anext(passes)).outcome == Result()
+        assert (await anext(reconciles)).outcome == Result()
     assert isinstance(outcome, RuntimeError)
     assert isinstance(outcome.__cause__, StopIteration)
 
@@ -124,9 +125,9 @@ async def test_an_async_reconciler_behind_a_decorator_is_awaited() -> None:
         return Result(priority=7)
 
     controller = Controller("blocking", Blocking(reconcile))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        assert (await anext(passes)).outcome == Result(priority=7)
+        assert (await anext(reconciles)).outcome == Result(priority=7)
 
 
 async def test_no_second_pass_begins_while_the_thread_of_one_that_timed_out_still_runs() -> None:
@@ -145,22 +146,22 @@ async def test_no_second_pass_begins_while_the_thread_of_one_that_timed_out_stil
 
     timeout = 0.01
     controller = Controller("blocking", Blocking(reconcile), workers=2, timeout=timeout)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
         await asyncio.to_thread(begun.wait, WAIT)
         await asyncio.sleep(2 * timeout)  # a later timer of the same loop: the pass has timed out before it
         controller.queue.add("a")
         controller.queue.add("b")
-        assert (await anext(passes)).key == "b", "the other worker goes on"
+        assert (await anext(reconciles)).key == "b", "the other worker goes on"
         assert "a" in controller.queue.running()
         assert passes_of_a == [0]
         release.set()
-        outcome = await anext(each.outcome async for each in passes if each.key == "a")
+        outcome = await anext(each.outcome async for each in reconciles if each.key == "a")
         while len(passes_of_a) < 2:
-            await anext(passes)
+            await anext(reconciles)
     assert isinstance(outcome, ReconcileTimeout)
     statistics = controller.statistics
-    assert statistics.errors == statistics.timeouts, "the assertion in the passes held"
+    assert statistics.errors == statistics.timeouts, "the assertion in the reconciles held"
 
 
 async def test_cancelling_the_workers_waits_for_the_thread() -> None:
@@ -189,10 +190,10 @@ async def test_cancelling_the_workers_waits_for_the_thread() -> None:
 async def test_the_threads_end_with_the_controller() -> None:
     threads: list[threading.Thread] = []
     controller = Controller("blocking", Blocking(lambda key: threads.append(threading.current_thread())), workers=3)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         for key in "abc":
             controller.queue.add(key)
-            await anext(passes)
+            await anext(reconciles)
     for thread in threads:
         await asyncio.to_thread(thread.join, WAIT)
         assert not thread.is_alive()
@@ -210,9 +211,9 @@ async def test_a_thread_can_wait_for_a_coroutine_on_the_loop() -> None:
         return Result(priority=wait_for(double(21)))
 
     controller = Controller("blocking", Blocking(reconcile))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        assert (await anext(passes)).outcome == Result(priority=42)
+        assert (await anext(reconciles)).outcome == Result(priority=42)
 
 
 async def test_what_the_coroutine_raises_is_raised_in_the_thread() -> None:
@@ -228,9 +229,9 @@ async def test_what_the_coroutine_raises_is_raised_in_the_thread() -> None:
             caught.append(str(error))
 
     controller = Controller("blocking", Blocking(reconcile))
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        assert (await anext(passes)).outcome == Result()
+        assert (await anext(reconciles)).outcome == Result()
     assert caught == ["not here"]
 
 
@@ -253,10 +254,10 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
     tenant.set("shop")
     controller = Controller("blocking", Blocking(reconcile))
-    with patch.object(controller._hot_loops, "note", return_value=0.0) as note_writes:
-        async with running(controller), controller.passes() as passes:
+    with patch.object(controller._handler._hot_loops, "note", return_value=0.0) as note_writes:
+        async with running(controller), controller.reconciles() as reconciles:
             controller.queue.add("a")
-            await anext(passes)
+            await anext(reconciles)
     assert seen == [("a", "shop")] * 2
     ((key, writes, _),) = (call.args for call in note_writes.call_args_list)
     assert (key, writes) == ("a", 1), "what is written from a thread counts too"
@@ -284,8 +285,8 @@ async def test_wait_for_is_refused_on_the_loop_itself() -> None:
         return wait_for(answer())
 
     controller = Controller("blocking", Blocking(lambda key: Result(priority=wait_for(wrong()))), max_attempts=1)
-    async with running(controller), controller.passes() as passes:
+    async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
-        outcome = (await anext(passes)).outcome
+        outcome = (await anext(reconciles)).outcome
     assert isinstance(outcome, RuntimeError)
     assert "use await" in str(outcome)

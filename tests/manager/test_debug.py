@@ -58,8 +58,8 @@ async def test_the_queues_tell_what_runs_and_what_comes_later(client: Client) ->
     reconciler = Varied()
     built = controller_for(manager, ConfigMap, namespace="default").complete(reconciler)
     await create(client, "later")
-    async with asyncio.timeout(30), running(manager), built.passes() as passes:
-        assert (await anext(passes)).key.name == "later"
+    async with asyncio.timeout(30), running(manager), built.reconciles() as reconciles:
+        assert (await anext(reconciles)).key.name == "later"
         await create(client, "under-way")
         await reconciler.has_begun.wait()
         # The one worker is busy, so that this one waits.
@@ -81,8 +81,8 @@ async def test_the_caches_tell_what_they_hold_and_what_is_in_their_way(client: C
     manager = Manager(client, debug_address="127.0.0.1:0")
     built = controller_for(manager, ConfigMap, namespace="default").complete(Varied())
     await create(client, "one")
-    async with asyncio.timeout(30), running(manager), built.passes() as passes:
-        await anext(passes)
+    async with asyncio.timeout(30), running(manager), built.reconciles() as reconciles:
+        await anext(reconciles)
         status, body = await get(manager.ports["debug"], "/debug/caches")
     assert status == 200
     (cache,) = json.loads(body)
@@ -121,10 +121,10 @@ async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_
     manager = Manager(client, debug_address="127.0.0.1:0")
     built = controller_for(manager, ConfigMap, namespace="default", max_attempts=1).complete(Varied())
     await create(client, "first")
-    async with asyncio.timeout(30), running(manager), built.passes() as passes:
-        assert (await anext(passes)).key.name == "first"
+    async with asyncio.timeout(30), running(manager), built.reconciles() as reconciles:
+        assert (await anext(reconciles)).key.name == "first"
         await create(client, "failing")
-        assert (await anext(passes)).key.name == "failing"
+        assert (await anext(reconciles)).key.name == "failing"
         status, body = await get(manager.ports["debug"], "/debug/passes")
     assert status == 200
     newest, oldest = json.loads(body)["configmap"]
@@ -144,8 +144,8 @@ async def test_the_tasks_tell_who_they_are_and_where_they_wait(client: Client) -
         await asyncio.Event().wait()
 
     manager.add(patrol)
-    async with asyncio.timeout(30), running(manager), built.passes() as passes:
-        await anext(passes)
+    async with asyncio.timeout(30), running(manager), built.reconciles() as reconciles:
+        await anext(reconciles)
         status, body = await get(manager.ports["debug"], "/debug/tasks")
     assert status == 200
     tasks = json.loads(body)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kubewright.api.kinds import ObjectKey
+
 if TYPE_CHECKING:
     from kubewright.controller.queue import Reason
 
@@ -26,6 +28,9 @@ class ReconcileContext(Struct, frozen=True):
     name: str
     reconcile_id: str
     reasons: tuple[Reason, ...]
+
+    def __str__(self) -> str:
+        return f"{self.controller} {ObjectKey(self.namespace, self.name)}"
 
 
 current: ContextVar[ReconcileContext | None] = ContextVar("kubewright.reconcile", default=None)

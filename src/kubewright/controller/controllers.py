@@ -1,88 +1,45 @@
-"""`Controller`: from sources to a queue to a reconciler, and back into the queue.
+"""`Controller`: sources that fill a queue, and workers that reconcile what is in it.
 
-Guarantees: a key is never reconciled twice at once; every change is followed by a pass that began after it; a pass that
-fails is tried again, ever more slowly; no exception of a reconciler ends anything but its pass.
+Guarantees: a key is never reconciled twice at once; every change is followed by a reconcile that began after it. What
+follows from the end of a reconcile is in `reconcile_handler`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from contextvars import copy_context
+from contextlib import AbstractAsyncContextManager
 from time import monotonic
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
-from kubewright.api.errors import DecodeError, KubernetesError
+from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object
-from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
-from kubewright.client.errors import Conflict
-from kubewright.controller import thread
-from kubewright.controller.cancelled import Cancelled
-from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
+from kubewright.controller import log_context
 from kubewright.controller.defaults import SYNC_TIMEOUT
-from kubewright.controller.hot_loop import HotLoops
-from kubewright.controller.queue import Queue, QueueClosed, Reason, Work
+from kubewright.controller.queue import Queue, QueueClosed, Reason
 from kubewright.controller.ratelimit import RateLimiter
-from kubewright.controller.reconcile import Attempt, ErrorHook, Reconciler, Result, TerminalError, checked
+from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Result, reconcile_function
+from kubewright.controller.reconcile_handler import FinishedReconcile, RecentReconcile, ReconcileHandler, text_of
+from kubewright.controller.signature import is_async
 from kubewright.controller.source import Source, Watched
-from kubewright.controller.statistics import RECONCILE_BOUNDS, Histogram
+from kubewright.controller.statistics import ControllerStatistics
+from kubewright.controller.thread import ReconcilerThreads
 
 Key = TypeVar("Key", bound=Hashable)
 
-QUIET_CONFLICTS = 5
-"""So many lost races of a key without a success in between are nothing to report; more are an error like any other."""
-
-_REMEMBERED = 256  # keys whose last pass the debug endpoint can tell
 _SLICE = 0.005  # seconds that one worker may go on before others get their turn
 
 _log = logging.getLogger(__name__)
 
 
-class Pass(NamedTuple, Generic[Key]):
-    """One finished pass: what came of it, how long it took, and why it ran."""
-
-    key: Key
-    outcome: Result | Exception
-    seconds: float
-    reasons: tuple[Reason, ...]
-
-
-class Remembered(NamedTuple):
-    """What is kept of a finished pass. Of an error only the words: it holds on to all that its pass had in hand."""
-
-    outcome: Result | str
-    seconds: float
-    reasons: tuple[Reason, ...]
-
-
-class Statistics:
-    """Counters of one controller; plain numbers, read when somebody asks for metrics."""
-
-    def __init__(self, workers: int) -> None:
-        self.results = {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
-        self.errors = 0
-        self.terminal_errors = 0
-        self.panics = 0  # of what is not an Exception, and so ends the workers
-        self.timeouts = 0
-        self.conflicts = 0
-        self.hot_loops = 0
-        self.reasons: dict[str, int] = {}
-        self.reconcile_time = Histogram(RECONCILE_BOUNDS)
-        self.workers = workers
-        self.active = 0
-
-
 class Warner(Protocol):
-    """As much of a recorder of Kubernetes Events as a controller needs itself."""
+    """The part of a recorder of Kubernetes Events that a controller uses itself."""
 
     def warning(self, regarding: Object, reason: str, note: str) -> None:
-        """Somebody should look into that object."""
+        """Record a Warning event about an object."""
 
 
 class Controller(Generic[Key]):
@@ -91,7 +48,7 @@ class Controller(Generic[Key]):
     def __init__(
         self,
         name: str,
-        reconciler: Reconciler[Key],
+        reconciler: Reconciler[Key] | ReconcileFunction[Key],
         *,
         kind: GroupVersionKind | None = None,
         workers: int = 1,
@@ -104,9 +61,9 @@ class Controller(Generic[Key]):
         on_error: ErrorHook[Key] | None = None,
         slow_hot_loops: bool = True,
     ) -> None:
-        """`timeout` ends a pass that takes longer, as a failure. After `max_attempts` failures in a row a key waits
-        for its next change; without it there is no last attempt. Without `slow_hot_loops` a key whose passes cause
-        each other, many times a second, is not paused: for objects that really change so often.
+        """`timeout` ends a reconcile that takes longer, as a failure. After `max_attempts` failures in a row a key
+        waits for its next change; without it there is no last attempt. Without `slow_hot_loops` a key whose reconciles
+        cause each other, many times a second, is not paused: for objects that really change so often.
         """
         if workers < 1:
             raise ValueError(f'controller "{name}": workers={workers}, expected at least 1')
@@ -117,34 +74,34 @@ class Controller(Generic[Key]):
         self.name = name
         self.needs_leader = needs_leader
         self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
-        self.statistics = Statistics(workers)
-        self.recent: OrderedDict[Key, Remembered] = OrderedDict()
+        self.statistics = ControllerStatistics(workers)
         self.recorder: Callable[[str], Warner] | None = None
         """How a recorder of Kubernetes Events is made, by its component; the manager sets it."""
-        self._kind = kind
         self._workers = workers
-        self._timeout = timeout
-        self._max_attempts = max_attempts
         self._sync_timeout = sync_timeout
-        self._on_error = on_error
         self._sources: dict[Source[Key], asyncio.Task[None] | None] = {}
         self._group: asyncio.TaskGroup | None = None
-        self._listeners: set[asyncio.Queue[Pass[Key]]] = set()
-        self._hot_loops: HotLoops[Key] | None = HotLoops() if slow_hot_loops else None
-        # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
-        self._failures: dict[Key, int] = {}
-        self._lost_races: dict[Key, int] = {}
         self._syncing: asyncio.Task[None] | None = None
         self._working = asyncio.Event()
         self._stopping = False
         self._all_workers: asyncio.Task[object] | None = None
-        self._threads: ThreadPoolExecutor | None = None
-        if inspect.iscoroutinefunction(reconciler.reconcile):
-            self._reconcile = cast("Callable[[Key], Awaitable[Result | None]]", reconciler.reconcile)
-        else:
-            self._threads = ThreadPoolExecutor(workers, thread_name_prefix=name)
-            self._blocking = reconciler.reconcile
-            self._reconcile = self._in_thread
+        function = reconcile_function(reconciler)
+        self._threads = None if is_async(function) else ReconcilerThreads(function, workers, name)
+        self._handler = ReconcileHandler(
+            name,
+            cast("Callable[[Key], Awaitable[Result | None]]", function)
+            if self._threads is None
+            else self._threads.reconcile,
+            self.queue,
+            self.statistics,
+            kind=kind,
+            timeout=timeout,
+            max_attempts=max_attempts,
+            on_error=on_error,
+            slow_hot_loops=slow_hot_loops,
+            is_undecodable=self._is_undecodable,
+            is_ending=self._is_ending,
+        )
 
     # Sources
 
@@ -206,9 +163,10 @@ class Controller(Generic[Key]):
     # Workers
 
     async def run_workers(self) -> None:
-        """Once the sources are complete, reconcile until stopped or cancelled. Returns when `stop` was called and
-        the passes under way are over.
+        """Once the sources are synced, reconcile until stopped or cancelled. Returns when `stop` was called and the
+        running reconciles have ended.
         """
+        log_context.install()
         self._working.set()
         await self._sources_synced()
         self._all_workers = asyncio.current_task()
@@ -219,29 +177,23 @@ class Controller(Generic[Key]):
         finally:
             self.queue.close()
             if self._threads is not None:
-                self._threads.shutdown(wait=False, cancel_futures=True)
+                self._threads.close()
 
     def stop(self) -> None:
-        """Begin no further pass. What is in the queue is looked at after the next start: it is all listed again."""
+        """Begin no further reconcile. What is in the queue is reconciled after the next start, which lists it again."""
         self._stopping = True
         self.queue.close()
         if self._syncing is not None:
             self._syncing.cancel()
 
-    @asynccontextmanager
-    async def passes(self) -> AsyncIterator[AsyncIterator[Pass[Key]]]:
-        """The passes that end while the block runs, as they do: `async with controller.passes() as passes`."""
-        queue: asyncio.Queue[Pass[Key]] = asyncio.Queue()
-        self._listeners.add(queue)
+    def reconciles(self) -> AbstractAsyncContextManager[AsyncIterator[FinishedReconcile[Key]]]:
+        """The reconciles that end while the block runs: `async with controller.reconciles() as reconciles`."""
+        return self._handler.reconciles()
 
-        async def each() -> AsyncIterator[Pass[Key]]:
-            while True:
-                yield await queue.get()
-
-        try:
-            yield each()
-        finally:
-            self._listeners.discard(queue)
+    @property
+    def recent(self) -> OrderedDict[Key, RecentReconcile]:
+        """The last reconcile of the keys that were reconciled most recently, the latest at the end."""
+        return self._handler.recent
 
     async def _sources_synced(self) -> None:
         """Wait until all sources are complete, or the controller is stopped."""
@@ -269,16 +221,15 @@ class Controller(Generic[Key]):
             except asyncio.CancelledError:
                 if self._is_ending():
                     raise
-                # A pass has cancelled the task that it ran in, and was over before that took effect.
+                # A reconcile has cancelled the task that it ran in, and ended before that took effect.
             else:
                 return
 
     async def _work_off(self) -> None:
-        queue, statistics = self.queue, self.statistics
-        time = asyncio.get_running_loop().time
+        queue, handle = self.queue, self._handler.handle
         slice_began = monotonic()
         while True:
-            # Passes that wait for nothing never give way by themselves, and a queue may hold thousands of them.
+            # Reconciles that wait for nothing never yield by themselves, and a queue may hold thousands of them.
             if monotonic() - slice_began > _SLICE:
                 await asyncio.sleep(0)
                 slice_began = monotonic()
@@ -288,240 +239,28 @@ class Controller(Generic[Key]):
                 return
             if self._stopping:
                 queue.done(work.key)
-                continue
-            statistics.active += 1
-            began = time()
-            writes = WriteCount()
-            counting, prioritized = write_count.set(writes), reconcile_priority.set(work.priority)
-            pause = 0.0
-            try:
-                outcome = await self._pass(work)
-                pause = self._slowed(work, writes.value)
-            finally:
-                reconcile_priority.reset(prioritized)
-                write_count.reset(counting)
-                seconds = time() - began
-                statistics.active -= 1
-                statistics.reconcile_time.observe(seconds)
-                queue.done(work.key, pause=pause)
-            self._remember(work, outcome, seconds)
-            del outcome  # a worker that waits holds on to no error either
+            else:
+                await handle(work)
 
-    async def _pass(self, work: Work[Key]) -> Result | Exception:
-        """One pass, and what follows from it for the queue."""
-        key, statistics = work.key, self.statistics
-        for reason in work.reasons:
-            words = f"{reason.kind} {reason.what}"
-            statistics.reasons[words] = statistics.reasons.get(words, 0) + 1
-        token = current.set(self._context(work))
-        try:
-            result = checked(await (self._reconcile(key) if self._timeout is None else self._timed(key, self._timeout)))
-        except asyncio.CancelledError as error:
-            if self._is_ending():
-                raise
-            cancelled = Cancelled("the pass, or something that it waited for, was cancelled from within")
-            return await self._failed(work, cancelled.with_traceback(error.__traceback__))
-        except TerminalError as error:
-            return await self._given_up(key, error)
-        except Exception as error:
-            if isinstance(error, DecodeError) and self._does_not_fit(key, error):
-                return await self._given_up(key, error)
-            if isinstance(error, Conflict) and self._is_lost_race(key, error):
-                # Somebody else was faster. The next pass sees what they wrote; nobody needs to hear of it.
-                statistics.conflicts += 1
-                statistics.results["requeue"] += 1
-                _log.debug("conflict: %s", error)
-                self.queue.add_failed(key, reason=_CONFLICT)
-                return error
-            return await self._failed(work, error)
-        except BaseException:
-            statistics.panics += 1
-            raise
-        finally:
-            current.reset(token)
-        self._failures.pop(key, None)
-        if self._lost_races:
-            self._lost_races.pop(key, None)
-        if result.requeue_after is not None and (delay := result.delay) > 0:
-            statistics.results["requeue_after"] += 1
-            self.queue.forget(key)
-            priority = work.priority if result.priority is None else result.priority
-            self.queue.add(key, after=delay, priority=priority, reason=_REQUEUE_AFTER)
-        elif result.requeue:
-            statistics.results["requeue"] += 1
-            self.queue.add_failed(key, priority=result.priority, reason=_REQUEUE)
-        else:
-            statistics.results["success"] += 1
-            self.queue.forget(key)
-        return result
+    def _is_undecodable(self, key: Key, error: DecodeError) -> bool:
+        """Whether it is the reconciled object itself that does not fit its type; if so, a Kubernetes Event reports it.
 
-    async def _given_up(self, key: Key, error: Exception) -> Exception:
-        statistics = self.statistics
-        statistics.terminal_errors += 1
-        statistics.errors += 1
-        statistics.results["error"] += 1
-        _log.error("giving up until the next change: %s", _message(error))
-        self.queue.forget(key)
-        self._lost_races.pop(key, None)
-        await self._tell(key, error, Attempt(self._failures.pop(key, 0) + 1, True))
-        return error
-
-    def _does_not_fit(self, key: Key, error: DecodeError) -> bool:
-        """Whether it is the reconciled object itself that does not fit its type; if so, an event tells its owner.
-
-        Another object may be mended without this one changing, so that such an error is tried again.
+        Another object may be corrected without this one changing, so that such an error is retried.
         """
         for source in self._own_sources():
             unfit = source.unfit(key, error)
             if unfit is not None:
                 if self.recorder is not None:
-                    self.recorder(self.name).warning(unfit, "InvalidObject", _message(error))
+                    self.recorder(self.name).warning(unfit, "InvalidObject", text_of(error))
                 return True
         return False
 
-    def _is_lost_race(self, key: Key, error: Conflict) -> bool:
-        """Whether a conflict is nothing to report: an optimistic lock that failed, one of the first in a row."""
-        if not error.is_optimistic_lock:
-            return False
-        lost = self._lost_races[key] = self._lost_races.get(key, 0) + 1
-        return lost <= QUIET_CONFLICTS
-
-    async def _timed(self, key: Key, seconds: float) -> Result | None:
-        deadline = asyncio.timeout(seconds)
-        try:
-            async with deadline:
-                return await self._reconcile(key)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            self.statistics.timeouts += 1
-            raise ReconcileTimeout(f"the pass took longer than {seconds:g} s") from None
-
-    async def _failed(self, work: Work[Key], error: Exception) -> Exception:
-        statistics = self.statistics
-        statistics.errors += 1
-        statistics.results["error"] += 1
-        attempt = self._failures[work.key] = self._failures.get(work.key, 0) + 1
-        is_last = self._max_attempts is not None and attempt >= self._max_attempts
-        expected = isinstance(error, KubernetesError | ReconcileTimeout)
-        _log.error(
-            "reconciling failed, attempt %d%s: %s",
-            attempt,
-            ", the last" if is_last else "",
-            _message(error) or type(error).__name__,
-            exc_info=None if expected else error,
-        )
-        if is_last:
-            del self._failures[work.key]
-            self._lost_races.pop(work.key, None)
-            self.queue.forget(work.key)
-        else:
-            self.queue.add_failed(work.key, reason=_RETRY)
-        await self._tell(work.key, error, Attempt(attempt, is_last))
-        return error
-
-    async def _tell(self, key: Key, error: Exception, attempt: Attempt) -> None:
-        if self._on_error is None:
-            return
-        try:
-            told = self._on_error(key, error, attempt)
-            if told is not None:
-                await told
-        except asyncio.CancelledError:
-            if self._is_ending():
-                raise
-            _log.exception("the error hook failed: something that it waited for was cancelled")
-        except Exception:
-            _log.exception("the error hook failed")
-
     def _is_ending(self) -> bool:
-        """Whether all workers were cancelled, and not something that a pass waited for, or the pass by itself."""
+        """Whether all workers were cancelled, and not just a reconcile, or something that it waited for."""
         if self._all_workers is None or self._all_workers.cancelling():
             return True
-        # The task is that of a worker, who goes on.
+        # The task is that of a worker, which goes on.
         task = asyncio.current_task()
         while task is not None and task.cancelling():
             task.uncancel()
         return False
-
-    async def _in_thread(self, key: Key) -> Result | None:
-        loop = asyncio.get_running_loop()
-        context = copy_context()
-        context.run(thread.loop_of_thread.set, loop)
-        running = loop.run_in_executor(self._threads, context.run, self._blocking_pass, key)
-        try:
-            result = await asyncio.shield(running)
-        except asyncio.CancelledError:
-            # A thread cannot be interrupted, and until it ends nobody else may reconcile its key.
-            await asyncio.wait((running,))
-            raise
-        # Behind a decorator an `async def` looks like a plain function that returns an awaitable.
-        return await result if inspect.isawaitable(result) else result
-
-    def _blocking_pass(self, key: Key) -> Awaitable[Result | None] | Result | None:
-        try:
-            return self._blocking(key)
-        except StopIteration as error:
-            # A future cannot hold this one: it would never be done, and neither would the pass.
-            raise RuntimeError("reconcile raised StopIteration") from error
-
-    def _slowed(self, work: Work[Key], writes: int) -> float:
-        """Seconds to pause a key whose reconcile has ended: more than 0 where each seems to cause the next."""
-        if self._hot_loops is None or not (writes or _may_be_own_doing(work)):
-            return 0.0
-        pause = self._hot_loops.note(work.key, writes, asyncio.get_running_loop().time())
-        if pause:
-            self.statistics.hot_loops += 1
-            _log.warning(
-                "%s: hot loop: %s is reconciled over and over, many times a second; pausing it for %g s. %s",
-                self.name,
-                work.key,
-                pause,
-                "Does every reconcile write something that the server or another controller changes back?"
-                if writes
-                else "Is its requeue_after too short, or does a source send it because of its own reconciles?",
-            )
-        return pause
-
-    def _context(self, work: Work[Key]) -> ReconcileContext:
-        key: object = work.key
-        namespace, name = key if isinstance(key, tuple) and len(key) == 2 else ("", str(key))
-        group, kind = (self._kind.group, self._kind.kind) if self._kind is not None else ("", "")
-        return ReconcileContext(self.name, group, kind, namespace, name, new_reconcile_id(), work.reasons)
-
-    def _remember(self, work: Work[Key], outcome: Result | Exception, seconds: float) -> None:
-        words = f"{type(outcome).__name__}: {_message(outcome)}" if isinstance(outcome, Exception) else outcome
-        self.recent[work.key] = Remembered(words, seconds, work.reasons)
-        self.recent.move_to_end(work.key)
-        if len(self.recent) > _REMEMBERED:
-            self.recent.popitem(last=False)
-        for listener in self._listeners:
-            listener.put_nowait(Pass(work.key, outcome, seconds, work.reasons))
-
-
-def _may_be_own_doing(work: Work[Key]) -> bool:
-    """Whether a reconcile may come of those before it, and not just of what happens to other objects.
-
-    An object that thousands of others belong to is busy for a good reason.
-    """
-    for reason in work.reasons:
-        if reason.key is None or (reason.what == "updated" and reason.key == work.key):
-            return True
-    return not work.reasons
-
-
-def _message(error: Exception) -> str:
-    try:
-        return str(error)
-    except Exception as worse:
-        return f"its message cannot be told ({type(worse).__name__})"
-
-
-class ReconcileTimeout(Exception):
-    """A pass took longer than the controller allows."""
-
-
-_RETRY = Reason("retry", "after an error", None)
-_REQUEUE = Reason("requeue", "asked for", None)
-_REQUEUE_AFTER = Reason("requeue_after", "asked for", None)
-_CONFLICT = Reason("retry", "after a conflict", None)

@@ -46,11 +46,14 @@ class QueueClosed(Exception):
 
 
 class Reason(NamedTuple):
-    """Why a key was added, for people to read: `Reason("update", "Pod", ObjectKey("shop", "web-0"))`."""
+    """Why a key was added, for people to read: `Reason("Pod", "updated", ObjectKey("shop", "web-0"))`."""
 
     kind: str
     what: str
     key: ObjectKey | None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.what}" if self.key is None else f"{self.kind} {self.what} {self.key}"
 
 
 class Work(Struct, Generic[Key], frozen=True):
@@ -173,14 +176,16 @@ class Queue(Generic[Key]):
             item.due = _NOW
         self._place(item, now)
 
-    def add_failed(self, key: Key, *, priority: int | None = None, reason: Reason | None = None) -> None:
-        """Have `key`, which failed, handed out again after its back-off. To be called before `done`.
+    def add_failed(self, key: Key, *, priority: int | None = None, reason: Reason | None = None) -> float:
+        """Have `key`, which failed, handed out again after its back-off. Returns the seconds until then.
+
+        To be called before `done`.
 
         When an event made it run before an earlier back-off was over, that one still holds: its end stays where it is,
         and the rate limiter is not asked. The retry has the priority of the run that failed unless given another.
         """
         if self._closed:
-            return
+            return 0.0
         now = self._now()
         item = self._items.get(key)
         if item is None:
@@ -190,7 +195,9 @@ class Queue(Generic[Key]):
             self.statistics.retries += 1
         item.retry_priority = item.level if priority is None else priority
         item.retry_reason = reason
+        delay = max(item.retry - now, 0.0)
         self._place(item, now)
+        return delay
 
     def forget(self, key: Key) -> None:
         """`key` succeeded: its back-off begins anew, and a retry that is still to come is cancelled."""
@@ -328,7 +335,7 @@ class Queue(Generic[Key]):
                     "key": str(item.key),
                     "priority": item.level,
                     "waited_seconds": now - item.since,
-                    "reasons": [_told(reason) for reason in item.reasons],
+                    "reasons": [str(reason) for reason in item.reasons],
                     "more_reasons": item.more_reasons,
                 }
                 for item in due
@@ -489,7 +496,3 @@ def _keep(item: _Item[Key], reason: Reason) -> None:
         item.reasons = (*item.reasons, reason)
     else:
         item.more_reasons += 1
-
-
-def _told(reason: Reason) -> str:
-    return f"{reason.kind} {reason.what}" if reason.key is None else f"{reason.kind} {reason.what} {reason.key}"

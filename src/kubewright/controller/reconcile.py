@@ -1,22 +1,25 @@
-"""What a reconciler is: it gets a key, and makes what is into what is wanted.
+"""What a reconciler is: it gets a key, and makes the observed state match the desired state.
 
-    class Reconciler:
+    class WidgetReconciler:
         async def reconcile(self, request: Request) -> Result: ...
 
-It is told which object, never what happened: whatever happened, and however often, the end is the same. A plain
-`def reconcile` runs in a thread.
+An async function of the request is one, too. A reconciler is not told what happened, only which object to reconcile:
+whatever happened, and however often, the result is the same. A plain `def` runs in a thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import inspect
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.controller.signature import check_function, name_of
 
+Key = TypeVar("Key")
 Key_contra = TypeVar("Key_contra", contravariant=True)
 
 
@@ -25,11 +28,11 @@ Request: TypeAlias = ObjectKey
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """How a pass ended. `Result()`: done, until something changes.
+    """How a reconcile ended. `Result()`: done, until something changes.
 
-    `requeue` comes again with the back-off of failures, `requeue_after` (seconds, or a timedelta) after that time; 0 or
-    less asks for nothing, as in controller-runtime. `priority` is that of the next pass; by default it is that of this
-    one.
+    `requeue` reconciles again with the back-off of failures, `requeue_after` (seconds, or a timedelta) after that time;
+    0 or less means no requeue, as in controller-runtime. `priority` is that of the next reconcile; by default it stays
+    the same.
     """
 
     requeue: bool = False
@@ -38,7 +41,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def delay(self) -> float:
-        """Seconds until the next pass; 0 or less when none is asked for."""
+        """Seconds until the next reconcile; 0 or less when `requeue_after` asks for none."""
         after = self.requeue_after
         if after is None:
             return 0.0
@@ -53,9 +56,14 @@ def checked(returned: object) -> Result:
     if returned is None:
         return _DONE
     if not isinstance(returned, Result):
-        raise TypeError(f"reconcile returned {returned!r}: expected a Result or None")
+        raise TypeError(_mistaken(returned))
+    requeue: object = returned.requeue
     after: object = returned.requeue_after
     priority: object = returned.priority
+    if requeue is not False and requeue is not True:
+        raise TypeError(
+            f"reconcile returned requeue={requeue!r}: expected True or False; a time is given as requeue_after="
+        )
     if not isinstance(after, int | float | timedelta | None):
         raise TypeError(f"reconcile returned requeue_after={after!r}: expected seconds or a timedelta")
     if not isinstance(priority, int | None):
@@ -63,26 +71,69 @@ def checked(returned: object) -> Result:
     return returned
 
 
+def _mistaken(returned: object) -> str:
+    """What is wrong with a value that is no Result, and what was probably meant."""
+    match returned:
+        case type() if issubclass(returned, Result):
+            return "reconcile returned the class Result: write Result(), with parentheses"
+        case bool():
+            return f"reconcile returned {returned}: expected a Result or None; to requeue, return Result(requeue=True)"
+        case int() | float() | timedelta():
+            return (
+                f"reconcile returned {returned!r}: expected a Result or None; to requeue after that time, return "
+                f"Result(requeue_after={returned!r})"
+            )
+        case _ if inspect.isawaitable(returned):
+            if inspect.iscoroutine(returned):
+                returned.close()  # or Python warns that it was never awaited, which the error says already
+            return f"reconcile returned {name_of(returned)}(…), which was not awaited: write await before the call"
+    return f"reconcile returned {returned!r}: expected a Result or None"
+
+
 class TerminalError(Exception):
-    """Trying again is pointless: the error is logged and counted, and the object waits for its next change."""
+    """Retrying is pointless: the error is logged and counted, and the object waits for its next change."""
 
 
 class Reconciler(Protocol[Key_contra]):
-    """Makes what is into what is wanted, for one key at a time."""
+    """Makes the observed state match the desired state, for one key at a time."""
 
     def reconcile(self, request: Key_contra, /) -> Awaitable[Result | None] | Result | None:
-        """One pass. Raising an exception means: try again later."""
+        """Reconcile one object. Raising an exception means: retry with back-off."""
+
+
+ReconcileFunction: TypeAlias = Callable[[Key], Awaitable[Result | None] | Result | None]
+"""A function in place of a `Reconciler`."""
+
+
+def reconcile_function(reconciler: Reconciler[Key] | ReconcileFunction[Key]) -> ReconcileFunction[Key]:
+    """The function to call for each key. Raises `TypeError` for what is no reconciler, saying how to get one."""
+    given: object = reconciler
+    if isinstance(given, type):
+        raise TypeError(f"{given.__name__} is a class: give an instance of it, {given.__name__}(…), as the reconciler")
+    if inspect.iscoroutine(given):
+        given.close()
+        raise TypeError(f"{name_of(given)}(…) is a call: give the function {name_of(given)} itself as the reconciler")
+    function: object = getattr(given, "reconcile", given)
+    if not callable(function):
+        raise TypeError(
+            f"{given!r} is not a reconciler: expected an object with `async def reconcile(self, request)`, or an async "
+            "function of the request"
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{name_of(function)} is a generator, and would do nothing: a reconciler has no yield in it")
+    check_function(function, "a reconciler", "request", may_be_async=True)
+    return cast("ReconcileFunction[Key]", function)
 
 
 class Attempt(NamedTuple):
-    """Which failure in a row this is, and whether it was the last try."""
+    """Which failure in a row this is, and whether it is not retried."""
 
     number: int
     is_last: bool
 
 
 class ErrorHook(Protocol[Key_contra]):
-    """Told of every failed pass, to write it into the object's status for instance. May be async."""
+    """Called for every failed reconcile, to write it into the object's status for instance. May be async."""
 
     def __call__(self, request: Key_contra, error: Exception, attempt: Attempt, /) -> Awaitable[None] | None:
-        """A pass failed."""
+        """A reconcile failed."""

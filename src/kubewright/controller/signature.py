@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 def check_function(function: Callable[..., object], what: str, *parameters: str, may_be_async: bool = False) -> None:
     """Raise TypeError unless `function` can be called with these parameters, by position."""
-    wanted = f"{what} is a function of ({', '.join(parameters)})"
+    expected = f"{what} is a function of ({', '.join(parameters)})"
     if not callable(function):
-        raise TypeError(f"{wanted}, not {function!r}")
-    if inspect.iscoroutinefunction(function) and not may_be_async:
-        raise TypeError(f"{wanted} that answers at once; {_name(function)} is async")
+        raise TypeError(f"{expected}, not {function!r}")
+    if is_async(function) and not may_be_async:
+        raise TypeError(f"{expected} that returns at once; {name_of(function)} is async")
     try:
         signature = inspect.signature(function)
     except ValueError:  # some built-in functions have none
@@ -23,8 +23,14 @@ def check_function(function: Callable[..., object], what: str, *parameters: str,
     try:
         signature.bind(*parameters)
     except TypeError as error:
-        raise TypeError(f"{wanted}; {_name(function)}{signature} cannot be called so: {error}") from None
+        raise TypeError(f"{expected}; {name_of(function)}{signature} cannot be called so: {error}") from None
 
 
-def _name(function: Callable[..., object]) -> str:
+def is_async(function: Callable[..., object]) -> bool:
+    """Whether calling it returns a coroutine, also for an object with `async def __call__`."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def name_of(function: object) -> str:
+    """What a function or coroutine is called, for error messages."""
     return getattr(function, "__qualname__", None) or repr(function)

@@ -58,6 +58,27 @@ class Histogram:
         self.sum += value
 
 
+class ControllerStatistics:
+    """Counters of one controller since it was made; plain numbers that are read when metrics are collected."""
+
+    def __init__(self, workers: int) -> None:
+        self.results = {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
+        """Reconciles by how they ended."""
+        self.errors = 0
+        self.terminal_errors = 0
+        self.panics = 0
+        """Reconciles that raised what is not an `Exception`, which ends the program: the nearest to a panic in Go."""
+        self.timeouts = 0
+        self.conflicts = 0
+        self.hot_loops = 0
+        self.reasons: dict[str, int] = {}
+        """Reconciles by why they ran."""
+        self.reconcile_time = Histogram(RECONCILE_BOUNDS)
+        self.workers = workers
+        self.active = 0
+        """Reconciles that are running."""
+
+
 class QueueStatistics:
     """Figures of one queue since it was made: `adds` of keys that were not due already, `retries` after a back-off
     or a given time.

@@ -12,7 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from kubewright.cache.informer import Informer
-from kubewright.controller.controllers import Controller, Remembered
+from kubewright.controller.controllers import Controller
+from kubewright.controller.reconcile_handler import RecentReconcile
 from kubewright.manager.serving import Answer, Query, Server
 
 Key = TypeVar("Key", bound=Hashable)
@@ -61,7 +62,7 @@ def _cache(informer: Informer) -> dict[str, object]:
     }
 
 
-def _pass(key: Hashable, finished: Remembered) -> dict[str, object]:
+def _pass(key: Hashable, finished: RecentReconcile) -> dict[str, object]:
     return {
         "key": str(key),
         "outcome": finished.outcome if isinstance(finished.outcome, str) else repr(finished.outcome),

@@ -25,7 +25,7 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.controller.context import current
 
-_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "reconcile"}
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "1;31"}
 _SHORT = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 _FRAMEWORK = tuple(

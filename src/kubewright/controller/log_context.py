@@ -1,0 +1,89 @@
+"""What a reconcile adds to Python's `logging` and `warnings`, whatever their configuration is.
+
+A line that is logged inside a reconcile, by whatever code, names the object: `[widget shop/web] created the pod`. Its
+record has the same text as `%(reconcile)s`. `kubewright.manager.log` writes fields instead. A coroutine that a
+reconcile calls and does not await is logged as the error it is.
+
+Nothing is done for lines that are not logged, and for code outside of any reconcile.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Protocol, TextIO
+
+from kubewright.controller.context import current
+from kubewright.controller.thread import loop_of_thread
+
+_log = logging.getLogger(__name__)
+
+
+class ReconcileLogRecord(logging.LogRecord):
+    """A record that was made inside a reconcile."""
+
+    reconcile: str
+
+    def getMessage(self) -> str:  # noqa: N802  # the name that logging calls
+        """The message, after the controller and the object."""
+        prefix, message = f"[{self.reconcile}] ", super().getMessage()
+        # A QueueHandler makes the message the format of another record.
+        return message if message.startswith(prefix) else f"{prefix}{message}"
+
+
+def install() -> None:
+    """Have log lines and warnings know the reconcile they are made in. Further calls change nothing."""
+    factory = logging.getLogRecordFactory()
+    if not isinstance(factory, _RecordFactory):
+        logging.setLogRecordFactory(_RecordFactory(factory))
+    if not isinstance(warnings.showwarning, _ShowWarning):
+        warnings.showwarning = _ShowWarning(warnings.showwarning)
+
+
+class _RecordFactory:
+    def __init__(self, factory: Callable[..., logging.LogRecord]) -> None:
+        self._factory = factory
+
+    def __call__(self, *args: object, **kwargs: object) -> logging.LogRecord:
+        record = self._factory(*args, **kwargs)
+        context = current.get()
+        if context is not None:
+            record.reconcile = str(context)
+            if type(record) is logging.LogRecord:  # another class of record has its own idea of its message
+                record.__class__ = ReconcileLogRecord
+        return record
+
+
+class _Show(Protocol):
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None: ...
+
+
+class _ShowWarning:
+    """Python's own warning comes when the coroutine is dropped: in the reconcile, at the line that forgot it."""
+
+    def __init__(self, show: _Show) -> None:
+        self._show = show
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category is RuntimeWarning and "was never awaited" in str(message) and current.get() is not None:
+            how = "await before the call" if loop_of_thread.get() is None else "wait_for(…) around the call"
+            _log.error("%s, so that it did nothing: write %s at %s:%d", message, how, filename, lineno)
+        else:
+            self._show(message, category, filename, lineno, file, line)
