@@ -110,3 +110,21 @@ def test_plain_values_become_objects() -> None:
     box = from_json(Box, {"metadata": {"name": "a"}, "spec": {"count": 2}})
     assert (box.metadata.name, box.spec.count) == ("a", 2)
     assert to_json(box.spec) == {"items": [], "byName": {}, "count": 2}
+
+
+def test_parts_of_a_manifest_may_be_in_variables() -> None:
+    """What this is about is checked by mypy: lists and dicts of one type are JSON, and so are mixed ones."""
+    weights = [1, 2]
+    labels = {"app": "web"}
+    metadata = {"name": "a", "labels": labels}
+    items = [{"name": "x", "weights": weights}]
+
+    box = from_json(Box, {"metadata": metadata, "spec": {"items": items, "size": Quantity("1")}})
+
+    assert (box.metadata.labels, box.spec.size) == (labels, Quantity("1"))
+    assert box.spec.items == [Item(name="x", weights=weights)]
+
+
+def test_a_value_without_a_json_form_is_named() -> None:
+    with pytest.raises(TypeError, match=r"^object has no JSON form$"):
+        from_json(Box, {"spec": {"size": object()}})

@@ -90,9 +90,9 @@ def _class(kinds: Kinds, name: str, fields: Fields) -> list[str]:
     kind = kinds.by_schema.get(name)
     if kind is None:
         return ["", "", f"class {short}({built_in}):", *_indented(fields.lines(name))]
-    heading = f"class {short}({fields.imports.ours('resource', 'Object')}, {built_in}):"
+    heading = f"class {short}({fields.imports.ours('resources', 'Object')}, {built_in}):"
     own = fields.lines(name, leave_out=("apiVersion", "kind", "metadata"))
-    return ["", "", f"@{fields.imports.ours('resource', 'resource')}({_arguments(kind)})", heading, *_indented(own)]
+    return ["", "", f"@{fields.imports.ours('resources', 'resource')}({_arguments(kind)})", heading, *_indented(own)]
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from kubewright.api.errors import KubernetesError as KubernetesError
 from kubewright.api.int_or_string import IntOrString as IntOrString
 from kubewright.api.kinds import GroupVersionKind as GroupVersionKind
 from kubewright.api.kinds import ObjectKey as ObjectKey
+from kubewright.api.markers import JSONInput as JSONInput
 from kubewright.api.markers import JSONValue as JSONValue
 from kubewright.api.meta import Condition as Condition
 from kubewright.api.meta import LabelSelector as LabelSelector
@@ -22,6 +23,7 @@ from kubewright.api.meta import ListMeta as ListMeta
 from kubewright.api.meta import ObjectMeta as ObjectMeta
 from kubewright.api.meta import OwnerReference as OwnerReference
 from kubewright.api.model import Model as Model
+from kubewright.api.partials import partial as partial
 from kubewright.api.quantity import Quantity as Quantity
 from kubewright.api.resources import Column as Column
 from kubewright.api.resources import Object as Object

@@ -14,9 +14,10 @@ import msgspec
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError, MalformedJSON
 from kubewright.api.header import read_header
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONInput, JSONValue
 from kubewright.api.meta import ListMeta, ObjectMeta
 from kubewright.api.model import Model
+from kubewright.api.partials import PARTIAL, set_fields
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object
 from kubewright.api.shallow import elements, members
@@ -50,7 +51,7 @@ def encode_scalar(value: object) -> object:
     """The JSON value of one of our scalar types; msgspec's enc_hook."""
     if type(value) in _SCALARS:
         return cast(_Scalar, value).to_json()
-    raise NotImplementedError(f"{type(value).__qualname__} has no JSON form")
+    raise TypeError(f"{type(value).__qualname__} has no JSON form")
 
 
 def decode_scalar(cls: type, value: object) -> object:
@@ -70,9 +71,14 @@ def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON of an object, a model or plain values. A time without time zone is a ValueError naming its field."""
+    """Compact JSON of an object, a model or plain values. A time without time zone is a ValueError naming its field.
+
+    Of an object made by `partial` it is what was set.
+    """
     if isinstance(value, Dynamic):
         value = _dynamic_fields(value)
+    elif isinstance(value, Object) and PARTIAL in value.__dict__:
+        value = set_fields(value)
     encoded = _encoder.encode(value)
     refuse_naive_times(value, encoded, encode_scalar)
     return encoded
@@ -136,11 +142,12 @@ def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
     return page.metadata, page.items or []
 
 
-def from_json(cls: type[ObjectT], value: JSONValue) -> ObjectT:
+def from_json(cls: type[ObjectT], value: JSONInput) -> ObjectT:
     """An object from plain values, such as a YAML document: a manifest, which no server has sent.
 
     `create`, `apply` and `update` write it as it stands, with what was changed in Python: fields that the type does not
-    know are kept, and defaults of the type that it leaves out are left to the server.
+    know are kept, and defaults of the type that it leaves out are left to the server. Quantities, times and models may
+    be among the values. A value without a JSON form is a TypeError.
     """
     decoded = decode(cls, _encoder.encode(value))
     decoded.__dict__[_MANIFEST] = decoded.__dict__.pop(_ORIGIN)

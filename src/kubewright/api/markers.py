@@ -7,17 +7,23 @@ Bounds, lengths and patterns are msgspec's own `Meta(ge=1, max_length=63, patter
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     JSONValue: TypeAlias = "bool | int | float | str | list[JSONValue] | dict[str, JSONValue] | None"
+    # What is only read: lists and dicts of JSONValue are invariant, and `labels = {"app": "web"}` is a dict[str, str].
+    # The parts with `object` are for mypy, to which a dict with values of different types is a dict[str, object].
+    JSONInput: TypeAlias = (
+        "JSONValue | Sequence[JSONInput] | Mapping[str, JSONInput] | Sequence[object] | Mapping[str, object]"
+    )
     _T = TypeVar("_T")
     # For type checkers a Choice is its Literal, so that a typing error in a value is found before it is sent.
     Choice = Annotated[_T, "one of"]
 else:
-    JSONValue = Any
+    JSONValue = JSONInput = Any
 
     class Choice:
         """`Choice[Literal["Always", "Never"]]`: one of the values known today.

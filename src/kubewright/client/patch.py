@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from kubewright.api.codec import decode_json, decode_model, encode
 from kubewright.api.header import Header
-from kubewright.api.markers import JSONValue
 from kubewright.api.origin import JSONObject, Parts, as_read, merged, parts_of, patch_between
 from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
@@ -22,21 +21,21 @@ class MergePatch(Struct, frozen=True):
     """RFC 7386: objects merge, null deletes, lists are replaced whole."""
 
     content_type: ClassVar[str] = "application/merge-patch+json"
-    body: Mapping[str, JSONValue]
+    body: Mapping[str, object]
 
 
 class JSONPatch(Struct, frozen=True):
     """RFC 6902: a list of operations, applied all or none. A failing `test` operation is the error Invalid."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
-    body: Sequence[Mapping[str, JSONValue]]
+    body: Sequence[Mapping[str, object]]
 
 
 class StrategicMergePatch(Struct, frozen=True):
     """A merge patch that merges lists by their key. Built-in kinds only; custom resources answer 415."""
 
     content_type: ClassVar[str] = "application/strategic-merge-patch+json"
-    body: Mapping[str, JSONValue]
+    body: Mapping[str, object]
 
 
 class PatchFrom(Struct, frozen=True):

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
-from kubewright.api.codec import decode, decode_json, encode, origin
-from kubewright.api.markers import JSONValue
+from kubewright.api.codec import decode, decode_json, encode, origin, to_json
+from kubewright.api.markers import JSONInput, JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resources import Object
 from kubewright.client.backoff import Backoff
@@ -93,9 +93,10 @@ class Field:
                 return None
         return value
 
-    def equals(self, expected: JSONValue) -> Expectation:
+    def equals(self, expected: JSONInput) -> Expectation:
         """That the field has this value."""
-        return Expectation(f"{self._path} = {expected!r}", lambda view: same(self.read(view), expected))
+        value = to_json(expected)
+        return Expectation(f"{self._path} = {value!r}", lambda view: same(self.read(view), value))
 
     def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
         """That `test` is true of the field's value (None when absent); `words` say what it tests."""
