@@ -19,7 +19,7 @@ from kubewright.client import Client
 from kubewright.controller import Request, Watched, for_object
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.runtime import Runtime, StatelessController
 from kubewright.controlplane.controllers.signer_rules import KUBELET_CLIENT, SIGNERS, common_name
 from kubewright.controlplane.embedded.builtins.pem import parse_request
 
@@ -31,17 +31,13 @@ _SHORT = timedelta(hours=8)
 """Below this the end is not moved together with the beginning."""
 
 
-class CertificateApprover:
+class CertificateApprover(StatelessController):
     """Approves requests for client certificates of kubelets whose requesters may create `nodeclient` requests.
 
     Whoever asks for the certificate of the very node that it is itself needs only `selfnodeclient`.
     """
 
     name = "csrapproving"
-
-    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
 
     async def run(self) -> None:
         """Watch and approve until cancelled."""

@@ -76,6 +76,14 @@ class Runtime:
             await controller.run_workers()
 
 
+class StatelessController:
+    """A controller that needs nothing but a client: it has no clock, and no state besides what its cache holds."""
+
+    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
+        self._runtime = Runtime(client, cache)
+        self._client = self._runtime.client
+
+
 class Alarms(Channel[Key]):
     """Keys that come when the clock says so. Of several times for one key the earliest counts."""
 

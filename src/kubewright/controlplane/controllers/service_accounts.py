@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
-from kubewright.cache import Cache
-from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists, Forbidden
 from kubewright.controller import Request, Watched, for_object
-from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.namespaces import for_its_namespace, is_about_terminating
-from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.runtime import StatelessController
 
 _NAME = "default"
 
 
-class ServiceAccounts:
+class ServiceAccounts(StatelessController):
     """Creates the account where it is missing, and again where it was deleted. It never changes one."""
 
     name = "serviceaccounts"
-
-    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
 
     async def run(self) -> None:
         """Watch and create until cancelled."""

@@ -1,4 +1,4 @@
-"""Storage that is in use stays: a finalizer holds claims, volumes and attributes classes until nobody needs them.
+"""Storage that is in use stays: a finalizer keeps claims, volumes and attributes classes until nothing uses them.
 
 The API server puts the finalizers on when the objects are created; here they are put on where they are missing, and
 taken off once an object is being deleted and is not in use.
@@ -6,7 +6,8 @@ taken off once an object is being deleted and is not in use.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubewright.api.kinds import ObjectKey
@@ -14,112 +15,104 @@ from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.cache import Cache
 from kubewright.client import Client
-from kubewright.controller import Request, Watched, for_object, mapped, predicate
+from kubewright.controller import Request, Source, Watched, for_object, mapped, predicate
 from kubewright.controlplane.controllers.clock import Clock
-from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.runtime import StatelessController
+
+T = TypeVar("T", bound=Object)
 
 
-class ClaimProtection:
+class _Protection(StatelessController, Generic[T]):
+    """Keeps a finalizer on the objects of one kind while they are in use."""
+
+    name: str
+    _finalizer: str
+
+    def __init__(
+        self, kind: type[T], client: Client, clock: Clock | None = None, *, cache: Cache | None = None
+    ) -> None:
+        super().__init__(client, clock, cache=cache)
+        self._kind = kind
+
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        own = Watched(self._runtime.cache, self._kind, for_object)
+        await self._runtime.run(self.name, self.reconcile, own, *self._users(self._runtime.cache))
+
+    async def reconcile(self, request: Request) -> None:
+        """Put the finalizer on one object, or take it off once the object is being deleted and is not in use."""
+        obj = await self._client.find(self._kind, request)
+        if obj is None:
+            return
+        finalizers, is_held = obj.metadata.finalizers, self._finalizer in obj.metadata.finalizers
+        if obj.metadata.deletion_timestamp is None:
+            if not is_held:
+                finalizers.append(self._finalizer)
+                await self._client.update(obj)
+        elif is_held and not await self._is_used(obj):
+            finalizers.remove(self._finalizer)
+            await self._client.update(obj)
+
+    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
+        """Watches of what uses the objects."""
+        return ()
+
+    async def _is_used(self, obj: T) -> bool:
+        raise NotImplementedError
+
+
+class ClaimProtection(_Protection[PersistentVolumeClaim]):
     """A claim goes when no pod that was placed on a node mentions it any more, even if that pod has ended."""
 
     name = "pvc-protection"
+    _finalizer = "kubernetes.io/pvc-protection"
 
     def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
+        super().__init__(PersistentVolumeClaim, client, clock, cache=cache)
 
-    async def run(self) -> None:
-        """Watch and release until cancelled."""
-        cache = self._runtime.cache
-        await self._runtime.run(
-            self.name,
-            self.reconcile,
-            Watched(cache, PersistentVolumeClaim, for_object),
-            Watched(cache, Pod, mapped(_claims_of), where=_may_release),
-        )
+    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
+        return [Watched(cache, Pod, mapped(_claims_of), where=_may_release)]
 
-    async def reconcile(self, request: Request) -> None:
-        """Hold or release one claim."""
-        claim = await self._client.find(PersistentVolumeClaim, request)
-        if claim is not None:
-            await _protect(self._client, claim, "kubernetes.io/pvc-protection", lambda: self._is_used(claim))
-
-    async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
+    async def _is_used(self, obj: PersistentVolumeClaim) -> bool:
         # A cache may not have seen the pod yet that runs with the claim.
-        pods = await self._client.list(Pod, namespace=claim.metadata.namespace, consistency="live")
-        return any(_uses(pod, claim) for pod in pods)
+        pods = await self._client.list(Pod, namespace=obj.metadata.namespace, consistency="live")
+        return any(_uses(pod, obj) for pod in pods)
 
 
-class VolumeProtection:
+class VolumeProtection(_Protection[PersistentVolume]):
     """A volume goes when it is not bound."""
 
     name = "pv-protection"
+    _finalizer = "kubernetes.io/pv-protection"
 
     def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
+        super().__init__(PersistentVolume, client, clock, cache=cache)
 
-    async def run(self) -> None:
-        """Watch and release until cancelled."""
-        await self._runtime.run(self.name, self.reconcile, Watched(self._runtime.cache, PersistentVolume, for_object))
-
-    async def reconcile(self, request: Request) -> None:
-        """Hold or release one volume."""
-        volume = await self._client.find(PersistentVolume, request)
-        if volume is None:
-            return
-
-        async def is_bound() -> bool:
-            return volume.status.phase == "Bound"
-
-        await _protect(self._client, volume, "kubernetes.io/pv-protection", is_bound)
+    async def _is_used(self, obj: PersistentVolume) -> bool:
+        return obj.status.phase == "Bound"
 
 
-class AttributesClassProtection:
-    """A VolumeAttributesClass goes when no volume and no claim has it, wants it or is on its way to it."""
+class AttributesClassProtection(_Protection[VolumeAttributesClass]):
+    """A VolumeAttributesClass goes when no volume and no claim has it, requests it or is being changed to it."""
 
     name = "vac-protection"
+    _finalizer = "kubernetes.io/vac-protection"
 
     def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
+        super().__init__(VolumeAttributesClass, client, clock, cache=cache)
 
-    async def run(self) -> None:
-        """Watch and release until cancelled."""
-        cache = self._runtime.cache
-        await self._runtime.run(
-            self.name,
-            self.reconcile,
-            Watched(cache, VolumeAttributesClass, for_object),
+    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
+        return [
             Watched(cache, PersistentVolume, mapped(_class_of_volume)),
             Watched(cache, PersistentVolumeClaim, mapped(_classes_of_claim)),
+        ]
+
+    async def _is_used(self, obj: VolumeAttributesClass) -> bool:
+        volumes = await self._client.list(PersistentVolume)
+        claims = await self._client.list(PersistentVolumeClaim)
+        return any(obj.key in _class_of_volume(volume) for volume in volumes) or any(
+            obj.key in _classes_of_claim(claim) for claim in claims
         )
-
-    async def reconcile(self, request: Request) -> None:
-        """Hold or release one class."""
-        found = await self._client.find(VolumeAttributesClass, request)
-        if found is None:
-            return
-
-        async def is_used() -> bool:
-            volumes = await self._client.list(PersistentVolume)
-            claims = await self._client.list(PersistentVolumeClaim)
-            return any(found.key in _class_of_volume(volume) for volume in volumes) or any(
-                found.key in _classes_of_claim(claim) for claim in claims
-            )
-
-        await _protect(self._client, found, "kubernetes.io/vac-protection", is_used)
-
-
-async def _protect(client: Client, obj: Object, finalizer: str, is_used: Callable[[], Awaitable[bool]]) -> None:
-    is_held = finalizer in obj.metadata.finalizers
-    if obj.metadata.deletion_timestamp is None:
-        if not is_held:
-            obj.metadata.finalizers.append(finalizer)
-            await client.update(obj)
-    elif is_held and not await is_used():
-        obj.metadata.finalizers.remove(finalizer)
-        await client.update(obj)
 
 
 # Claims and the pods that use them

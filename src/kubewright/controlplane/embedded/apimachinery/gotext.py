@@ -12,7 +12,7 @@ MAX_DEPTH: Final = 10_000
 _SUMMARY = 30
 _BEYOND_64_BITS = 21
 
-_ESCAPES = {
+ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
     "\a": "\\a",
@@ -58,8 +58,8 @@ def quoted(text: str) -> str:
 
 def _shown(character: str) -> str:
     code = ord(character)
-    if character in _ESCAPES:
-        return _ESCAPES[character]
+    if character in ESCAPES:
+        return ESCAPES[character]
     if character.isprintable():
         return character
     if code < 0x80:

@@ -8,25 +8,6 @@ from kubewright.controlplane.embedded.builtins.names import qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, not_negative_quantity, quantity
 
 _OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
-_OF_QUOTAS = frozenset(
-    (
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "storage",
-        "pods",
-        "services",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-        *(f"{kind}.{name}" for kind in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")),
-        "requests.storage",
-    )
-)
 _COUNTED = frozenset(
     (
         "pods",
@@ -38,6 +19,17 @@ _COUNTED = frozenset(
         "persistentvolumeclaims",
         "services.nodeports",
         "services.loadbalancers",
+    )
+)
+_OF_QUOTAS = frozenset(
+    (
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "storage",
+        *_COUNTED,
+        *(f"{kind}.{name}" for kind in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")),
+        "requests.storage",
     )
 )
 

@@ -20,18 +20,21 @@ def validate_selector(selector: JSONValue, path: str) -> list[FieldError]:
     return errors
 
 
-def _expression(expression: JSONValue, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    operator, values, key = text(expression, "operator"), items(expression, "values"), text(expression, "key")
+def validate_operator(expression: JSONValue, path: str) -> list[FieldError]:
+    """The errors of an expression's operator, and of whether it has values; the values themselves are not checked."""
+    operator, values = text(expression, "operator"), items(expression, "values")
     if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            complaint = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden_field(f"{path}.values", complaint))
-    else:
-        errors.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
+        complaint = "must be specified when `operator` is 'In' or 'NotIn'"
+        return [] if values else [required(f"{path}.values", complaint)]
+    if operator in ("Exists", "DoesNotExist"):
+        complaint = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden_field(f"{path}.values", complaint)] if values else []
+    return [invalid_value(f"{path}.operator", operator, "not a valid selector operator")]
+
+
+def _expression(expression: JSONValue, path: str) -> list[FieldError]:
+    errors = validate_operator(expression, path)
+    values, key = items(expression, "values"), text(expression, "key")
     errors += [invalid_value(f"{path}.key", key, wrong) for wrong in qualified_name(key)]
     for index, value in enumerate(values):
         errors += [invalid_value(f"{path}.values[{index}]", value, wrong) for wrong in label_value(str(value))]

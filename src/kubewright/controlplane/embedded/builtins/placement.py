@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
-from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
-from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
+from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
+from kubewright.controlplane.embedded.builtins.label_selectors import validate_operator, validate_selector
 from kubewright.controlplane.embedded.builtins.names import dns_label, dns_subdomain, label_value, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, number, objects, one_of
 
@@ -100,20 +100,11 @@ def _node_term(term: JSONObject, path: str) -> Errors:
 
 def _node_expression(expression: JSONObject, path: str) -> Errors:
     errors: Errors = []
-    operator, values = text(expression, "operator"), items(expression, "values")
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            complaint = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            errors.append(forbidden_field(f"{path}.values", complaint))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            complaint = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-            errors.append(required(f"{path}.values", complaint))
-    else:
-        errors.append(invalid_value(f"{path}.operator", operator, "not a valid selector operator"))
+    if text(expression, "operator") not in ("Gt", "Lt"):
+        errors += validate_operator(expression, path)
+    elif len(items(expression, "values")) != 1:
+        complaint = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        errors.append(required(f"{path}.values", complaint))
     return errors + matching(f"{path}.key", text(expression, "key"), qualified_name)
 
 

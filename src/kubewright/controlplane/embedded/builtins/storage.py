@@ -78,6 +78,16 @@ def _access_modes(spec: JSONObject) -> Errors:
     return errors
 
 
+def _class_and_mode(spec: JSONObject) -> Errors:
+    """What claims and volumes have in common."""
+    errors: Errors = []
+    if text(spec, "storageClassName"):
+        errors += matching("spec.storageClassName", text(spec, "storageClassName"), dns_subdomain)
+    if "volumeMode" in spec:
+        errors += one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
+    return errors
+
+
 def _validate_claim(claim: JSONObject) -> Errors:
     spec = mapping(claim, "spec")
     errors: Errors = []
@@ -89,11 +99,7 @@ def _validate_claim(claim: JSONObject) -> Errors:
         errors.append(required("spec.resources[storage]"))
     elif quantity(storage) <= Quantity(0):
         errors.append(invalid_value("spec.resources[storage]", storage, "must be greater than zero"))
-    if text(spec, "storageClassName"):
-        errors += matching("spec.storageClassName", text(spec, "storageClassName"), dns_subdomain)
-    if "volumeMode" in spec:
-        errors += one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
-    return errors
+    return errors + _class_and_mode(spec)
 
 
 def _validate_claim_update(new: JSONObject, old: JSONObject) -> Errors:
@@ -164,11 +170,7 @@ def _validate_volume(volume: JSONObject) -> Errors:
             errors += _SOURCES[kind](mapping(sources, kind), f"spec.{kind}")
     if not sources:
         errors.append(required("spec", "must specify a volume type"))
-    if text(spec, "storageClassName"):
-        errors += matching("spec.storageClassName", text(spec, "storageClassName"), dns_subdomain)
-    if "volumeMode" in spec:
-        errors += one_of("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES)
-    return errors
+    return errors + _class_and_mode(spec)
 
 
 def _validate_volume_update(new: JSONObject, old: JSONObject) -> Errors:

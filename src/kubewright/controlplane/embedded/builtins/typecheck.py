@@ -17,6 +17,7 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.scalars import (
     MalformedScalar,
@@ -51,7 +52,8 @@ class _Mismatch(Exception):
         self._form = form
         # Too deep to be taken apart, it is a `Raw`: an object or a list.
         self._value: JSONValue = ({} if bytes(found)[:1] == b"{" else []) if isinstance(found, msgspec.Raw) else found
-        self.found = _json_kind(self._value, numeral=numeral)
+        kind = json_kind(self._value)
+        self.found = f"number {self._value}" if numeral and kind == "number" else kind
         self.wanted = wanted
         self.struct = ""
         self.path: list[str] = []
@@ -85,18 +87,6 @@ class Undecodable(StatusError):
     def __init__(self, message: str, converted: str) -> None:
         super().__init__(400, "BadRequest", message)
         self.converted = converted
-
-
-def _json_kind(value: JSONValue, *, numeral: bool) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict):
-        return "object"
-    if isinstance(value, list):
-        return "array"
-    return f"number {value}" if numeral else "number"
 
 
 @cache

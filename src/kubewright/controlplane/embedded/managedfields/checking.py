@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.go_values import type_name
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.structure import ScalarType
 from kubewright.controlplane.embedded.managedfields.fieldset import element_text
 from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Untrackable
-from kubewright.controlplane.embedded.patch.go_values import type_name
 
 
 def complaint(configuration: JSONObject, shape: MergeShape) -> str:

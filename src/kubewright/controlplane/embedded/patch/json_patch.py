@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
-from kubewright.controlplane.embedded.patch.go_values import json_kind, json_text
 from kubewright.controlplane.embedded.patch.result import checked, does_not_apply
 
 MAX_OPERATIONS = 10_000

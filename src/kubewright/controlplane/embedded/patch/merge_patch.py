@@ -10,9 +10,9 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.nesting import LEVELS
 from kubewright.controlplane.embedded.apimachinery.status import bad_request
-from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.patch.result import checked
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.patch.go_values import formatted
+from kubewright.controlplane.embedded.apimachinery.go_values import formatted
 from kubewright.controlplane.embedded.patch.result import failure, wrong_type
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text, type_name
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, invalid, invalid_value
-from kubewright.controlplane.embedded.patch.go_values import json_kind, json_text, type_name
 
 _TYPE_META = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 

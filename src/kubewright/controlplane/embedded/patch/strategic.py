@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.go_values import formatted, formatted_as_string, json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
-from kubewright.controlplane.embedded.patch.go_values import formatted, formatted_as_string, json_kind
 from kubewright.controlplane.embedded.patch.ordering import arranged, identities, identity, key_of
 from kubewright.controlplane.embedded.patch.result import does_not_apply, failure, wrong_type
 

@@ -10,6 +10,7 @@ from functools import partial
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
@@ -57,12 +58,12 @@ def _recognised(call: Call, value: JSONValue, body: bytes) -> JSONObject:
         # As Go has it, nothing was said about any field.
         return {}
     if not isinstance(value, dict):
-        why = f"json: cannot unmarshal {_form(value)} into Go value of type {_PROBE}"
+        why = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_PROBE}"
         raise unrecognized(call, f"{_PARSING}{why}", body)
     for name in ("apiVersion", "kind"):
         found = value.get(name)
         if found is not None and not isinstance(found, str):
-            why = f"json: cannot unmarshal {_form(found)} into Go struct field .{name} of type string"
+            why = f"json: cannot unmarshal {json_kind(found)} into Go struct field .{name} of type string"
             raise unrecognized(call, f"{_PARSING}{why}", body)
     return value
 
@@ -72,16 +73,5 @@ def _check_metadata(call: Call, obj: JSONObject) -> None:
     if found is not None and not isinstance(found, dict) and not call.resource.custom:
         raise bad_request(
             f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: json: cannot unmarshal '
-            f"{_form(found)} into Go struct field {gvk.kind}.metadata of type v1.ObjectMeta"
+            f"{json_kind(found)} into Go struct field {gvk.kind}.metadata of type v1.ObjectMeta"
         )
-
-
-def _form(value: JSONValue) -> str:
-    """What Go calls the form of a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, dict):
-        return "object"
-    return "string" if isinstance(value, str) else "number"

@@ -14,6 +14,7 @@ from kubewright.controlplane.embedded.apimachinery.document import (
     mapping,
     text,
 )
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     bad_request,
@@ -23,7 +24,6 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     not_found,
     not_supported,
 )
-from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import is_kept
 from kubewright.controlplane.embedded.rest.options import dry_run_errors

@@ -14,6 +14,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_json, decode_yaml
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.go_values import formatted, json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,
     bad_request,
@@ -24,7 +25,6 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 from kubewright.controlplane.embedded.builtins.typecheck import Undecodable
 from kubewright.controlplane.embedded.managedfields import apply as apply_configuration
 from kubewright.controlplane.embedded.managedfields import unconvertible
-from kubewright.controlplane.embedded.patch.go_values import formatted, json_kind
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch, unknown_fields
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
 from kubewright.controlplane.embedded.patch.strategic import apply_strategic_patch

@@ -12,6 +12,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,
     bad_request,
@@ -28,7 +29,6 @@ from kubewright.controlplane.embedded.managedfields import (
     scale_entries,
     track_update,
 )
-from kubewright.controlplane.embedded.patch.go_values import json_kind
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
 from kubewright.controlplane.embedded.protobuf import decode_protobuf

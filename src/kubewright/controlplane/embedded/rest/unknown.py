@@ -8,10 +8,10 @@ import msgspec
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.controlplane.embedded.apimachinery.go_values import html_safe
 from kubewright.controlplane.embedded.apimachinery.repetitions import unknown_and_repeated_fields
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, invalid, invalid_value
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
-from kubewright.controlplane.embedded.patch.go_values import html_safe
 from kubewright.controlplane.embedded.rest.call import Call
 
 _MOST = 100

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from kubewright.controlplane.embedded.apimachinery.gotext import ESCAPES
 from kubewright.controlplane.embedded.cel.library.numbers import double_text
 from kubewright.controlplane.embedded.cel.library.times import duration_text, timestamp_text
 from kubewright.controlplane.embedded.cel.values import (
@@ -181,19 +182,7 @@ def _decoded(content: bytes) -> str:
         raise FormatError(f"error during formatting: {message}") from None
 
 
-_QUOTED: Final = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_QUOTED: Final = str.maketrans(ESCAPES)
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON as Go prints it: error messages of patches show values in the notation of Go's `fmt`, `reflect` and `json`."""
+"""JSON as Go prints it: error messages show values in the notation of Go's `fmt`, `reflect` and `json`."""
 
 from __future__ import annotations
 

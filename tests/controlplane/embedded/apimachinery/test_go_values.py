@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.patch.go_values import (
+from kubewright.controlplane.embedded.apimachinery.go_values import (
     formatted,
     formatted_as_string,
     json_kind,
