@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kubewright.controlplane.embedded.endpoints.request import Target
-from kubewright.manager.manager import PermissionsMissing
+from kubewright.manager.preflight import PermissionsMissing
 
 if TYPE_CHECKING:
     from tests.faults.conftest import InWorld, World

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 from kubewright.api.coordination.v1 import Lease
@@ -197,11 +197,18 @@ async def another_leader(client: Client) -> AsyncIterator[None]:
         await asyncio.wait((task,))
 
 
-async def eventually(holds: Callable[[], bool]) -> None:
-    """For what nobody tells of. In virtual time the pauses take no time."""
+async def eventually(holds: Callable[[], Awaitable[bool] | bool]) -> None:
+    """For what nothing notifies of. In virtual time the pauses take no time."""
     async with asyncio.timeout(120):
-        while not holds():
+        while True:
+            held = holds()
+            if held if isinstance(held, bool) else await held:
+                return
             await asyncio.sleep(0.05)
+
+
+async def is_ready(manager: Manager) -> bool:
+    return not await manager.ready.failing()
 
 
 async def get(port: int, path: str) -> tuple[int, str]:

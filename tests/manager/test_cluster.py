@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.manager.scripted import eventually, running
+from tests.manager.scripted import eventually, is_ready, running
 
 from kubewright.api.core.v1 import ConfigMap, Namespace, Pod, Secret
 from kubewright.api.meta import ObjectMeta
@@ -15,7 +15,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 from kubewright.manager.cluster import Cluster
-from kubewright.manager.manager import PermissionsMissing
+from kubewright.manager.preflight import PermissionsMissing
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_another_cluster_is_a_source(
             await there.create(config_map("later", color="blue"))
             assert await reconciler.done.get() == "later"
             assert (await here.get(ConfigMap, "later", namespace="default")).data == {"color": "blue"}
-            assert manager.ready.failing() == {}
+            assert await is_ready(manager)
         # Its watch has ended with the manager, and the first cluster was never watched.
         assert other.cache.informers() == []
         assert manager.cache.informers() == []
@@ -93,7 +93,11 @@ async def test_trouble_with_another_cluster_is_told_by_readiness(
         manager.add_cluster(other)
         mirror(manager, other)
         async with running(manager):
-            await eventually(lambda: 'User "visitor" cannot' in manager.ready.failing()["controllers"])
+
+            async def is_told() -> bool:
+                return 'User "visitor" cannot' in (await manager.ready.failing()).get("controllers", "")
+
+            await eventually(is_told)
 
 
 async def test_permissions_in_another_cluster_are_asked_for_there(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 
@@ -7,6 +8,7 @@ import pytest
 
 from kubewright.manager.health import Checks
 from kubewright.manager.serving import Answer, Query, Server
+from kubewright.testing.virtual_time import run_virtual
 
 
 async def ask(checks: Checks, path: str = "/readyz", **parameters: list[str]) -> tuple[int, str]:
@@ -30,7 +32,7 @@ async def test_a_failing_check_is_a_500_with_the_whole_list_and_the_reason() -> 
         500,
         "[-]caches failed: pods are not listed yet\n[+]ping ok\n[+]webhooks ok\nreadyz check failed\n",
     )
-    assert checks.failing() == {"caches": "pods are not listed yet"}
+    assert await checks.failing() == {"caches": "pods are not listed yet"}
 
 
 async def test_verbose_shows_the_list_also_when_all_is_fine() -> None:
@@ -80,7 +82,64 @@ async def test_a_check_that_raises_has_failed_and_its_message_is_for_the_log(cap
         status, text = await ask(checks)
     assert status == 500
     assert "[-]broken failed: the check raised ValueError; the log has more\n" in text
-    assert "the check broken of readyz failed itself" in caplog.text
+    assert "the check broken of readyz raised" in caplog.text
+
+
+async def test_a_check_may_be_async() -> None:
+    checks = Checks("readyz")
+
+    async def database() -> str | None:
+        await asyncio.sleep(0)
+        return "no connection"
+
+    checks.add("database", database)
+    assert await ask(checks, "/readyz/database") == (500, "internal server error: no connection\n")
+
+
+def test_a_check_that_takes_too_long_has_failed_and_holds_up_no_other() -> None:
+    async def main() -> None:
+        checks = Checks("readyz")
+
+        async def hangs() -> str | None:
+            await asyncio.Event().wait()
+            return None
+
+        checks.add("one", hangs, timeout=2)
+        checks.add("two", hangs, timeout=3)
+        checks.add("three", lambda: None)
+        began = asyncio.get_running_loop().time()
+        assert await checks.failing() == {"one": "no result within 2 s", "two": "no result within 3 s"}
+        assert asyncio.get_running_loop().time() == began + 3
+        assert len(asyncio.all_tasks()) == 1
+
+    run_virtual(main)
+
+
+async def test_a_timeout_within_a_check_is_an_error_of_the_check() -> None:
+    async def slow() -> str | None:
+        raise TimeoutError("of the database")
+
+    checks = Checks("readyz")
+    checks.add("database", slow)
+    assert await checks.failing() == {"database": "the check raised TimeoutError; the log has more"}
+
+
+@pytest.mark.parametrize("result", [True, False, 0, Exception("no")])
+async def test_a_check_that_returns_something_else_has_failed_and_says_what_was_expected(result: object) -> None:
+    checks = Checks("readyz")
+    checks.add("wrong", lambda: result)  # type: ignore[arg-type, return-value]  # the mistake
+    assert await checks.failing() == {
+        "wrong": f"the check returned {result!r}: expected None when all is well, or the reason as text"
+    }
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_check_that_was_called_instead_of_given_is_refused() -> None:
+    async def database() -> str | None:
+        return None
+
+    with pytest.raises(TypeError, match=r'the check "database" of readyz is <coroutine .*: expected a function'):
+        Checks("readyz").add("database", database())  # type: ignore[arg-type]  # the mistake
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])

@@ -25,7 +25,7 @@ from kubewright.api.core.v1 import ConfigMap
 from kubewright.client import Client
 from kubewright.controller import Controller, Request, controller_for
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.manager import Manager
+from kubewright.manager import Manager, SetupError
 
 # The order of things
 
@@ -305,7 +305,7 @@ async def test_a_controller_without_a_reconciler_is_an_error_at_the_start(
 
     manager = Manager(client)
     builder = controller_for(manager, ConfigMap)
-    with pytest.raises(ValueError, match=r"no reconciler for configmap: end .* with \.complete\(reconciler\)"):
+    with pytest.raises(SetupError, match=r"^no reconciler for configmap: end .* with \.complete\(reconciler\)"):
         await manager.run()
     builder.complete(Idle())
     async with running(manager):

@@ -17,6 +17,7 @@ from tests.manager.scripted import (
     driven,
     eventually,
     fed,
+    is_ready,
     now,
     running,
     virtually,
@@ -67,7 +68,7 @@ async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: Embedd
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
         await eventually(lambda: sum(informer.statistics.objects for informer in manager.cache.informers()) == 5)
-        assert manager.ready.failing() == {}
+        assert await is_ready(manager)
         assert len(built.queue) == 0, "it is filled when there is somebody to work it off"
         assert told.words == []
         asked = reads()
@@ -124,9 +125,9 @@ async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_th
         await asyncio.sleep(60)
         assert built.queue.depth().get(-100, 0) == 0
         assert manager.cache.informers() == []
-        assert manager.ready.failing() == {}
+        assert await is_ready(manager)
     await told.until("object is done")
-    assert manager.ready.failing() == {}
+    assert await is_ready(manager)
     manager.stop()
     await task
 
@@ -196,7 +197,7 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
         async with running(first):
             await told.until("a reconciles")
             task = asyncio.create_task(second.run())
-            await eventually(lambda: second.ready.failing() == {})
+            await eventually(lambda: is_ready(second))
         await told.until("b reconciles")
         second.stop()
         await task

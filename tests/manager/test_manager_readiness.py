@@ -16,6 +16,7 @@ from tests.manager.scripted import (
     config_map,
     eventually,
     get,
+    is_ready,
     running,
     virtually,
 )
@@ -33,7 +34,7 @@ from kubewright.controller import controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager, Permission
-from kubewright.manager.manager import PermissionsMissing
+from kubewright.manager.preflight import PermissionsMissing
 from kubewright.manifest.crd import crd_of
 from kubewright.testing.namespaces import unique_name
 
@@ -81,7 +82,7 @@ async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
         assert "[-]controllers failed: gadget: gadgets.example.com is not installed" in body
         assert (await get(manager.ports["health"], "/healthz"))[0] == 200
         await client.create(from_json(CustomResourceDefinition, crd_of(Gadget)))
-        await eventually(lambda: manager.ready.failing() == {})
+        await eventually(lambda: is_ready(manager))
         assert await get(manager.ports["health"], "/readyz") == (200, "ok")
         await client.create(Gadget(metadata=ObjectMeta(name="mine", namespace="default"), spec=GadgetSpec()))
         await told.until("mine is done")
@@ -98,7 +99,7 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
         controller_for(manager, ConfigMap).complete(Passes(told))
         async with running(manager):
             await asyncio.sleep(60)
-            (problem,) = manager.ready.failing().values()
+            (problem,) = (await manager.ready.failing()).values()
             assert problem.startswith("configmap: ")
             assert 'User "operator" cannot' in problem
             assert 'resource "configmaps"' in problem
@@ -106,7 +107,7 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
                 client, "operator", PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "watch"])
             )
             await told.until("object is done")
-            assert manager.ready.failing() == {}
+            assert await is_ready(manager)
 
 
 async def test_all_permissions_that_are_missing_are_listed_before_anything_begins(
@@ -170,7 +171,7 @@ async def test_permissions_are_asked_for_where_the_watches_are(plane: EmbeddedCo
         controller_for(manager, Node).complete(Passes(told))
         async with running(manager):
             await told.until("object is done")
-            await eventually(lambda: manager.ready.failing() == {})
+            await eventually(lambda: is_ready(manager))
         # And those that are not enough are found.
         manager = Manager(restricted, namespaces=["shop", "stock"])
         controller_for(manager, ConfigMap).complete(Passes(told))
@@ -198,13 +199,13 @@ def test_a_server_that_cannot_be_reached_at_the_start_is_waited_for_and_that_is_
         plane.faults.drop(lambda target: True, times=None)
         async with running(manager):
             await asyncio.sleep(600)
-            (problem,) = manager.ready.failing().values()
+            (problem,) = (await manager.ready.failing()).values()
             assert problem.startswith("waiting for the API server: ")
             plane.faults.clear()
             await told.until("object is done")
-            assert manager.ready.failing() == {}
+            assert await is_ready(manager)
 
-    with caplog.at_level(logging.INFO, "kubewright.manager.manager"):
+    with caplog.at_level(logging.INFO, "kubewright.manager.preflight"):
         scenario()
     *waiting, answers = [line for line in caplog.messages if "API server" in line]
     assert answers == "the API server answers"
@@ -223,9 +224,9 @@ async def test_a_cold_standby_is_not_ready_before_the_server_has_answered_at_all
     controller_for(manager, ConfigMap).complete(Passes(Told()))
     async with another_leader(client), running(manager):
         await asyncio.sleep(1)
-        assert list(manager.ready.failing().values()) == ["waiting for the API server: no answer yet"]
+        assert list((await manager.ready.failing()).values()) == ["waiting for the API server: no answer yet"]
         answers.set()
-        await eventually(lambda: manager.ready.failing() == {})
+        await eventually(lambda: is_ready(manager))
 
 
 @virtually

@@ -26,8 +26,10 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config, MergePatch
 from kubewright.client.wait import Field, exists
 from kubewright.controlplane import ControlPlane
+from kubewright.manager import run as kubewright_run
 from kubewright.manifest.crd import crd_of
 from kubewright.testing.namespaces import unique_name
+from kubewright.version import __version__
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "podmanager.py"
 QUIET = ("--health-address", "0", "--metrics-address", "0")
@@ -134,6 +136,155 @@ async def test_it_works_until_a_signal_and_then_ends_cleanly(
     assert not given_back.spec.holder_identity
     reasons = {event.reason async for event in client.list(Event, namespace=namespace)}
     assert "Created" in reasons
+
+
+OPTIONS = """
+    from contextlib import asynccontextmanager
+    from typing import Annotated
+    from kubewright import Manager, Meta, Model, Permission, run
+    from kubewright.api.core.v1 import ConfigMap, Secret
+    from kubewright.controller import controller_for
+
+    class Options(Model):
+        zone: Annotated[str, Meta(description="where shops are")]
+        limit: int = 3
+
+    @asynccontextmanager
+    async def session(name):
+        print(name, "opened", flush=True)
+        try:
+            yield
+        finally:
+            print(name, "closed", flush=True)
+
+    class Idle:
+        async def reconcile(self, request): ...
+
+    async def setup(manager: Manager, options: Options) -> None:
+        print(options, flush=True)
+        await manager.enter(session("first"))
+        await manager.enter(session("second"))
+        {then}
+        controller_for(manager, ConfigMap).complete(Idle())
+
+    run(setup, name="shops", options=Options, permissions=[Permission(Secret, "get", namespace="shop")])
+"""
+
+
+async def test_its_own_options_and_what_it_opens_are_read_and_closed(kubeconfig: Path, tmp_path: Path) -> None:
+    program = tmp_path / "shops.py"
+    program.write_text(textwrap.dedent(OPTIONS).format(then="manager.stop()"))
+    arguments = ["--zone", "eu", "--limit", "5", *QUIET]
+    done = await asyncio.to_thread(run, "--kubeconfig", kubeconfig, *arguments, program=program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "Options(zone='eu', limit=5)",
+        "first opened",
+        "second opened",
+        "second closed",
+        "first closed",
+    ]
+
+
+async def test_a_setup_that_fails_closes_what_it_has_opened(kubeconfig: Path, tmp_path: Path) -> None:
+    program = tmp_path / "shops.py"
+    program.write_text(textwrap.dedent(OPTIONS).format(then="raise LookupError('no such database')"))
+    done = await asyncio.to_thread(run, "--kubeconfig", kubeconfig, "--zone", "eu", *QUIET, *CONSOLE, program=program)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-2:] == ["second closed", "first closed"]
+    assert done.stderr.startswith("shops: LookupError: no such database\n")
+
+
+async def test_a_signal_ends_a_setup_that_waits(kubeconfig: Path, tmp_path: Path) -> None:
+    program = tmp_path / "shops.py"
+    program.write_text(textwrap.dedent(OPTIONS).format(then="import asyncio; await asyncio.Event().wait()"))
+    async with started("--kubeconfig", kubeconfig, "--zone", "eu", *QUIET, program=program) as process:
+        assert process.stdout is not None
+        while b"second opened" not in await asyncio.wait_for(process.stdout.readline(), 50):
+            pass
+        process.terminate()
+        output, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, errors) == (0, b"")
+    assert output.decode().splitlines() == ["second closed", "first closed"]
+
+
+async def test_permissions_that_it_names_are_checked_at_the_start(
+    embedded_control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    config, program = tmp_path / "restricted", tmp_path / "shops.py"
+    config.write_text(embedded_control_plane.add_user("intern").kubeconfig)
+    program.write_text(textwrap.dedent(OPTIONS).format(then=""))
+    done = await asyncio.to_thread(run, "--kubeconfig", config, "--zone", "eu", *QUIET, *CONSOLE, program=program)
+    assert done.returncode == 1
+    assert 'shops: reading secrets is not permitted: User "intern" cannot get resource "secrets"' in done.stderr
+
+
+FORGETFUL = """
+    from kubewright import Manager, run
+    from kubewright.api.core.v1 import ConfigMap
+    from kubewright.controller import controller_for
+
+    def setup(manager: Manager) -> None:
+        {body}
+
+    run(setup, name="forgetful")
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("pass", "there is nothing to run: setup has added no controller; add one with controller_for(manager, Kind)"),
+        (
+            "controller_for(manager, ConfigMap)",
+            "no reconciler for configmap: end controller_for(manager",
+        ),
+    ],
+)
+def test_what_was_forgotten_in_setup_is_one_line(kubeconfig: Path, tmp_path: Path, body: str, told: str) -> None:
+    program = tmp_path / "forgetful.py"
+    program.write_text(textwrap.dedent(FORGETFUL).format(body=body))
+    done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"forgetful: {told}")
+
+
+@pytest.mark.parametrize("name", ["My Operator", "", "-a", "Shops"])
+def test_a_name_that_no_lease_could_have_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r'expected lower-case letters, digits and "-", such as "podmanager"'):
+        kubewright_run(lambda manager: None, name=name, argv=[])
+
+
+def test_a_wrong_flag_is_told_as_json_where_the_log_is_to_be_json() -> None:
+    done = run("--log-format", "json", "--unknown")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = map(json.loads, done.stderr.splitlines())
+    assert (line["level"], line["msg"]) == ("critical", "unrecognized arguments: --unknown")
+
+
+async def test_it_logs_its_start_its_leading_and_its_end_and_nothing_when_it_is_settled(
+    client: Client, kubeconfig: Path, namespace: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "shops.py"
+    program.write_text(textwrap.dedent(OPTIONS).format(then=""))
+    arguments = ["--zone", "eu", "--namespace", namespace, "--leader-elect", "--lease-namespace", namespace, *QUIET]
+    async with started("--kubeconfig", kubeconfig, *arguments, "--log-format", "json", program=program) as process:
+        lease = await client.wait_for(Lease, exists, name="shops", namespace=namespace, timeout=50)
+        assert lease is not None
+        renewed = lease.spec.renew_time
+        while (await client.get(Lease, "shops", namespace=namespace)).spec.renew_time == renewed:
+            await asyncio.sleep(0.1)
+        process.terminate()
+        code, lines = await ended(process)
+    assert code == 0
+    begin, leading, end = map(json.loads, lines)
+    assert {begin["level"], leading["level"], end["level"]} == {"info"}
+    assert begin["msg"] == "shops started"
+    assert (begin["namespaces"], begin["controllers"]) == ([namespace], ["configmap"])
+    assert (begin["kubewright"], begin["leaderElection"]) == (__version__, f"{namespace}/shops")
+    assert leading["msg"] == f"leading: holding the lease {namespace}/shops"
+    assert end["msg"] == "shops stopped"
 
 
 HANGING = """

@@ -81,3 +81,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             yield from _causes(each)
     else:
         yield error
+
+
+async def to_its_end(work: Coroutine[object, object, None], cancelled: Callable[[], None] = lambda: None) -> None:
+    """Run something to its end, also when this is cancelled meanwhile: what was begun has to end."""
+    task = asyncio.create_task(work, name="ending")
+    is_cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            is_cancelled = True
+            cancelled()
+    task.result()
+    if is_cancelled:
+        raise asyncio.CancelledError

@@ -155,7 +155,7 @@ class LeaderElection:
             self._loop = None
 
     async def _acquire(self) -> None:
-        _log.info("waiting for the lease %s as %s", self._where, self.identity)
+        _log.debug("waiting for the lease %s as %s", self._where, self.identity)
         try:
             while True:
                 # An answer that we read too late, because the loop was blocked, is no lease to begin with.
@@ -168,7 +168,7 @@ class LeaderElection:
             raise
         self._is_leading = self._is_working = True
         self.statistics.acquisitions += 1
-        _log.info("leading: the lease %s is ours", self._where)
+        _log.info("leading: holding the lease %s", self._where)
 
     async def _hold(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Run the work and the renewals side by side until both have ended, or there is no more time for the work."""
@@ -357,7 +357,7 @@ class LeaderElection:
                 self._lease = None  # not as we left it: look first
             return False
         self._see(stored.spec, self._time())
-        _log.info("the lease %s is given back", self._where)
+        _log.debug("the lease %s is released", self._where)
         return True
 
     async def _ask(self, request: Awaitable[_T]) -> _T:

@@ -6,8 +6,8 @@
         await manager.run()
 
 Start: HTTP servers, caches, what needs no leader, sources (so that a standby is warm), then, as leader, all the rest.
-Stop, in reverse: no further passes begin and those under way may finish within the grace time; then the lease is given
-back; then caches and servers end. Nothing that was started outlives `run`.
+Stop, in reverse: no further reconciles begin and those under way may finish within the grace time; then the lease is
+released; then caches and servers end, and what was entered (`enter`) is left. Nothing that was started outlives `run`.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable
-from contextlib import AsyncExitStack, nullcontext
+from collections.abc import Collection, Hashable, Iterable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
 from contextvars import copy_context
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar
 
 from kubewright.api.errors import KubernetesError
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.informer import Informer
 from kubewright.client import Client
-from kubewright.client.backoff import Backoff
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.source import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
+from kubewright.manager.endpoints import Endpoints
 from kubewright.manager.exposition import Family
 from kubewright.manager.fence import clock_of, fenced, system_clock
-from kubewright.manager.group import Group, cause
-from kubewright.manager.health import Checks
+from kubewright.manager.group import Group, cause, to_its_end
+from kubewright.manager.health import TIMEOUT, Check
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.log import summary
-from kubewright.manager.metrics import Metrics
-from kubewright.manager.permissions import Missing, Permission, explain, missing
-from kubewright.manager.recorder import EventBroadcaster, Recorder
+from kubewright.manager.permissions import Permission
+from kubewright.manager.preflight import Preflight
+from kubewright.manager.recorder import EventBroadcaster, EventRecorder
+from kubewright.manager.runnable import Function, Runnable, run_of
 from kubewright.manager.runtime_metrics import runtime_families
-from kubewright.manager.serving import Server
+from kubewright.version import __version__
 
 GRACE = 25.0
 """Seconds that passes under way have to finish after a stop: less than the 30 after which a kubelet kills."""
@@ -49,26 +50,12 @@ Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
 
 _FLUSH = 2.0  # seconds for the last events to be written
-_REACH = Backoff(0.5, 10.0, jitter=0.3)  # between attempts to reach a server at the start
 
 _log = logging.getLogger(__name__)
 
 
-class PermissionsMissing(KubernetesError):
-    """The program may not do what it needs to. The message lists what is missing, and what to do."""
-
-
-class Runnable(Protocol):
-    """Anything with `async def run`. It runs until it ends or is cancelled.
-
-    Unless it has `needs_leader = False`, it runs only in the leader.
-    """
-
-    def run(self) -> Coroutine[object, object, None]:
-        """Run until done or cancelled."""
-
-
-Function: TypeAlias = Callable[[], Coroutine[object, object, None]]
+class SetupError(KubernetesError):
+    """The program is not put together as it should be. The message names what to change."""
 
 
 class Manager:
@@ -90,23 +77,24 @@ class Manager:
         instance: str | None = None,
         stream: bool = True,
         controllers: ControllerDefaults | None = None,
+        name: str = "manager",
     ) -> None:
-        """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off. With `grace` None passes end when they end.
+        """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off.
 
-        `preflight` asks at the start for every permission that watches and `permissions` need, and fails with the list
-        of those missing. `stream` as in `Cache`. `controllers` are
-        options for controllers that are not given their own.
+        With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
+        every permission that watches and `permissions` need, and fails with the list of those missing. `stream` as in
+        `Cache`. `controllers` are options for controllers that are not given their own. `name` is for the log.
         """
+        _check_arguments(client, namespaces, election, grace)
+        self.name = name
         self.cluster = Cluster(client, namespaces=namespaces, stream=stream)
         self.controller_defaults = controllers or ControllerDefaults()
         self.election = election
-        self.metrics = Metrics()
-        self.health = Checks("healthz")
-        self.ready = Checks("readyz")
+        self._namespaces = sorted(namespaces)
         self._warm_standby = warm_standby
         self._grace = grace
-        self._permissions = list(permissions)
-        self._preflight = preflight
+        self._permissions = _permissions(permissions)
+        self._preflight = Preflight(self._needs) if preflight else None
         self._clusters = [self.cluster]
         self._controllers: list[Controller[Any]] = []
         self._expected: set[str] = set()  # controllers that are being built
@@ -114,24 +102,29 @@ class Manager:
         self._leaders: list[tuple[Function, str]] = []
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
         self._failure: BaseException | None = None
-        self._unreachable: str | None = None  # why the server does not answer at the start
         self._stop = asyncio.Event()
         self._elected = asyncio.Event()
         self._has_begun = False
         self._is_running = False  # between the start and the end: what is added then begins at once
+        self._has_ended = False
+        self._contexts = AsyncExitStack()
+        self._abandoned: AsyncExitStack | None = None
         self._caches_group = Group("caches", self._fail)
         self._sources_group = Group("sources", self._fail)
         self._others_group = Group("runnables", self._fail)
         self._leader_group = Group("leader-only runnables", self._fail_leading)
-        self._health_server = Server(health_address, option="health_address")
-        self._metrics_server = Server(metrics_address, option="metrics_address")
-        self._debug_server = Server(debug_address, option="debug_address")
-        self.health.serve(self._health_server)
-        self.ready.serve(self._health_server)
-        self.ready.add("controllers", self._missing)
-        self._metrics_server.route("/metrics", self.metrics.answer)
+        self._endpoints = Endpoints(
+            health_address=health_address, metrics_address=metrics_address, debug_address=debug_address
+        )
+        self.health = self._endpoints.health
+        """The checks behind /healthz."""
+        self.ready = self._endpoints.ready
+        """The checks behind /readyz."""
+        self.metrics = self._endpoints.metrics
+        """The metrics of this program; declare your own here."""
+        self.ready.add("controllers", self._not_ready_reason)
         self.metrics.collect(self._families)
-        add_debug_routes(self._debug_server, lambda: self._controllers, self._informers)
+        add_debug_routes(self._endpoints.debug_server, lambda: self._controllers, self._informers)
 
     # What controllers use
 
@@ -150,7 +143,7 @@ class Manager:
         """What is watched."""
         return self.cluster.cache
 
-    def recorder(self, component: str) -> Recorder:
+    def recorder(self, component: str) -> EventRecorder:
         """Records Kubernetes Events in the name of `component`."""
         return self._events.recorder(component)
 
@@ -161,38 +154,63 @@ class Manager:
 
     @property
     def ports(self) -> dict[str, int]:
-        """Where the servers listen, by name; 0 for those that are off."""
-        return {
-            "health": self._health_server.port,
-            "metrics": self._metrics_server.port,
-            "debug": self._debug_server.port,
-        }
+        """Where the servers listen, by name (health, metrics, debug); 0 for those that are off."""
+        return self._endpoints.ports
 
     # What it consists of
 
     def add(self, runnable: Controller[Key] | Runnable | Function) -> None:
         """Run a controller, an object with `run`, or an async function; at once when the manager is running."""
+        self._check_not_ended("add")
         if isinstance(runnable, Controller):
             self._add_controller(runnable)
             return
-        run: object = getattr(runnable, "run", runnable)
-        if not callable(run):
-            raise TypeError(f"cannot run {runnable!r}: expected a controller, an object with run, or an async function")
-        function = cast(Function, run)
+        run = run_of(runnable)
         name = getattr(runnable, "__name__", type(runnable).__name__)
         needs_leader = bool(getattr(runnable, "needs_leader", True))
-        (self._leaders if needs_leader else self._others).append((function, name))
+        (self._leaders if needs_leader else self._others).append((run, name))
         if self._is_running and not needs_leader:
-            self._others_group.start(function(), name)
+            self._others_group.start(run(), name)
         elif self._elected.is_set() and self._is_running:
-            self._leader_group.start(function(), name)
+            self._leader_group.start(run(), name)
 
     def expect(self, name: str) -> None:
         """A controller of this name is being built: `run` fails unless it has been added by then."""
         self._expected.add(name)
 
+    def add_health_check(self, name: str, check: Check, *, timeout: float = TIMEOUT) -> None:
+        """Have `check`, which may be async, decide whether the program is healthy: `manager.health.add`.
+
+        It returns None, or the reason why not; a kubelet restarts the pod then.
+        """
+        self.health.add(name, check, timeout=timeout)
+
+    def add_ready_check(self, name: str, check: Check, *, timeout: float = TIMEOUT) -> None:
+        """Have `check`, which may be async, decide whether the program is ready: `manager.ready.add`."""
+        self.ready.add(name, check, timeout=timeout)
+
+    async def enter(self, context: AbstractAsyncContextManager[T] | AbstractContextManager[T]) -> T:
+        """Enter a context and leave it when everything has ended: `session = await manager.enter(ClientSession())`.
+
+        What was entered is left in reverse order, also after errors. `run` does that, or `aclose`.
+        """
+        self._check_not_ended("enter")
+        if isinstance(context, AbstractAsyncContextManager):
+            return await self._contexts.enter_async_context(context)
+        return self._contexts.enter_context(context)
+
+    async def aclose(self) -> None:
+        """Leave what was entered, if `run` has not done that."""
+        await self._contexts.aclose()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything was added that runs."""
+        return bool(self._controllers or self._expected or self._others or self._leaders)
+
     def add_cluster(self, cluster: Cluster) -> None:
         """Keep the cache of one more cluster, for sources that watch it."""
+        self._check_not_ended("add_cluster")
         self._clusters.append(cluster)
         if self._is_running:
             self._caches_group.start(cluster.cache.run(), "cache")
@@ -217,6 +235,11 @@ class Manager:
         """Begin to end: `run` returns when everything has."""
         self._stop.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """True once `stop` was called, or something has failed."""
+        return self._stop.is_set()
+
     async def run(self) -> None:
         """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that.
 
@@ -226,20 +249,29 @@ class Manager:
         if self._has_begun:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
         if self._expected:
-            raise ValueError(
+            raise SetupError(
                 f"no reconciler for {', '.join(sorted(self._expected))}: end controller_for(manager, Kind) with "
                 ".complete(reconciler)"
             )
+        if not self.has_work:
+            _log.warning("%s: nothing to run: no controller was added", self.name)
         self._has_begun = True
-        async with AsyncExitStack() as servers:
-            for server in (self._health_server, self._metrics_server, self._debug_server):
-                await servers.enter_async_context(server)
-            if self._preflight:
-                await self._check_permissions()
-            if not self._stop.is_set():
-                await self._live()
-        if self._failure is not None:
+        try:
+            async with self._contexts:
+                async with self._endpoints.serve():
+                    await self._check_permissions()
+                    if not self._stop.is_set():
+                        await self._live()
+                if isinstance(self._failure, LeadershipLost) and not self._failure.is_work_over:
+                    # The process has to exit now, and must not wait for what somebody else's code does at its end.
+                    self._abandoned = self._contexts.pop_all()
+                if self._failure is not None:
+                    raise self._failure
+        finally:
+            self._has_ended = True
+        if self._failure is not None:  # and a context has suppressed it
             raise self._failure
+        _log.info("%s stopped", self.name)
 
     async def synced(self) -> None:
         """Return once every source of the controllers that were added so far is complete."""
@@ -249,6 +281,7 @@ class Manager:
 
     async def _live(self) -> None:
         self._is_running = True
+        self._log_start()
         recording = asyncio.create_task(self._events.run(), name="events")
         leading: asyncio.Task[None] | None = None
         try:
@@ -265,7 +298,20 @@ class Manager:
             await self._until_stopped(leading)
         finally:
             self._is_running = False
-            await _to_its_end(self._end(leading, recording))
+            await to_its_end(self._end(leading, recording))
+
+    def _log_start(self) -> None:
+        election = self.election
+        _log.info(
+            "%s started",
+            self.name,
+            extra={
+                "kubewright": __version__,
+                "namespaces": self._namespaces or "all",
+                "controllers": [controller.name for controller in self._controllers],
+                "leaderElection": f"{election.namespace}/{election.name}" if election is not None else "off",
+            },
+        )
 
     async def _until_stopped(self, task: asyncio.Task[T]) -> None:
         """Wait for the end of a task, or for `stop`."""
@@ -304,7 +350,7 @@ class Manager:
             self._leader_group.context = None
             self._drop_writes_if_lost()
             led = [each for each in self._controllers if each.needs_leader]
-            await _to_its_end(self._end_work(self._leader_group, led), self._hurry)
+            await to_its_end(self._end_work(self._leader_group, led), self._hurry)
 
     def _hurry(self) -> None:
         # The lease is lost while what was under way had its grace time: that is over now.
@@ -374,42 +420,21 @@ class Manager:
     # What others ask
 
     async def _check_permissions(self) -> None:
-        asking = asyncio.create_task(self._absent_once_reachable(), name="preflight")
+        if self._preflight is None:
+            return
+        checking = asyncio.create_task(self._preflight.run(), name="preflight")
         try:
-            await self._until_stopped(asking)
+            await self._until_stopped(checking)
         finally:
-            asking.cancel()
-            await asyncio.wait((asking,))
-        if not asking.cancelled() and (absent := asking.result()):
-            raise PermissionsMissing(explain(absent))
+            checking.cancel()
+            await asyncio.wait((checking,))
+        if not checking.cancelled():
+            checking.result()
 
-    async def _absent_once_reachable(self) -> list[Missing]:
-        """What is missing, as soon as the server answers."""
-        attempt = 0
-        self._unreachable = "no answer yet"
-        while True:
-            attempt += 1
-            try:
-                absent = await self._absent()
-            except KubernetesError as error:
-                if not error.is_temporary:
-                    raise
-                self._unreachable = str(error)
-                # Said at once, and then after twice as many attempts each time.
-                level = logging.WARNING if attempt.bit_count() == 1 else logging.DEBUG
-                _log.log(level, "waiting for the API server: %s", error)
-            else:
-                self._unreachable = None
-                if attempt > 1:
-                    _log.info("the API server answers")
-                return absent
-            await asyncio.sleep(_REACH.delay(attempt))
-
-    async def _absent(self) -> list[Missing]:
-        absent = await missing(self.live, [*self._permissions, *self._watch_permissions(self.cluster)])
+    def _needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
+        yield self.live, [*self._permissions, *self._watch_permissions(self.cluster)]
         for other in self._clusters[1:]:
-            absent += await missing(other.live, self._watch_permissions(other))
-        return absent
+            yield other.live, self._watch_permissions(other)
 
     def _watch_permissions(self, cluster: Cluster) -> Iterable[Permission]:
         for controller in self._controllers:
@@ -418,9 +443,9 @@ class Manager:
                     for namespace in source.namespaces or ("",):
                         yield Permission(source.kind, "list", "watch", namespace=namespace)
 
-    def _missing(self) -> str | None:
-        if self._unreachable is not None:
-            return f"waiting for the API server: {self._unreachable}"
+    def _not_ready_reason(self) -> str | None:
+        if self._preflight is not None and self._preflight.unreachable is not None:
+            return f"waiting for the API server: {self._preflight.unreachable}"
         if not self._warm_standby and self.election is not None and not self._elected.is_set():
             # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits for it to say so.
             return None
@@ -439,21 +464,34 @@ class Manager:
             elections=[self.election] if self.election is not None else [],
         )
 
+    def _check_not_ended(self, method: str) -> None:
+        if self._has_ended:
+            raise RuntimeError(f"manager.{method}: this manager has ended, and runs only once; make another one")
+
+
+def _check_arguments(client: object, namespaces: object, election: object, grace: float | None) -> None:
+    """What type checkers find, said in words to those who use none."""
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"Manager({client!r}): expected a client: async with Client() as client: manager = Manager(client)"
+        )
+    if isinstance(client, CachedClient):
+        raise TypeError("Manager(client): this client reads from a cache; give the one that it was made of")
+    if isinstance(namespaces, str):
+        raise TypeError(f'Manager(namespaces="{namespaces}"): expected a list of names, ["{namespaces}"]')
+    if election is not None and not isinstance(election, LeaderElection):
+        raise TypeError(f'Manager(election={election!r}): expected LeaderElection(client, "name-of-the-lease")')
+    if grace is not None and grace < 0:
+        raise ValueError(f"Manager(grace={grace:g}): expected a number of seconds, or None for no limit")
+
+
+def _permissions(given: object) -> list[Permission]:
+    listed = list(given) if isinstance(given, Iterable) else [None]
+    permissions = [each for each in listed if isinstance(each, Permission)]
+    if len(permissions) < len(listed):
+        raise TypeError(f'permissions={given!r}: expected a list such as [Permission(Secret, "get", "list")]')
+    return permissions
+
 
 def _workers_of(controller: Controller[Any]) -> str:
     return f"workers of {controller.name}"
-
-
-async def _to_its_end(work: Coroutine[object, object, None], cancelled: Callable[[], None] = lambda: None) -> None:
-    """Run something to its end, also when this is cancelled meanwhile: what was begun has to end."""
-    task = asyncio.create_task(work, name="ending")
-    is_cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError:
-            is_cancelled = True
-            cancelled()
-    task.result()
-    if is_cancelled:
-        raise asyncio.CancelledError

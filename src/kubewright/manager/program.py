@@ -5,81 +5,152 @@
     if __name__ == "__main__":
         run(setup, name="podmanager")
 
-It reads the flags every operator has, connects, runs the manager until SIGINT or SIGTERM, and exits: 0 after a clean
-stop, 1 with one line on standard error otherwise, JSON where the log is. What the program itself did wrong is told with
-its traceback. By hand it is `Client`, `Manager` and `manager.run()`.
+It reads the flags every operator has, and the operator's own (`options=`), connects, runs the manager until SIGINT or
+SIGTERM, and exits: 0 after a clean stop, 1 with one line on standard error otherwise, JSON where the log is. An error
+of the program itself is shown with its traceback. By hand it is `Client`, `Manager` and `manager.run()`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
+
+from msgspec import Struct
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
 from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.manager.log import configure, last_words, summary
+from kubewright.manager.log import last_words, summary
 from kubewright.manager.manager import Manager
+from kubewright.manager.permissions import Permission
+from kubewright.manager.setup import SetupResult, check_setup, set_up
 from kubewright.manager.signals import exit_now, stop_on_signals
 
 if TYPE_CHECKING:
-    import argparse
+    from kubewright.manager.flags import Flags
 
-# Objects after which Python looks for garbage: what events and passes leave behind is freed without that, and to look
-# after every 700, as it does by default, took a tenth of all CPU.
+Options = TypeVar("Options", bound=Struct)
+
+# Objects after which Python looks for garbage: what events and reconciles leave behind is freed without that, and to
+# look after every 700, as it does by default, took a tenth of all CPU.
 _GARBAGE = 10_000
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
-def run(setup: Callable[[Manager], None], *, name: str, argv: Sequence[str] | None = None) -> NoReturn:
-    """Run an operator until it is told to stop. `name` is that of its lease, its events and its field manager."""
-    options = _parser(name).parse_args(argv)
-    configure(options.log_format, options.verbosity)
+
+@overload
+def run(
+    setup: Callable[[Manager], SetupResult],
+    *,
+    name: str,
+    permissions: Iterable[Permission] = (),
+    argv: Sequence[str] | None = None,
+) -> NoReturn: ...
+
+
+@overload
+def run(
+    setup: Callable[[Manager, Options], SetupResult],
+    *,
+    name: str,
+    options: type[Options],
+    permissions: Iterable[Permission] = (),
+    argv: Sequence[str] | None = None,
+) -> NoReturn: ...
+
+
+def run(
+    setup: Callable[..., SetupResult],
+    *,
+    name: str,
+    options: type[Struct] | None = None,
+    permissions: Iterable[Permission] = (),
+    argv: Sequence[str] | None = None,
+) -> NoReturn:
+    """Run an operator until it is told to stop. `name` is that of its lease, its events and its field manager.
+
+    `setup` is called with the manager, and with the values of `options`, whose fields become flags and environment
+    variables (see `kubewright.manager.options`). It may be a `def`, an `async def`, or an async context manager, which
+    is left when everything has ended (see `kubewright.manager.setup`). `permissions` are checked at the start besides
+    those that watches need.
+    """
+    check_setup(setup, has_options=options is not None)
+    if not _NAME.fullmatch(str(name)):
+        raise ValueError(f'run(name={name!r}): expected lower-case letters, digits and "-", such as "podmanager"')
+    # Imported where used: programs that have a main function of their own import this module, too, with its package.
+    from kubewright.manager.flags import read_flags
+
+    flags, values = read_flags(name, options, argv)
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
-            runner.run(_run(setup, name, options))
+            runner.run(_run(setup, name, flags, values, permissions))
     except Exception as error:
-        _tell(name, cause(error))
+        _report(name, cause(error))
         sys.exit(1)
     sys.exit(0)
 
 
-def _tell(name: str, error: BaseException) -> None:
-    """Say why the program ends."""
+def _report(name: str, error: BaseException) -> None:
+    """Write why the program ends."""
     is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
     line = last_words(name, summary(error), error) if is_own_fault else last_words(name, str(error))
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
 
-async def _run(setup: Callable[[Manager], None], name: str, options: argparse.Namespace) -> None:
-    config = Config.load(kubeconfig=options.kubeconfig, context=options.context)
+async def _run(
+    setup: Callable[..., SetupResult],
+    name: str,
+    flags: Flags,
+    options: list[Struct],
+    permissions: Iterable[Permission],
+) -> None:
+    config = Config.load(kubeconfig=flags.kubeconfig, context=flags.context)
     async with Client(config, field_manager=name) as client:
         election = None
-        if options.leader_elect:
-            election = LeaderElection(client, options.lease_name, namespace=options.lease_namespace)
+        if flags.leader_elect:
+            election = LeaderElection(client, flags.lease_name, namespace=flags.lease_namespace)
         manager = Manager(
             client,
-            namespaces=options.namespace,
+            name=name,
+            namespaces=flags.namespace,
             election=election,
-            health_address=options.health_address,
-            metrics_address=options.metrics_address,
-            debug_address=options.debug_address,
+            health_address=flags.health_address,
+            metrics_address=flags.metrics_address,
+            debug_address=flags.debug_address,
+            permissions=permissions,
         )
-        setup(manager)
-        tune_collector(manager)
-        async with stop_on_signals(manager.stop):
+        main, setting_up = asyncio.current_task(), True
+
+        def stop() -> None:
+            manager.stop()
+            if setting_up and main is not None:
+                main.cancel()
+
+        async with stop_on_signals(stop):
             try:
+                try:
+                    await set_up(setup, manager, *options)
+                except asyncio.CancelledError:
+                    if manager.is_stopping:
+                        return
+                    raise
+                setting_up = False
+                tune_collector(manager)
                 await manager.run()
             except LeadershipLost as lost:
                 if not lost.is_work_over:
                     # Here and now, as another may be leading: to end in order is to wait for that work.
-                    _tell(name, lost)
+                    _report(name, lost)
                     exit_now()
                 raise
+            finally:
+                await manager.aclose()
 
 
 def tune_collector(manager: Manager) -> None:
@@ -93,7 +164,7 @@ def tune_collector(manager: Manager) -> None:
 
 
 class _Freezing:
-    """What exists when everything is watched lives on: the collector need not look at it."""
+    """What exists when everything is watched lives on: the collector need not look at it again."""
 
     needs_leader = False
 
@@ -112,58 +183,3 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     import uvloop
 
     return uvloop.new_event_loop()
-
-
-def _parser(name: str) -> argparse.ArgumentParser:
-    # Imported where used: programs that have a main function of their own import this module, too, with its package.
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog=name,
-        description=f"Runs the {name} operator until it is told to stop (Ctrl-C or SIGTERM; a second time forces it).",
-        epilog=f"example:  {name} --kubeconfig ~/.kube/config --leader-elect -v 1",
-    )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl does)")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
-    parser.add_argument(
-        "--namespace",
-        action="append",
-        type=_name,
-        default=[],
-        metavar="NAME",
-        help="watch only this namespace; may be repeated",
-    )
-    parser.add_argument("--leader-elect", action="store_true", help="work only while holding a lease, one of several")
-    parser.add_argument(
-        "--lease-name", type=_name, default=name, metavar="NAME", help="the lease (default: %(default)s)"
-    )
-    parser.add_argument("--lease-namespace", metavar="NAME", help="where the lease is (default: the pod's namespace)")
-    for kind, address in (("health", ":8081"), ("metrics", ":8080"), ("debug", "0")):
-        parser.add_argument(
-            f"--{kind}-address",
-            default=address,
-            metavar="ADDRESS",
-            help=f'where to serve {kind}, such as :8080 or 127.0.0.1:8080; "0" for nowhere (default: %(default)s)',
-        )
-    parser.add_argument("--log-format", choices=["console", "json"], help="default: console on a terminal, else json")
-    parser.add_argument(
-        "-v", "--verbosity", type=_level, default=0, metavar="N", help="0 is info, 1 debug, 4 everything"
-    )
-    return parser
-
-
-def _name(value: str) -> str:
-    # An empty namespace would mean all of them to the server, which is hardly what an unset variable was meant to say.
-    if not value:
-        import argparse
-
-        raise argparse.ArgumentTypeError("expected a name, found an empty one")
-    return value
-
-
-def _level(value: str) -> int:
-    if not value.isdecimal():
-        import argparse
-
-        raise argparse.ArgumentTypeError(f'expected a number from 0 on, found "{value}"')
-    return int(value)

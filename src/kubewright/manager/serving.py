@@ -84,7 +84,7 @@ class Server:
     """
 
     def __init__(self, address: str, *, option: str = "address", tls: ssl.SSLContext | None = None) -> None:
-        self._address = address
+        self._address = address = str(address)  # a number is no address, and gets the sentence that says so
         self._option = option
         self._tls = tls
         self._place = None if address == "0" else _parse(address, option)

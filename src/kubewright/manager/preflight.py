@@ -1,0 +1,62 @@
+"""Before a manager starts: wait for the API server, and check that everything it needs is permitted.
+
+What would otherwise fail in the middle, one watch after the other, fails at once with a list of all that is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from kubewright.api.errors import KubernetesError
+from kubewright.client import Client
+from kubewright.client.backoff import Backoff
+from kubewright.manager.permissions import Missing, Permission, explain, missing
+
+_PAUSE = Backoff(0.5, 10.0, jitter=0.3)  # between attempts to reach a server
+
+_log = logging.getLogger(__name__)
+
+
+class PermissionsMissing(KubernetesError):
+    """The program may not do what it needs to. The message lists what is missing, and what to do."""
+
+
+class Preflight:
+    """The check of one manager. `needs` are the permissions to check, for each cluster by its client."""
+
+    def __init__(self, needs: Callable[[], Iterable[tuple[Client, Iterable[Permission]]]]) -> None:
+        self._needs = needs
+        self.unreachable: str | None = None
+        """Why the server does not answer, while it is waited for."""
+
+    async def run(self) -> None:
+        """Return when everything is permitted, as soon as the server answers. Raises `PermissionsMissing`."""
+        attempt = 0
+        self.unreachable = "no answer yet"
+        while True:
+            attempt += 1
+            try:
+                absent = await self._absent()
+            except KubernetesError as error:
+                if not error.is_temporary:
+                    raise
+                self.unreachable = str(error)
+                # At once, and then after twice as many attempts each time.
+                level = logging.WARNING if attempt.bit_count() == 1 else logging.DEBUG
+                _log.log(level, "waiting for the API server: %s", error)
+            else:
+                self.unreachable = None
+                if attempt > 1:
+                    _log.info("the API server answers")
+                if absent:
+                    raise PermissionsMissing(explain(absent))
+                return
+            await asyncio.sleep(_PAUSE.delay(attempt))
+
+    async def _absent(self) -> list[Missing]:
+        absent: list[Missing] = []
+        for client, permissions in self._needs():
+            absent += await missing(client, permissions)
+        return absent
