@@ -19,12 +19,13 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
+from kubewright.controller.arguments import check_kind
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.handler import Handler, for_object, for_owner
 from kubewright.controller.predicates import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
-from kubewright.controller.reconcile import ErrorHook, Reconciler, Request
+from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Request
 from kubewright.controller.source import Source, Watched
 
 T = TypeVar("T", bound=Object)
@@ -81,12 +82,14 @@ def controller_for(
     `namespace`, `labels` and `fields` confine what is watched, and so what is in the cache. Every `resync` seconds all
     objects are reconciled again; None for never.
     """
+    _check_manager(manager)
+    check_kind(kind, "controller_for(manager, kind)")
     own = name or kind.__name__.lower()
     if not _NAME.fullmatch(own):
         raise ValueError(f'"{own}" is not a name for a controller: expected lower-case letters, digits and -')
     defaults, gvk = manager.controller_defaults, resource_info(kind).gvk
 
-    def build(reconciler: Reconciler[Request], workers: int) -> Controller[Request]:
+    def build(reconciler: Reconciler[Request] | ReconcileFunction[Request], workers: int) -> Controller[Request]:
         return Controller(
             own,
             reconciler,
@@ -118,18 +121,27 @@ def controller_for(
     )
 
 
+def _check_manager(manager: object) -> None:
+    if isinstance(manager, type) or not hasattr(manager, "controller_defaults"):
+        raise TypeError(
+            f"controller_for(manager, kind): {manager!r} is not a manager: give the Manager first, then the kind"
+        )
+
+
 def _first(given: V | UnsetType, default: V) -> V:
     return default if given is UNSET else given
 
 
 class Builder(Generic[T]):
-    """A controller that is being put together. Nothing runs before `complete` and the manager's start."""
+    """A controller that is being built. Nothing runs before `complete` and the manager's start."""
+
+    __slots__ = ("_build", "_kind", "_manager", "_sources", "_workers")
 
     def __init__(
         self,
         manager: ControllerHost,
         kind: type[T],
-        build: Callable[[Reconciler[Request], int], Controller[Request]],
+        build: Callable[[Reconciler[Request] | ReconcileFunction[Request], int], Controller[Request]],
         workers: int,
     ) -> None:
         self._manager = manager
@@ -140,8 +152,7 @@ class Builder(Generic[T]):
 
     def owns(
         self,
-        kind: type[Object],
-        *,
+        *kinds: type[Object],
         where: Predicate | None = None,
         every_owner: bool = False,
         namespace: str | None = None,
@@ -149,14 +160,26 @@ class Builder(Generic[T]):
         fields: Fields | None = None,
         optional: bool = False,
     ) -> Builder[T]:
-        """Look at an object when something happens to one that it controls; with `every_owner` also at mere owners.
+        """Reconcile an object when something happens to one of these kinds that it controls; with `every_owner` also
+        when it is an owner but not the controller.
 
-        The same as `watches(kind, for_owner(...))`.
+        The same as `watches(kind, for_owner(...))` for each kind.
         """
+        if not kinds:
+            raise TypeError("owns() without a kind: give at least one, as in owns(Pod)")
         handler = for_owner(self._kind, controller_only=not every_owner)
-        return self.watches(
-            kind, handler, where=where, namespace=namespace, labels=labels, fields=fields, optional=optional
-        )
+        is_owner_namespaced = resource_info(self._kind).namespaced
+        for kind in kinds:
+            check_kind(kind, "owns(kind)")
+            if is_owner_namespaced and resource_info(kind).namespaced is False:
+                raise ValueError(
+                    f"owns({kind.__name__}): {self._kind.__name__} is namespaced and cannot own it: "
+                    f"it has no namespace. Use watches({kind.__name__}, mapped(…)), and labels that name the owner"
+                )
+            self.watches(
+                kind, handler, where=where, namespace=namespace, labels=labels, fields=fields, optional=optional
+            )
+        return self
 
     def watches(
         self,
@@ -170,7 +193,7 @@ class Builder(Generic[T]):
         transform: Transform | None = None,
         optional: bool = False,
     ) -> Builder[T]:
-        """Look at the objects that `handler` names when something happens to one of `kind`.
+        """Reconcile the objects that `handler` returns when something happens to one of `kind`.
 
         With `optional` the controller does not wait for a kind that is not installed (yet); when it gets installed, all
         objects of the controller's own kind are reconciled.
@@ -200,7 +223,8 @@ class Builder(Generic[T]):
         fields: Fields | None = None,
         optional: bool = False,
     ) -> Builder[T]:
-        """The same, copying metadata alone: for large objects whose content does not matter."""
+        """The same with the metadata alone in the cache: for large objects whose content does not matter."""
+        check_kind(kind, "watches_metadata(kind, handler)")
         return self.watches(
             metadata_only(kind),
             handler,
@@ -213,16 +237,21 @@ class Builder(Generic[T]):
 
     def source(self, source: Source[Request]) -> Builder[T]:
         """Take keys from any source."""
+        given: object = source
+        if isinstance(given, type) or not (hasattr(given, "run") and hasattr(given, "synced")):
+            raise TypeError(
+                f"source({given!r}): expected a source such as Channel() or Polled(…); for a kind use owns or watches"
+            )
         self._sources.append(source)
         return self
 
     def workers(self, number: int) -> Builder[T]:
-        """So many passes at a time; never two of one object."""
+        """Reconcile so many objects at a time; never one object twice."""
         self._workers = number
         return self
 
-    def complete(self, reconciler: Reconciler[Request]) -> Controller[Request]:
-        """Give the controller to the manager, and back."""
+    def complete(self, reconciler: Reconciler[Request] | ReconcileFunction[Request]) -> Controller[Request]:
+        """Register the controller with the manager and return it. A reconciler may be an async function."""
         built = self._build(reconciler, self._workers)
         for source in self._sources:
             built.watch(source)

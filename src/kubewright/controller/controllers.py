@@ -18,12 +18,12 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object
 from kubewright.controller import log_context
+from kubewright.controller.arguments import check_function, check_number, is_async
 from kubewright.controller.defaults import SYNC_TIMEOUT
 from kubewright.controller.queue import Queue, QueueClosed, Reason
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Result, reconcile_function
 from kubewright.controller.reconcile_handler import FinishedReconcile, RecentReconcile, ReconcileHandler, text_of
-from kubewright.controller.signature import is_async
 from kubewright.controller.source import Source, Watched
 from kubewright.controller.statistics import ControllerStatistics
 from kubewright.controller.thread import ReconcilerThreads
@@ -65,6 +65,12 @@ class Controller(Generic[Key]):
         waits for its next change; without it there is no last attempt. Without `slow_hot_loops` a key whose reconciles
         cause each other, many times a second, is not paused: for objects that really change so often.
         """
+        check_number(workers, f'controller "{name}": workers')
+        check_number(sync_timeout, f'controller "{name}": sync_timeout')
+        if timeout is not None:
+            check_number(timeout, f'controller "{name}": timeout')
+        if on_error is not None:
+            check_function(on_error, "on_error", "request", "error", "attempt", may_be_async=True)
         if workers < 1:
             raise ValueError(f'controller "{name}": workers={workers}, expected at least 1')
         if timeout is not None and not timeout > 0:

@@ -13,21 +13,24 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
+from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import CacheEntry
+from kubewright.controller.arguments import check_function, name_of
 from kubewright.controller.event import Event
 from kubewright.controller.reconcile import Request
-from kubewright.controller.signature import check_function
 
 T = TypeVar("T", bound=Object)
 Key = TypeVar("Key")
 
 Keys: TypeAlias = Callable[[Event[Object]], Iterable[Key]]
 LaterKeys: TypeAlias = Callable[[Event[Object]], Awaitable[Iterable[Key]]]
+
+_KEYS = 'such as Request("namespace", "name"), or the .key of an object'
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ def mapped(
         async def mapped_later(event: Event[Object]) -> Iterable[Request]:
             found: dict[Request, None] = {}
             for each in _decoded(event):
-                found.update((key, None) for key in await asynchronous(cast(T, each)))
+                found.update(_keys(function, await asynchronous(cast(T, each))))
             return found
 
         return mapped_later
@@ -104,10 +107,23 @@ def mapped(
     def mapped_to(event: Event[Object]) -> Iterable[Request]:
         found: dict[Request, None] = {}
         for each in _decoded(event):
-            found.update((key, None) for key in direct(cast(T, each)))
+            found.update(_keys(function, direct(cast(T, each))))
         return found
 
     return mapped_to
+
+
+def _keys(function: Callable[..., object], returned: object) -> Iterator[tuple[Request, None]]:
+    """What a map function returned, checked: it is not everybody's code that mypy has seen."""
+    if inspect.iscoroutine(returned):
+        returned.close()
+        raise TypeError(f"{name_of(function)} returned a coroutine: make the map function async, and await it there")
+    if isinstance(returned, str | ObjectKey | Object) or not isinstance(returned, Iterable):
+        raise TypeError(f"{name_of(function)} returned {returned!r}: expected a list of keys, {_KEYS}")
+    for key in returned:
+        if not isinstance(key, ObjectKey):
+            raise TypeError(f"{name_of(function)} returned {key!r} in place of a key: expected keys {_KEYS}")
+        yield key, None
 
 
 def _decoded(event: Event[Object]) -> list[Object]:

@@ -26,8 +26,8 @@ from kubewright.api.selectors import Labels
 from kubewright.api.shallow import members
 from kubewright.cache.entry import CacheEntry
 from kubewright.cache.selection import matcher
+from kubewright.controller.arguments import check_function
 from kubewright.controller.event import Event
-from kubewright.controller.signature import check_function
 
 # `Pod | None`, for instance. A type variable for Pod alone is more than mypy infers from a function's parameters.
 MaybeObject = TypeVar("MaybeObject")

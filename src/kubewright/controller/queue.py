@@ -24,6 +24,7 @@ from typing import Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.controller.arguments import check_number
 from kubewright.controller.ratelimit import ExponentialBackoff, RateLimiter
 from kubewright.controller.statistics import QueueStatistics
 
@@ -107,6 +108,7 @@ class Queue(Generic[Key]):
     def __init__(
         self, limiter: RateLimiter | None = None, *, debounce: float = 0.0, debounce_limit: float | None = None
     ) -> None:
+        check_number(debounce, "debounce")
         if debounce_limit is None:
             debounce_limit = 10 * debounce
         if not 0 <= debounce <= debounce_limit:

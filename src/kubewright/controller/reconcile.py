@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.controller.signature import check_function, name_of
+from kubewright.controller.arguments import check_function, name_of
 
 Key = TypeVar("Key")
 Key_contra = TypeVar("Key_contra", contravariant=True)

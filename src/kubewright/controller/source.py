@@ -30,6 +30,7 @@ from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector_state import Blocked
 from kubewright.client.backoff import Backoff
+from kubewright.controller.arguments import check_function, check_kind, check_number
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
@@ -92,6 +93,7 @@ class Watched(Generic[Key]):
         With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
         in case something was missed that no event tells of.
         """
+        check_kind(kind, "watches(kind, handler)")
         if not isinstance(handler, Handler):
             raise TypeError(
                 f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
@@ -377,6 +379,8 @@ class Polled(Generic[Key]):
     def __init__(
         self, fetch: Callable[[], Awaitable[Mapping[Key, Hashable]]], *, every: float, name: str = "poll"
     ) -> None:
+        check_function(fetch, "the fetch of a Polled source", may_be_async=True)
+        check_number(every, "every")
         if every <= 0:
             raise ValueError(f"every={every:g}: expected a number of seconds above 0")
         self._fetch = fetch
@@ -430,6 +434,7 @@ class Function(Generic[Key]):
     """
 
     def __init__(self, feed: Feed[Key], *, name: str | None = None) -> None:
+        check_function(feed, "the feed of a Function source", "add", may_be_async=True)
         self._feed = feed
         self._name: str = name or getattr(feed, "__name__", None) or "function"
 
