@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 # Strings are matched whole: brackets, commas and colons inside of them mean nothing. One that does not end is a quote.
-_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:"]', re.DOTALL)
+# Compiled when first used: most programs never meet such an object.
+_STRUCTURE = rb'(?s)"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:"]'
 
 
 def members(raw: bytes) -> dict[str, bytes]:
@@ -34,7 +35,7 @@ def _parts(raw: bytes, opening: bytes) -> Iterator[tuple[int, int, int]]:
         raise msgspec.DecodeError(f"JSON is malformed: expected {opening.decode()}")
     depth = start = 0
     colon = -1
-    for found in _STRUCTURE.finditer(raw):
+    for found in re.finditer(_STRUCTURE, raw):
         match found[0]:
             case b"{" | b"[":
                 depth += 1

@@ -21,8 +21,9 @@ _WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
 _MOST_WARNINGS = 1000
 _SHOWN = 120  # characters of a body that is no Status
 _LOOKED_AT = 4096  # its bytes that are searched for something to show
-_TITLE = re.compile(r"<title[^>]*>([^<]+)", re.IGNORECASE)
-_MARKUP = re.compile(r"<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?", re.IGNORECASE | re.DOTALL)
+# Compiled when first used: most programs never read a page.
+_TITLE = r"(?i)<title[^>]*>([^<]+)"
+_MARKUP = r"(?is)<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?"
 
 
 def failure(code: int, headers: Headers, body: bytes, request: object) -> APIError:
@@ -103,7 +104,7 @@ def _excerpt(body: bytes) -> str:
     """One short line of a body that is not for us: the title of a page, else how its text begins."""
     text = body[:_LOOKED_AT].decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
-        title = _TITLE.search(text)
-        text = title[1] if title else _MARKUP.sub(" ", text)
+        title = re.search(_TITLE, text)
+        text = title[1] if title else re.sub(_MARKUP, " ", text)
     line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
     return f"{line[:_SHOWN]}…" if len(line) > _SHOWN else line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from msgspec import field
 
@@ -11,10 +12,12 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.model import BuiltIn
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
-from kubewright.client.definitions import Definitions
 from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails
 from kubewright.client.paths import api_root
 from kubewright.client.session import COMING, MAX_RETRIES, Session
+
+if TYPE_CHECKING:
+    from kubewright.client.definitions import Definitions
 
 
 class APIResource(BuiltIn):
@@ -57,8 +60,7 @@ class Mapper:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._definitions = Definitions(session)
-        session.is_coming = self._definitions.claim_path
+        session.is_coming = lambda target: self._definitions().claim_path(target)
         self._known: dict[GroupVersionKind, ResourceInfo] = {}
 
     def known(self, kind: type[Object]) -> ResourceInfo | None:
@@ -81,10 +83,16 @@ class Mapper:
                 await self._discover(gvk)
             except NotFound:
                 failures += 1
-                if failures > MAX_RETRIES or not await self._definitions.claim_kind(gvk):
+                if failures > MAX_RETRIES or not await self._definitions().claim_kind(gvk):
                     raise
                 await asyncio.sleep(COMING.delay(failures))
         return self._known[gvk]
+
+    def _definitions(self) -> Definitions:
+        # Imported where used: most programs never meet a kind that the server does not serve (yet).
+        from kubewright.client.definitions import Definitions
+
+        return Definitions(self._session)
 
     async def resources(self, api_version: str) -> list[APIResource]:
         """What the server serves in one group and version, subresources included."""

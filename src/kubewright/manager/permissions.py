@@ -10,12 +10,12 @@ The server is asked about each verb (SelfSubjectAccessReview), which every authe
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.resources import Object, resource_info
@@ -157,7 +157,8 @@ def _rule(missing: Missing) -> str:
     if permission.name:
         fields["resourceNames"] = [permission.name]
     fields["verbs"] = list(permission.verbs)
-    return "- " + "\n  ".join(f"{name}: {json.dumps(values)}" for name, values in fields.items())
+    lists = {name: ", ".join(encode(value).decode() for value in values) for name, values in fields.items()}
+    return "- " + "\n  ".join(f"{name}: [{values}]" for name, values in lists.items())
 
 
 _GERUNDS = {
