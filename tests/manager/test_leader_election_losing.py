@@ -489,3 +489,24 @@ def _logged() -> Iterator[list[str]]:
         yield lines
     finally:
         logger.removeHandler(handler)
+
+
+def test_the_health_check_fails_while_it_leads_without_a_lease_for_too_long() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, BlockableLoop)
+        async with ControlPlane.embedded(controllers=(), nodes=0) as plane, started(plane, "a", "b") as (a, b):
+            leader, standby = a.election.check(tolerance=20), b.election.check(tolerance=20)
+            assert leader() is None
+            loop.block(30)  # of which 15 are the lease's
+            assert leader() is None
+            loop.block(10)
+            reason = leader()
+            assert reason is not None
+            assert reason.startswith("leading, and the lease default/podmanager could not be renewed: it ran out 2")
+            assert standby() is None
+            await a.lost()
+            assert leader() is None
+
+    with asyncio.Runner(loop_factory=BlockableLoop) as runner:
+        runner.run(main())

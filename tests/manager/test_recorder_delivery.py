@@ -224,7 +224,7 @@ async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_
 
 @pytest.fixture
 def short_queue(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("kubewright.manager.event_queue.LONGEST_QUEUE", 20)
+    monkeypatch.setattr("kubewright.manager.event_queue.MAX_SIZE", 20)
     return 20
 
 

@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 from tests.manager.exposition_text import Parsed, parse
+from tests.manager.scripted import get, running
 
 from kubewright.api.core.v1 import ConfigMap, Pod
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache
 from kubewright.client import Client, Config
+from kubewright.client.request_observer import RequestAttempt
 from kubewright.controller import Controller
 from kubewright.controlplane import ControlPlane
+from kubewright.manager import Manager
 from kubewright.manager.exposition import render
 from kubewright.manager.leader_election import LeaderElection
+from kubewright.manager.request_durations import RequestDurations
 from kubewright.manager.runtime_metrics import RESULTS, runtime_families
 
 GO = Path(__file__).parent / "controller_runtime_metrics.txt"
@@ -52,6 +56,8 @@ async def rendered(controller: Controller[int], *, is_leader: bool = True) -> di
 
 async def test_names_types_labels_and_descriptions_are_those_of_controller_runtime() -> None:
     ours, theirs = await rendered(website()), parse(GO.read_bytes())
+    # client-go has it, and controller-runtime does not register it.
+    del ours["rest_client_request_duration_seconds"]
     # Not worth a system call: it is the same for every process of a machine.
     del theirs["process_virtual_memory_max_bytes"]
     assert {name for name in ours if not name.startswith("kubewright_")} == theirs.keys()
@@ -212,3 +218,35 @@ def test_the_figures_of_the_process_are_those_of_the_operating_system() -> None:
 def test_objects_that_were_left_out_are_counted_by_kind() -> None:
     families = parse(render(runtime_families(skipped={"Widget": 3})))
     assert families["kubewright_skipped_objects_total"].samples == {("", (("kind", "Widget"),)): 3}
+
+
+async def test_the_durations_of_requests_are_rendered_by_verb_and_host_as_client_go_does() -> None:
+    durations = RequestDurations()
+    for method, seconds in (("GET", 0.01), ("GET", 3.0), ("POST", 0.3)):
+        durations(RequestAttempt(method, "kubernetes:443", "/api/v1/pods", "200", seconds))
+    family = parse(render(runtime_families(request_durations=durations.by_verb_and_host)))[
+        "rest_client_request_duration_seconds"
+    ]
+    reads, writes = [(("host", "kubernetes:443"), ("verb", verb)) for verb in ("GET", "POST")]
+    assert family.type == "histogram"
+    assert family.samples[("_count", reads)] == 2
+    assert family.samples[("_sum", reads)] == 3.01
+    assert family.samples[("_count", writes)] == 1
+    buckets = [dict(labels) for suffix, labels in family.samples if suffix == "_bucket"]
+    bounds = [labels["le"] for labels in buckets if labels["verb"] == "GET"]
+    assert bounds == ["0.005", "0.025", "0.1", "0.25", "0.5", "1", "2", "4", "8", "15", "30", "60", "+Inf"]
+
+
+async def test_a_manager_measures_its_requests_while_metrics_are_served() -> None:
+    async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+        manager = Manager(client, metrics_address="127.0.0.1:0")
+        async with running(manager):
+            await manager.elected.wait()
+            await manager.live.list(ConfigMap, namespace="default")
+            _, text = await get(manager.ports["metrics"], "/metrics")
+        assert 'rest_client_request_duration_seconds_count{verb="GET",host=' in text
+        silent = Manager(client)
+        async with running(silent):
+            await silent.elected.wait()
+            await silent.live.list(ConfigMap, namespace="default")
+        assert not silent._request_durations.by_verb_and_host

@@ -25,6 +25,11 @@ class Endpoints:
         self._metrics_server.route("/metrics", self.metrics.answer)
 
     @property
+    def serves_metrics(self) -> bool:
+        """Whether anybody can scrape the metrics."""
+        return self._metrics_server.is_enabled
+
+    @property
     def ports(self) -> dict[str, int]:
         """Where the servers listen, by name; 0 for those that are off."""
         return {

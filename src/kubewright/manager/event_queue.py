@@ -7,7 +7,8 @@
 The events of a namespace are a lane. Lanes take turns, and in a lane events about one object are written one after the
 other. When a write fails, its lane is left alone for a while, ever longer, and then tried by one writer until one
 succeeds; what the server refused is tried again after the others of its lane. So neither one event nor a namespace
-whose webhook refuses everything, or takes ten seconds for each answer, holds up the rest.
+whose webhook refuses everything, or takes ten seconds for each answer, holds up the rest. What an event costs here does
+not depend on the number of namespaces.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from kubewright.client.errors import APIError, NotFound, TransportError
 
 WRITERS = 8
 """Writes at a time when many events wait."""
-MOST_IN_ONE_LANE = 2
+MAX_IN_ONE_LANE = 2
 """Of those, in one namespace: the others are for the other namespaces, however slow this one is. Each may need a
 connection, and a handshake costs as much as twenty events."""
-LONGEST_QUEUE = 10_000
+MAX_SIZE = 10_000
 """Events that wait to be written; what comes on top of the longest lane is dropped."""
-MOST_ATTEMPTS = 12
+MAX_ATTEMPTS = 12
 
 _PAUSE = Backoff(0.25, 15.0)
-_MOST_COMPLAINTS = 4096
+_MAX_LOGGED = 4096
 
 _log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ Item = TypeVar("Item", bound=Queued)
 class _Lane(Generic[Item]):
     """What waits in one namespace, with the number of attempts so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
         self.waiting: OrderedDict[Item, int] = OrderedDict()
         self.writing = 0
         self.failures = 0  # in a row
@@ -66,7 +68,7 @@ class _Lane(Generic[Item]):
 
     @property
     def is_open(self) -> bool:
-        return self.pause is None and self.writing < (1 if self.failures else MOST_IN_ONE_LANE)
+        return self.pause is None and self.writing < (1 if self.failures else MAX_IN_ONE_LANE)
 
     def resume(self) -> None:
         if self.pause is not None:
@@ -74,18 +76,47 @@ class _Lane(Generic[Item]):
             self.pause = None
 
 
+class _Lengths(Generic[Item]):
+    """How many events wait in all, and in which lane the most do, without going through all lanes."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._lanes: dict[int, dict[_Lane[Item], None]] = {}  # by their lengths
+        self._max = 0
+
+    def changed(self, lane: _Lane[Item], before: int) -> None:
+        """Note that an event has come into a lane of a length `before`, or has left it."""
+        length = len(lane.waiting)
+        self.total += length - before
+        if before:
+            del self._lanes[before][lane]
+            if not self._lanes[before]:
+                del self._lanes[before]
+        if length:
+            self._lanes.setdefault(length, {})[lane] = None
+        # The longest lane gets longer or shorter by one, as any other.
+        if length > self._max or self._max not in self._lanes:
+            self._max = length
+
+    @property
+    def longest(self) -> _Lane[Item]:
+        return next(iter(self._lanes[self._max]))
+
+
 class EventQueue(Generic[Item]):
     """Lanes of events, and the writers that empty them. See the module for who comes when."""
 
     def __init__(self, write: Callable[[Item], Awaitable[None]], given_up: Callable[[Item], None]) -> None:
-        """`given_up` is told, with the lock held, what will not be written."""
+        """`given_up` is called, with the lock held, for each event that will not be written."""
         # Held for moments only, never while anything is awaited; reentrant, because what is logged meanwhile may in
         # turn become an event.
         self.lock = threading.RLock()
         self._write = write
         self._given_up = given_up
-        self._lanes: OrderedDict[str, _Lane[Item]] = OrderedDict()
-        self._size = 0
+        self._lanes: dict[str, _Lane[Item]] = {}
+        # Those that something can be taken from, and maybe others, in the order of their turns.
+        self._ready: OrderedDict[str, _Lane[Item]] = OrderedDict()
+        self._lengths = _Lengths[Item]()
         self._subjects: set[Hashable] = set()  # what is written about at the moment
         self._writers: asyncio.TaskGroup | None = None
         self._context = Context()
@@ -94,7 +125,7 @@ class EventQueue(Generic[Item]):
         self._progress = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: int | None = None  # that of the loop, which need not be woken for what it records itself
-        self._complaints: OrderedDict[str, type[KubernetesError]] = OrderedDict()
+        self._logged: OrderedDict[str, type[KubernetesError]] = OrderedDict()
         self._has_dropped = False
 
     def __contains__(self, item: Item) -> bool:
@@ -104,12 +135,12 @@ class EventQueue(Generic[Item]):
     def put(self, item: Item) -> bool:
         """Have an event written. False when there is no room for it."""
         with self.lock:
-            lane = self._lanes.get(item.namespace) or _Lane()
-            if self._size >= LONGEST_QUEUE and not self._has_room(lane):
+            lane = self._lanes.get(item.namespace) or _Lane(item.namespace)
+            if self._lengths.total >= MAX_SIZE and not self._has_room(lane):
                 return False
-            self._lanes[item.namespace] = lane
+            self._lanes[item.namespace] = self._ready[item.namespace] = lane
             lane.waiting[item] = 0
-            self._size += 1
+            self._lengths.changed(lane, len(lane.waiting) - 1)
         if self._thread == threading.get_ident():
             self._wake()
         elif (loop := self._loop) is not None:
@@ -124,7 +155,7 @@ class EventQueue(Generic[Item]):
         try:
             async with asyncio.TaskGroup() as self._writers:
                 try:
-                    self._wake(self._size)
+                    self._wake(self._lengths.total)
                     await asyncio.Event().wait()
                 finally:
                     self._writers = None
@@ -141,7 +172,7 @@ class EventQueue(Generic[Item]):
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
-                    while self._size or self._subjects:
+                    while self._lengths.total or self._subjects:
                         self._progress.clear()
                         await self._progress.wait()
         finally:
@@ -153,12 +184,12 @@ class EventQueue(Generic[Item]):
         """Whether a full queue takes one more event in `lane`: at the cost of the longest one, if that is another."""
         if not self._has_dropped:
             self._has_dropped = True
-            _log.warning("events are dropped: %d wait to be written already", LONGEST_QUEUE)
-        longest = max(self._lanes.values(), key=lambda each: len(each.waiting))
+            _log.warning("events are dropped: %d wait to be written already", MAX_SIZE)
+        longest = self._lengths.longest
         if len(lane.waiting) + 1 >= len(longest.waiting):
             return False
         dropped, _ = longest.waiting.popitem()
-        self._size -= 1
+        self._lengths.changed(longest, len(longest.waiting) + 1)
         self._given_up(dropped)
         return True
 
@@ -191,7 +222,8 @@ class EventQueue(Generic[Item]):
 
     def _take(self) -> tuple[_Lane[Item], Item, int] | None:
         with self.lock:
-            for namespace, lane in self._lanes.items():
+            while self._ready:
+                namespace, lane = self._ready.popitem(last=False)
                 if not lane.is_open:
                     continue
                 item = next((each for each in lane.waiting if each.regarding not in self._subjects), None)
@@ -199,11 +231,11 @@ class EventQueue(Generic[Item]):
                     continue
                 # Taken out before it is written: what happens meanwhile is a write of its own.
                 attempts = lane.waiting.pop(item)
-                self._size -= 1
+                self._lengths.changed(lane, len(lane.waiting) + 1)
                 lane.writing += 1
                 self._subjects.add(item.regarding)
                 self._has_dropped = False
-                self._lanes.move_to_end(namespace)
+                self._ready[namespace] = lane
                 return lane, item, attempts + 1
         return None
 
@@ -211,7 +243,7 @@ class EventQueue(Generic[Item]):
         try:
             await self._write(item)
         except KubernetesError as error:
-            self._complain(item, attempt, error)
+            self._report(item, attempt, error)
             self._failed(lane, item, attempt, error)
         except Exception:
             _log.exception("an event was not written: %s", item)
@@ -221,7 +253,7 @@ class EventQueue(Generic[Item]):
             self._put_back(lane, item, attempt - 1, is_first=True)
             raise
         else:
-            self._complaints.pop(item.namespace, None)
+            self._logged.pop(item.namespace, None)
             if lane.failures:
                 lane.failures = 0
                 self._wake(len(lane.waiting))
@@ -229,13 +261,16 @@ class EventQueue(Generic[Item]):
             with self.lock:
                 lane.writing -= 1
                 self._subjects.discard(item.regarding)
-                if not lane.waiting and not lane.writing:
+                if lane.waiting or lane.writing:
+                    self._ready.setdefault(item.namespace, lane)
+                else:
                     lane.resume()
+                    self._ready.pop(item.namespace, None)
                     del self._lanes[item.namespace]
             self._progress.set()
 
     def _failed(self, lane: _Lane[Item], item: Item, attempt: int, error: KubernetesError) -> None:
-        if not error.is_temporary or attempt == MOST_ATTEMPTS:
+        if not error.is_temporary or attempt == MAX_ATTEMPTS:
             with self.lock:
                 self._given_up(item)
         else:
@@ -248,31 +283,36 @@ class EventQueue(Generic[Item]):
     def _put_back(self, lane: _Lane[Item], item: Item, attempts: int, *, is_first: bool) -> None:
         with self.lock:
             # It may have happened again meanwhile, and be there already.
-            self._size += item not in lane.waiting
+            before = len(lane.waiting)
             lane.waiting[item] = attempts
             lane.waiting.move_to_end(item, last=not is_first)
+            if len(lane.waiting) > before:
+                self._lengths.changed(lane, before)
 
     def _resume(self, lane: _Lane[Item]) -> None:
-        lane.resume()
+        with self.lock:
+            lane.resume()
+            self._ready.setdefault(lane.namespace, lane)
         self._wake()
 
     def _resume_all(self) -> None:
         with self.lock:
             for lane in self._lanes.values():
                 lane.resume()
-            self._wake(self._size)
+            self._ready.update(self._lanes)
+            self._wake(self._lengths.total)
 
-    def _complain(self, item: Item, attempt: int, error: KubernetesError) -> None:
+    def _report(self, item: Item, attempt: int, error: KubernetesError) -> None:
         """Once per namespace, until it is something else: a missing permission would otherwise fill the log."""
-        is_usual = _says_namespace_is_going(error) or isinstance(error, NotFound)
-        is_known = attempt > 1 or type(error) is self._complaints.get(item.namespace)
+        is_usual = _is_terminating(error) or isinstance(error, NotFound)
+        is_known = attempt > 1 or type(error) is self._logged.get(item.namespace)
         level = logging.DEBUG if is_usual or is_known else logging.WARNING
         _log.log(level, "an event could not be written: %s: %s", item, error)
         if not is_usual:
-            self._complaints[item.namespace] = type(error)
-            if len(self._complaints) > _MOST_COMPLAINTS:
-                self._complaints.popitem(last=False)
+            self._logged[item.namespace] = type(error)
+            if len(self._logged) > _MAX_LOGGED:
+                self._logged.popitem(last=False)
 
 
-def _says_namespace_is_going(error: KubernetesError) -> bool:
+def _is_terminating(error: KubernetesError) -> bool:
     return isinstance(error, APIError) and any(cause.reason == "NamespaceTerminating" for cause in error.status.causes)

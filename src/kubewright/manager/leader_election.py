@@ -58,7 +58,7 @@ class LeadershipLost(Exception):
         self.is_work_over = is_work_over
 
 
-class Statistics(Struct):
+class ElectionStatistics(Struct):
     """What an election has seen so far."""
 
     acquisitions: int = 0
@@ -102,7 +102,7 @@ class LeaderElection:
         """Who holds the lease, as far as we have seen."""
         self.trouble = ""
         """Why the lease could not be read or written the last time; empty when it could."""
-        self.statistics = Statistics()
+        self.statistics = ElectionStatistics()
         self._program = client
         self._client = client  # while it runs, one with its own connections
         self._lease_duration = lease_duration
@@ -134,6 +134,21 @@ class LeaderElection:
         leads.
         """
         return self._over_at if self._is_working else None
+
+    def check(self, tolerance: float = 20.0) -> Callable[[], str | None]:
+        """A health check that fails when this leads although its lease has run out more than `tolerance` seconds ago.
+
+        `manager.add_health_check("leader-election", election.check())`: the kubelet restarts a pod that can neither
+        renew its lease nor end. A standby is healthy. controller-runtime's `leaderelection.NewLeaderHealthzAdaptor`.
+        """
+
+        def check() -> str | None:
+            late = self._clock() - self._over_at
+            if not self._is_working or late <= tolerance:
+                return None
+            return f"leading, and the lease {self._where} could not be renewed: it ran out {late:.0f} s ago"
+
+        return check
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, and run `lead` while it is ours. Ends when `lead` does, with its result or error.

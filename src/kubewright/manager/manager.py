@@ -39,6 +39,7 @@ from kubewright.manager.log import summary
 from kubewright.manager.permissions import Permission
 from kubewright.manager.preflight import Preflight
 from kubewright.manager.recorder import EventBroadcaster, EventRecorder
+from kubewright.manager.request_durations import RequestDurations
 from kubewright.manager.runnable import Function, Runnable, run_of
 from kubewright.manager.runtime_metrics import runtime_families
 from kubewright.version import __version__
@@ -107,6 +108,7 @@ class Manager:
         self._has_begun = False
         self._is_running = False  # between the start and the end: what is added then begins at once
         self._has_ended = False
+        self._request_durations = RequestDurations()
         self._contexts = AsyncExitStack()
         self._abandoned: AsyncExitStack | None = None
         self._caches_group = Group("caches", self._fail)
@@ -258,6 +260,8 @@ class Manager:
         self._has_begun = True
         try:
             async with self._contexts:
+                if self._endpoints.serves_metrics:
+                    self._contexts.callback(self.live.observe_requests(self._request_durations))
                 async with self._endpoints.serve():
                     await self._check_permissions()
                     if not self._stop.is_set():
@@ -460,6 +464,7 @@ class Manager:
             controllers=self._controllers,
             informers=self._informers(),
             requests=self.live.answers,
+            request_durations=self._request_durations.by_verb_and_host,
             skipped=self.live.skipped.counts,
             elections=[self.election] if self.election is not None else [],
         )

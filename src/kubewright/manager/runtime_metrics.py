@@ -37,10 +37,12 @@ def runtime_families(
     informers: Iterable[Informer] = (),
     elections: Iterable[LeaderElection] = (),
     requests: Mapping[tuple[str, str, str], int] | None = None,
+    request_durations: Mapping[tuple[str, str], Histogram] | None = None,
     skipped: Mapping[str, int] | None = None,
 ) -> list[Family]:
-    """The families of everything given, and of the process. `requests` counts by (code, method, host), `skipped` by
-    kind.
+    """The families of everything given, and of the process.
+
+    `requests` counts by (code, method, host), `request_durations` are by (verb, host), `skipped` counts by kind.
     """
     controllers = list(controllers)
     return [
@@ -60,6 +62,11 @@ def runtime_families(
             "Number of HTTP requests, partitioned by status code, method, and host.",
             ("code", "method", "host"),
             requests or {},
+        ),
+        _histograms(
+            "rest_client_request_duration_seconds",
+            "Request latency in seconds. Broken down by verb, and host.",
+            [({"verb": verb, "host": host}, times) for (verb, host), times in (request_durations or {}).items()],
         ),
         _table(
             "kubewright_skipped_objects_total",

@@ -102,6 +102,11 @@ class Server:
         self._routes[path] = handler
 
     @property
+    def is_enabled(self) -> bool:
+        """False when the address is "0"."""
+        return self._place is not None
+
+    @property
     def port(self) -> int:
         """Where it listens; 0 when it does not."""
         return self._port
