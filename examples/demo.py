@@ -104,7 +104,7 @@ async def install(client: Client) -> None:
     with step("install the definition of PodManager"):
         definition = await client.create(definition_of(PodManager))
         await client.wait_for(definition, established, timeout=PATIENCE)
-        await client.wait_for(ServiceAccount, exists, name="default", timeout=PATIENCE)
+        await client.wait_for(ServiceAccount, "default", exists, timeout=PATIENCE)
 
 
 async def walk(client: Client) -> None:
@@ -118,7 +118,7 @@ async def walk(client: Client) -> None:
         lost = await client.get(Pod, f"{NAME}-1")
         await client.delete(lost)
         another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, lost.metadata.uid), "is another one")
-        await client.wait_for(Pod, another & condition("Ready"), name=f"{NAME}-1", timeout=PATIENCE)
+        await client.wait_for(Pod, f"{NAME}-1", another & condition("Ready"), timeout=PATIENCE)
         await converged(client, created, 3)
 
     for replicas in (5, 2):
@@ -143,7 +143,7 @@ async def farewell(client: Client) -> None:
     """The finalizer lets the object go when its pods are gone."""
     with step("delete the PodManager"):
         await client.delete(PodManager, NAME, missing_ok=True)
-        await client.wait_for(PodManager, deleted, name=NAME, timeout=PATIENCE)
+        await client.wait_for(PodManager, NAME, deleted, timeout=PATIENCE)
         left = await client.list(Pod, labels={"podmanager": NAME})
         check(not left, "no pods to be left", ", ".join(pod.metadata.name for pod in left))
 

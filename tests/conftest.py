@@ -44,7 +44,7 @@ async def admin(control_plane: ControlPlane) -> AsyncIterator[Client]:
 async def own_namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A namespace of the test's own, on the control plane it runs on."""
     created = await admin.create(Namespace(metadata=ObjectMeta(name=unique_name(request.node.name))))
-    await admin.wait_for(ServiceAccount, exists, name="default", namespace=created.metadata.name, timeout=60)
+    await admin.wait_for(ServiceAccount, "default", exists, namespace=created.metadata.name, timeout=60)
     yield created.metadata.name
     await admin.delete(created, missing_ok=True)
 
@@ -57,7 +57,7 @@ def install(admin: Client) -> Callable[[type[Object]], Awaitable[None]]:
         definition = definition_of(kind)
         with suppress(AlreadyExists):
             await admin.create(definition)
-        await admin.wait_for(type(definition), established, name=definition.metadata.name, timeout=30)
+        await admin.wait_for(type(definition), definition.metadata.name, established, timeout=30)
 
     return installed
 

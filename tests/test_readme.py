@@ -68,17 +68,17 @@ async def test_its_operator_heals_scales_down_and_changes_the_image(
         lost = await client.get(Pod, "web-0")
         await client.delete(lost)
         another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, lost.metadata.uid), "is another")
-        await client.wait_for(Pod, another, name="web-0", timeout=20)
+        await client.wait_for(Pod, "web-0", another, timeout=20)
         await client.wait_for(web, current.equals(3), timeout=20)
 
-        await client.patch(operator.PodManager, MergePatch({"spec": {"replicas": 1}}), name="web")
+        await client.patch(operator.PodManager, "web", MergePatch({"spec": {"replicas": 1}}))
         for name in ("web-1", "web-2"):
-            await client.wait_for(Pod, deleted, name=name, timeout=20)
+            await client.wait_for(Pod, name, deleted, timeout=20)
         await client.wait_for(web, current.equals(1), timeout=20)
         assert [pod.metadata.name for pod in await client.list(Pod)] == ["web-0"]
 
-        await client.patch(operator.PodManager, MergePatch({"spec": {"image": "app:2"}}), name="web")
-        await client.wait_for(Pod, Field("spec.containers[0].image").equals("app:2"), name="web-0", timeout=20)
+        await client.patch(operator.PodManager, "web", MergePatch({"spec": {"image": "app:2"}}))
+        await client.wait_for(Pod, "web-0", Field("spec.containers[0].image").equals("app:2"), timeout=20)
         await client.wait_for(web, current.equals(1), timeout=20)
         manager.stop()
 

@@ -94,7 +94,7 @@ async def stamp(client: Client, count: int, rate: int, seconds: float) -> float:
 
 
 async def _patch(client: Client, number: int, patch: MergePatch) -> None:
-    await client.patch(Widget, patch, name=_name(number), namespace=NAMESPACE)
+    await client.patch(Widget, _name(number), patch, namespace=NAMESPACE)
 
 
 def _widget(number: int) -> Widget:

@@ -71,7 +71,7 @@ def widget(name: str, size: int = 1) -> Widget:
 
 
 async def resize(client: Client, name: str, size: int) -> None:
-    await client.patch(Widget, MergePatch({"spec": {"size": size}}), name=name)
+    await client.patch(Widget, name, MergePatch({"spec": {"size": size}}))
 
 
 UntypedWidget = Dynamic.of(f"{GROUP}/v1", "Widget")
@@ -369,7 +369,7 @@ async def test_item_06_lost_and_repeated_events_lead_to_the_same_state(
         if not missed:
             await happen()
         for name in ("a", "b", "c"):
-            await client.wait_for(ConfigMap, Field("data.size").equals("5"), name=name, timeout=30)
+            await client.wait_for(ConfigMap, name, Field("data.size").equals("5"), timeout=30)
 
     copies = {each.metadata.name: each.data for each in await client.list(ConfigMap) if each.metadata.owner_references}
     assert copies == {name: {"size": "5"} for name in ("a", "b", "c")}

@@ -175,7 +175,7 @@ async def test_a_patch_of_an_object_that_the_cache_is_behind_with_erases_nothing
     await _caught_up(client, "a")
     slow.gate.clear()
     theirs = MergePatch({"metadata": {"finalizers": ["example.com/theirs"]}})
-    await slow.patch(ConfigMap, theirs, name=created.key)
+    await slow.patch(ConfigMap, created.key, theirs)
     found = await client.get(ConfigMap, "a")
     assert found.metadata.finalizers == []
     found.metadata.finalizers = ["example.com/ours"]

@@ -412,7 +412,7 @@ def test_a_write_whose_answer_does_not_fit_its_type_is_seen_at_once_by_those_it_
                 await handle.synced()
                 here.hold_watches()
                 with pytest.raises(DecodeError, match="data"):
-                    await here.client.patch(Numbers, MergePatch({"data": {"n": "many"}}), name=made.key)
+                    await here.client.patch(Numbers, made.key, MergePatch({"data": {"n": "many"}}))
                 assert (await here.client.get(ConfigMap, made.key)).data == {"n": "many"}
 
     run(scenario)
@@ -531,7 +531,7 @@ def test_a_patch_of_metadata_is_shown_by_the_copy_of_metadata_and_by_that_of_who
                 assert len(here.cache.informers()) == 2
                 here.hold_watches()
                 patch = MergePatch({"metadata": {"labels": {"mine": "yes"}}})
-                await here.client.patch(partial, patch, name="a", namespace="default")
+                await here.client.patch(partial, "a", patch, namespace="default")
                 for handle in (thin, whole):
                     found = handle.find(ObjectKey("default", "a"))
                     assert found is not None
@@ -551,14 +551,14 @@ async def _update_newest(client: Client, made: ConfigMap, x: str) -> None:
 
 
 async def _patch(client: Client, made: ConfigMap, x: str) -> None:
-    await client.patch(ConfigMap, MergePatch({"data": {"x": x}}), name=made.key)
+    await client.patch(ConfigMap, made.key, MergePatch({"data": {"x": x}}))
 
 
 async def _patch_locked(client: Client, made: ConfigMap, x: str) -> None:
     newest = await client.get(ConfigMap, made.key, resource_version="0")
     revision = newest.metadata.resource_version
     patch = MergePatch({"metadata": {"resourceVersion": revision}, "data": {"x": x}})
-    await client.patch(ConfigMap, patch, name=made.key)
+    await client.patch(ConfigMap, made.key, patch)
 
 
 async def _apply(client: Client, made: ConfigMap, x: str) -> None:

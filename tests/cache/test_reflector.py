@@ -259,7 +259,7 @@ async def install(client: Client) -> None:
 async def uninstall(client: Client) -> None:
     definition = definition_of(Gadget)
     await client.delete(definition)
-    await client.wait_for(type(definition), deleted, name=definition.metadata.name)
+    await client.wait_for(type(definition), definition.metadata.name, deleted)
 
 
 def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:

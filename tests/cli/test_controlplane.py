@@ -254,15 +254,15 @@ async def test_it_says_so_when_other_machines_can_reach_it(serve: Serve, host: s
 async def test_as_many_nodes_run_pods_as_were_asked_for(serve: Serve) -> None:
     async with serve("--port", "0", "--nodes", "2") as served, served.client() as client:
         for name in ("node-1", "node-2"):
-            await client.wait_for(Node, condition("Ready"), name=name, timeout=30)
+            await client.wait_for(Node, name, condition("Ready"), timeout=30)
         assert len(await client.list(Node)) == 2
         await client.wait_for(await client.create(from_json(Pod, POD)), condition("Ready"), timeout=30)
 
 
 async def test_only_the_controllers_that_were_named_run(serve: Serve) -> None:
     async with serve("--port", "0", "--controllers", "serviceaccounts,nodes") as served, served.client() as client:
-        await client.wait_for(ServiceAccount, exists, name="default", namespace="default", timeout=30)
-        await client.wait_for(Node, condition("Ready"), name="node-1", timeout=30)
+        await client.wait_for(ServiceAccount, "default", exists, namespace="default", timeout=30)
+        await client.wait_for(Node, "node-1", condition("Ready"), timeout=30)
         await client.create(from_json(Pod, POD))
         deployment: JSONValue = {
             "metadata": {"name": "a"},
@@ -274,7 +274,7 @@ async def test_only_the_controllers_that_were_named_run(serve: Serve) -> None:
         await client.create(from_json(Deployment, deployment))
         # A second namespace shows that the first controller has had its turn; the others have none.
         await client.create(Namespace(metadata=ObjectMeta(name="second")))
-        await client.wait_for(ServiceAccount, exists, name="default", namespace="second", timeout=30)
+        await client.wait_for(ServiceAccount, "default", exists, namespace="second", timeout=30)
         assert not (await client.get(Pod, "a")).spec.node_name
         assert [pod.metadata.name for pod in await client.list(Pod)] == ["a"]
 

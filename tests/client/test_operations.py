@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kubewright.api.codec import decode, from_json
-from kubewright.api.core.v1 import ConfigMap, Node
+from kubewright.api.core.v1 import ConfigMap, Node, Secret
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
@@ -513,7 +513,7 @@ async def test_a_patch_is_sent_as_it_is(
     server.answers(stored())
     server.answers(stored())
     await client.patch(read(), patch)
-    await client.patch(App, patch, name="a")
+    await client.patch(App, "a", patch)
 
     for sent in server.sent:
         assert (sent.method, sent.path) == ("PATCH", PATH)
@@ -555,7 +555,7 @@ async def test_a_manifest_has_no_difference_to_send(client: Client, server: Scri
 
 async def test_a_difference_needs_an_object(client: Client) -> None:
     with pytest.raises(TypeError, match="a difference needs an object, not just the kind App"):
-        await client.patch(App, patch_from(read()), name="a")
+        await client.patch(App, "a", patch_from(read()))
 
 
 async def test_an_object_read_from_a_list_is_patched_without_its_kind(client: Client, server: ScriptedServer) -> None:
@@ -719,14 +719,27 @@ async def test_the_default_namespace_is_that_of_the_configuration(client: Client
     assert [sent.path.split("/")[5] for sent in server.sent] == ["shop", "elsewhere", "elsewhere", "shop"]
 
 
-async def test_cluster_scoped_kinds_ignore_the_namespace(client: Client, server: ScriptedServer) -> None:
-    for _ in range(3):
+async def test_cluster_scoped_kinds_ignore_the_namespace_of_a_view_or_key(
+    client: Client, server: ScriptedServer
+) -> None:
+    for _ in range(2):
         server.answers({"metadata": {"name": "n"}})
     await client.get(Node, "n")
-    await client.get(Node, "n", namespace="elsewhere")
     await client.in_namespace("shop").get(Node, ObjectKey("elsewhere", "n"))
 
     assert {sent.path for sent in server.sent} == {"/api/v1/nodes/n"}
+
+
+async def test_an_object_names_itself(client: Client, server: ScriptedServer) -> None:
+    for _ in range(3):
+        server.answers({"metadata": {"name": "web", "namespace": "store"}})
+    secret = Secret(metadata=ObjectMeta(name="web", namespace="store"))
+    await client.get(secret)
+    await client.find(secret)
+    await client.get(ConfigMap, secret)
+
+    path = "/api/v1/namespaces/store/secrets/web"
+    assert [sent.path for sent in server.sent] == [path, path, "/api/v1/namespaces/store/configmaps/web"]
 
 
 async def test_kinds_known_by_name_are_written_as_discovery_says(client: Client, server: ScriptedServer) -> None:

@@ -202,7 +202,7 @@ def known(content: dict[str, JSONValue]) -> Pod:
 
 async def test_what_holds_already_needs_no_watch(client: Client, server: ScriptedServer) -> None:
     server.answers(listed(pod("Running")))
-    found = await client.wait_for(Pod, ready, name="web-1")
+    found = await client.wait_for(Pod, "web-1", ready)
 
     assert found is not None
     assert found.metadata.name == "web-1"
@@ -219,7 +219,7 @@ async def test_a_wait_watches_on_from_what_it_has_read(client: Client, server: S
         event("MODIFIED", pod("Running")),
         ends=False,
     )
-    found = await client.wait_for(Pod, ready, name=ObjectKey("shop", "web-1"))
+    found = await client.wait_for(Pod, ObjectKey("shop", "web-1"), ready)
 
     assert found is not None
     assert found.status is not None
@@ -233,12 +233,12 @@ async def test_an_object_that_does_not_exist_yet_can_be_waited_for(client: Clien
     server.answers(listed())
     server.streams(event("ADDED", pod()), ends=False)
 
-    assert await client.wait_for(Pod, exists, name="web-1", namespace="shop") is not None
+    assert await client.wait_for(Pod, "web-1", exists, namespace="shop") is not None
 
 
 async def test_cluster_scoped_objects_can_be_waited_for(client: Client, server: ScriptedServer) -> None:
     server.answers(listed({"kind": "Node", "metadata": {"name": "n"}}))
-    await client.in_namespace("shop").wait_for(Node, exists, name="n")
+    await client.in_namespace("shop").wait_for(Node, "n", exists)
 
     assert server.sent[0].path == "/api/v1/nodes"
 
@@ -265,7 +265,7 @@ def test_by_name_a_recreated_object_is_still_there(
     server.answers(listed(pod(uid="u-2")))
     server.streams(ends=False)
     with pytest.raises(WaitTimeout):
-        virtual_time.run(client.wait_for(Pod, deleted, name="web-1"))
+        virtual_time.run(client.wait_for(Pod, "web-1", deleted))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_a_watch_that_ended_is_begun_again_with_what_is_there_by_then(
     server.answers(listed(pod()))
     script(server)
     server.answers(listed(pod("Running")))
-    found = virtual_time.run(client.wait_for(Pod, ready, name="web-1"))
+    found = virtual_time.run(client.wait_for(Pod, "web-1", ready))
 
     assert found is not None
     assert virtual_time.elapsed == pytest.approx(0.1)
@@ -298,7 +298,7 @@ def test_a_server_that_ends_every_watch_at_once_is_asked_ever_less_often(
         server.answers(listed(pod()))
         server.streams()
     server.answers(listed(pod("Running")))
-    virtual_time.run(client.wait_for(Pod, ready, name="web-1"))
+    virtual_time.run(client.wait_for(Pod, "web-1", ready))
 
     assert virtual_time.elapsed == pytest.approx(0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 5 + 5)
 
@@ -310,7 +310,7 @@ def test_a_watch_that_told_something_is_begun_again_quickly(
         server.answers(listed(pod()))
         server.streams(event("MODIFIED", pod()))
     server.answers(listed(pod("Running")))
-    virtual_time.run(client.wait_for(Pod, ready, name="web-1"))
+    virtual_time.run(client.wait_for(Pod, "web-1", ready))
 
     assert virtual_time.elapsed == pytest.approx(0.3)
 
@@ -321,21 +321,21 @@ async def test_a_refusal_is_raised_at_once(
 ) -> None:
     server.refuses(code, error.__name__, "not yours")
     with pytest.raises(error, match=r"^list Pod in shop: not yours$"):
-        await client.wait_for(Pod, ready, name="web-1")
+        await client.wait_for(Pod, "web-1", ready)
 
 
 async def test_a_refused_watch_is_raised_at_once(client: Client, server: ScriptedServer) -> None:
     server.answers(listed(pod()))
     server.refuses(403, "Forbidden", "not yours")
     with pytest.raises(Forbidden, match=r"^watch Pod in shop: not yours$"):
-        await client.wait_for(Pod, ready, name="web-1")
+        await client.wait_for(Pod, "web-1", ready)
 
 
 async def test_an_object_that_does_not_fit_its_type_is_raised_at_once(client: Client, server: ScriptedServer) -> None:
     server.answers(listed(pod()))
     body = server.streams(event("MODIFIED", {**pod(), "spec": 7}), ends=False)
     with pytest.raises(DecodeError, match='Pod "shop/web-1"'):
-        await client.wait_for(Pod, ready, name="web-1")
+        await client.wait_for(Pod, "web-1", ready)
 
     assert body.is_closed
 
@@ -358,7 +358,7 @@ def test_a_timeout_tells_what_was_expected_and_what_was_there(
     server.answers(content)
     body = server.streams(ends=False)
     with pytest.raises(WaitTimeout) as caught:
-        virtual_time.run(client.wait_for(Pod, ready & ~deleted, name="web-1", timeout=90))
+        virtual_time.run(client.wait_for(Pod, "web-1", ready & ~deleted, timeout=90))
 
     assert str(caught.value) == (
         "wait for Pod shop/web-1: expected (Ready=True and not deleted), which did not come within 90 s; " + summary
@@ -371,7 +371,7 @@ def test_a_timeout_tells_what_was_expected_and_what_was_there(
 def test_a_timeout_ends_the_pauses_too(client: Client, server: ScriptedServer, virtual_time: VirtualTime) -> None:
     server.refuses(503, "ServiceUnavailable")
     with pytest.raises(WaitTimeout, match="there is no such object"):
-        virtual_time.run(client.wait_for(Pod, ready, name="web-1", timeout=0.05))
+        virtual_time.run(client.wait_for(Pod, "web-1", ready, timeout=0.05))
 
 
 async def test_a_wait_needs_to_know_for_which_object(client: Client) -> None:

@@ -54,7 +54,7 @@ async def test_each_write_is_reported_with_its_answer(
         server.answers(ANSWER)
     await client.create(settings())
     await client.update(settings())
-    await client.patch(ConfigMap, MergePatch({"data": {"x": "1"}}), name="a")
+    await client.patch(ConfigMap, "a", MergePatch({"data": {"x": "1"}}))
     await client.submit(settings())
 
     path = "/api/v1/namespaces/shop/configmaps"

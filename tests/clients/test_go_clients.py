@@ -229,13 +229,13 @@ async def test_a_controller_runtime_manager_leads_reconciles_and_owns(
         assert (owner.uid, owner.controller) == (website.metadata.uid, True)
         assert (await client.get(Lease, "websites")).spec.holder_identity
 
-        await client.patch(Website, MergePatch({"spec": {"page": "bye"}}), name="home")
+        await client.patch(Website, "home", MergePatch({"spec": {"page": "bye"}}))
         await client.wait_for(website, Field("status.observedGeneration").equals(2), timeout=_PATIENCE)
         assert (await client.get(ConfigMap, "home-page")).data == {"page": "bye"}
 
         await client.delete(page)
         another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, page.metadata.uid), "is another")
-        again = await client.wait_for(ConfigMap, another, name="home-page", timeout=_PATIENCE)
+        again = await client.wait_for(ConfigMap, "home-page", another, timeout=_PATIENCE)
         assert again is not None
         assert again.data == {"page": "bye"}
 

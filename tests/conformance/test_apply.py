@@ -154,7 +154,7 @@ class Sequences:
             await self._updated(by, self.client.update(self._object(body, lock=True), field_manager=by))
         elif write.verb == "patch":
             patch = MergePatch({"metadata": write.metadata, **write.content})
-            await self._updated(by, self.client.patch(self.kind.type, patch, name=self.name, field_manager=by))
+            await self._updated(by, self.client.patch(self.kind.type, self.name, patch, field_manager=by))
         else:
             status = self.client.status.update(self._object(body, lock=True), field_manager=by)
             await self._updated(by, status, "status")
@@ -405,8 +405,8 @@ async def test_kubectl_moves_from_client_side_to_server_side_apply(client: Clien
 
 async def test_managed_fields_can_be_forgotten(client: Client) -> None:
     await client.create(config_map({"a": "1"}))
-    forgotten = await client.patch(ConfigMap, MergePatch({"metadata": {"managedFields": [{}]}}), name="shared")
-    untracked = await client.patch(ConfigMap, MergePatch({"data": {"b": "1"}}), name="shared")
+    forgotten = await client.patch(ConfigMap, "shared", MergePatch({"metadata": {"managedFields": [{}]}}))
+    untracked = await client.patch(ConfigMap, "shared", MergePatch({"data": {"b": "1"}}))
     tracked = await client.apply(config_map({"c": "1"}), field_manager="me")
 
     assert not forgotten.metadata.managed_fields
@@ -418,7 +418,7 @@ async def test_old_updates_of_many_managers_are_put_together(client: Client) -> 
     await client.create(config_map({"a": "1"}), field_manager="m00")
     for number in range(1, 13):
         patch = MergePatch({"data": {f"k{number}": "x"}})
-        changed = await client.patch(ConfigMap, patch, name="shared", field_manager=f"m{number:02}")
+        changed = await client.patch(ConfigMap, "shared", patch, field_manager=f"m{number:02}")
 
     managers = [entry.manager for entry in changed.metadata.managed_fields]
     assert len(managers) == 10

@@ -62,7 +62,7 @@ async def test_extension_servers_find_out_who_certifies_clients(control_plane: C
 async def test_namespaces_and_the_service_of_the_server_are_there(admin: Client) -> None:
     names = {namespace.metadata.name for namespace in await admin.list(Namespace)}
     assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= names
-    service = await admin.wait_for(Service, exists, name="kubernetes", namespace="default", timeout=30)
+    service = await admin.wait_for(Service, "kubernetes", exists, namespace="default", timeout=30)
     assert service is not None
     assert service.metadata.labels == {"component": "apiserver", "provider": "kubernetes"}
     assert [(port.name, port.port) for port in service.spec.ports] == [("https", 443)]

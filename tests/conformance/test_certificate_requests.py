@@ -344,8 +344,8 @@ async def test_approving_and_signing_need_the_rights_of_the_signer(
 async def signed(client: Client, name: str) -> x509.Certificate:
     found = await client.wait_for(
         CertificateSigningRequest,
+        name,
         Field("status.certificate").satisfies(bool, "is there"),
-        name=name,
         timeout=60,
     )
     assert found is not None
@@ -490,7 +490,7 @@ async def test_what_breaks_the_rules_of_its_signer_fails(
     await created(ask, name, **fields)
     await ask("PATCH", f"{request_}/approval", conditions("Approved"), MERGE)
     found = await admin.wait_for(
-        CertificateSigningRequest, Field("status.conditions[1].type").equals("Failed"), name=name, timeout=60
+        CertificateSigningRequest, name, Field("status.conditions[1].type").equals("Failed"), timeout=60
     )
 
     assert found is not None

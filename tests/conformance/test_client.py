@@ -229,11 +229,9 @@ async def test_what_others_put_into_lists_meanwhile_survives_a_patch(client: Cli
     assert await client.status.patch(patched) is patched
 
     patched.metadata.finalizers.remove("example.com/ours")
-    await client.patch(
-        Widget, MergePatch({"metadata": {"finalizers": ["example.com/ours", "example.com/x"]}}), name="w"
-    )
+    await client.patch(Widget, "w", MergePatch({"metadata": {"finalizers": ["example.com/ours", "example.com/x"]}}))
     assert (await client.patch(patched)).metadata.finalizers == ["example.com/x"]
-    await client.patch(Widget, MergePatch({"metadata": {"finalizers": None}}), name="w")
+    await client.patch(Widget, "w", MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_a_finalizer_of_a_built_in_kind_survives_as_well(client: Client) -> None:
@@ -261,13 +259,13 @@ async def test_a_patch_locks_as_it_is_told(client: Client, lock: bool) -> None:
             await client.patch(ours, lock=True)
     else:
         assert (await client.patch(ours, lock=False)).metadata.finalizers == ["example.com/ours"]
-    await client.patch(ConfigMap, MergePatch({"metadata": {"finalizers": None}}), name="settings")
+    await client.patch(ConfigMap, "settings", MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_every_kind_of_patch_is_taken(client: Client) -> None:
     await client.create(deployment())
     by_json = await client.patch(
-        Deployment, JSONPatch([{"op": "replace", "path": "/spec/replicas", "value": 2}]), name="web"
+        Deployment, "web", JSONPatch([{"op": "replace", "path": "/spec/replicas", "value": 2}])
     )
     by_merge = await client.patch(by_json, MergePatch({"metadata": {"labels": {"a": "b"}}}))
     strategic = StrategicMergePatch(
@@ -285,7 +283,7 @@ async def test_a_json_patch_whose_test_fails_changes_nothing(client: Client) -> 
         [{"op": "test", "path": "/data/a", "value": "9"}, {"op": "replace", "path": "/data/a", "value": "2"}]
     )
     with pytest.raises(Invalid):
-        await client.patch(ConfigMap, patch, name="settings")
+        await client.patch(ConfigMap, "settings", patch)
     assert (await client.get(ConfigMap, "settings")).data == {"a": "1"}
 
 
@@ -293,7 +291,7 @@ async def test_a_json_patch_whose_test_fails_changes_nothing(client: Client) -> 
 async def test_custom_resources_take_no_strategic_patch(client: Client) -> None:
     await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec()))
     with pytest.raises(UnsupportedMediaType):
-        await client.patch(Widget, StrategicMergePatch({"spec": {"size": 2}}), name="w")
+        await client.patch(Widget, "w", StrategicMergePatch({"spec": {"size": 2}}))
 
 
 async def test_apply_owns_the_fields_that_were_set_and_gives_up_the_others(client: Client) -> None:
@@ -601,14 +599,14 @@ async def test_waiting_ends_when_the_expectation_holds(client: Client) -> None:
     assert settled is not None
     assert settled.status.observed_generation == settled.metadata.generation
     await client.delete(settled)
-    assert await client.wait_for(Deployment, deleted | ~exists, name="web") is None
+    assert await client.wait_for(Deployment, "web", deleted | ~exists) is None
 
 
 async def test_waiting_in_vain_tells_what_was_there(client: Client) -> None:
     await client.create(pod("web"))
     told = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
     with pytest.raises(WaitTimeout, match=told):
-        await client.wait_for(Pod, ready, name="web", timeout=1)
+        await client.wait_for(Pod, "web", ready, timeout=1)
 
 
 async def test_the_log_of_a_container_that_is_not_there_is_an_error(client: Client) -> None:

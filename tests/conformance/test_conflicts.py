@@ -37,7 +37,7 @@ async def test_a_patch_of_what_has_changed_is_an_optimistic_lock(client: Client)
     revision = before.metadata.resource_version
     patch = MergePatch({"metadata": {"resourceVersion": revision}, "data": {"a": "3"}})
     with pytest.raises(Conflict) as raised:
-        await client.patch(ConfigMap, patch, name="settings")
+        await client.patch(ConfigMap, "settings", patch)
     assert raised.value.is_optimistic_lock
 
 

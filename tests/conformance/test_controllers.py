@@ -62,13 +62,13 @@ async def test_a_namespace_takes_everything_with_it(admin: Client, namespace: st
 
 
 async def test_every_namespace_has_an_account_and_the_root_certificate(client: Client) -> None:
-    await client.wait_for(ServiceAccount, exists, name="default", timeout=30)
-    published = await client.wait_for(ConfigMap, exists, name="kube-root-ca.crt", timeout=30)
+    await client.wait_for(ServiceAccount, "default", exists, timeout=30)
+    published = await client.wait_for(ConfigMap, "kube-root-ca.crt", exists, timeout=30)
     assert published is not None
     assert published.data["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
     await client.delete(published)
     repaired = Field("metadata.uid").satisfies(lambda uid: uid not in (None, published.metadata.uid), "is new")
-    assert await client.wait_for(ConfigMap, repaired, name="kube-root-ca.crt", timeout=30)
+    assert await client.wait_for(ConfigMap, "kube-root-ca.crt", repaired, timeout=30)
 
 
 async def test_a_deployment_keeps_its_pods(client: Client) -> None:

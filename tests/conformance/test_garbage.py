@@ -38,7 +38,7 @@ async def create(client: Client, name: str, *owners: OwnerReference, held: bool 
 
 async def let_go(client: Client, name: str) -> None:
     with suppress(NotFound):
-        await client.patch(ConfigMap, MergePatch({"metadata": {"finalizers": None}}), name=name)
+        await client.patch(ConfigMap, name, MergePatch({"metadata": {"finalizers": None}}))
 
 
 @asynccontextmanager

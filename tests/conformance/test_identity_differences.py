@@ -81,7 +81,7 @@ async def prepare(plane: ControlPlane, namespace: str) -> None:
     async with plane.client() as admin:
         await admin.create(Namespace(metadata=ObjectMeta(name=namespace)))
         client: Client = admin.in_namespace(namespace)
-        await client.wait_for(ServiceAccount, exists, name="default", timeout=30)
+        await client.wait_for(ServiceAccount, "default", exists, timeout=30)
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
         await client.create(Secret(metadata=ObjectMeta(name="secret")))
         for name, account in (("pod", "robot"), ("other", "default")):

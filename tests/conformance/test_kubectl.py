@@ -175,7 +175,7 @@ async def both(
             kubectl = Kubectl(program, plane, client, place, namespace)
             await kubectl.run(Step(run=f"create namespace {namespace}"))
             stack.push_async_callback(kubectl.run, Step(run=f"delete namespace {namespace} --wait=false"))
-            await client.wait_for(ServiceAccount, exists, name="default", timeout=60)
+            await client.wait_for(ServiceAccount, "default", exists, timeout=60)
             made.append(kubectl)
         yield made[0], made[1]
 

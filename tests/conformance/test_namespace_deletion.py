@@ -38,7 +38,7 @@ async def test_pods_go_first_and_conditions_tell_what_is_left(admin: Client, nam
     await inside.patch(pod, MergePatch({"metadata": {"finalizers": None}}))
     second = await admin.wait_for(space, condition("NamespaceContentRemaining"), timeout=60)
     for name in ("one", "two"):
-        await inside.patch(ConfigMap, MergePatch({"metadata": {"finalizers": None}}), name=name)
+        await inside.patch(ConfigMap, name, MergePatch({"metadata": {"finalizers": None}}))
 
     assert first is not None
     assert second is not None

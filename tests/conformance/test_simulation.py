@@ -52,7 +52,7 @@ def pod(name: str, restart_policy: str = "Always", **simulated: str) -> Pod:
 async def test_a_node_is_ready_and_so_is_a_pod_on_it(client: Client, admin: Client) -> None:
     created = await client.create(pod("a"))
     ready = await client.wait_for(created, condition("Ready"), timeout=30)
-    node = await admin.wait_for(Node, condition("Ready"), name="node-1", timeout=30)
+    node = await admin.wait_for(Node, "node-1", condition("Ready"), timeout=30)
 
     assert ready is not None
     assert node is not None
@@ -93,7 +93,7 @@ async def test_a_pod_whose_image_cannot_be_had_never_starts(client: Client) -> N
 
 
 async def test_a_deployment_becomes_available_and_rolls_out_anew(client: Client, namespace: str) -> None:
-    await client.wait_for(ServiceAccount, exists, name="default", timeout=30)
+    await client.wait_for(ServiceAccount, "default", exists, timeout=30)
     labels: JSONValue = {"app": "web"}
     template: JSONValue = {
         "metadata": {"labels": labels},

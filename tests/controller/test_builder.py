@@ -615,7 +615,7 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
             await home.client.status.update(there)
             await asyncio.sleep(3600)
             assert len(reading.times) == 2
-            await home.client.patch(AnyGadget, MergePatch({"spec": {"size": 1}}), name="a", namespace="default")
+            await home.client.patch(AnyGadget, "a", MergePatch({"spec": {"size": 1}}), namespace="default")
             await asyncio.sleep(10)
             assert len(reading.times) == 3
             assert statistics.results["success"] == 1
@@ -672,7 +672,7 @@ def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
         await home.client.create(unfit("a"))
         async with home.running():
             await asyncio.sleep(10)
-            await home.client.patch(AnyGadget, MergePatch({"spec": {"size": 1}}), name="a", namespace="default")
+            await home.client.patch(AnyGadget, "a", MergePatch({"spec": {"size": 1}}), namespace="default")
             await asyncio.sleep(10)
             assert len(reading.times) == 2
             there = await home.client.get(AnyGadget, "a", namespace="default")

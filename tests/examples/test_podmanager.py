@@ -101,7 +101,7 @@ async def test_item_32_a_deleted_pod_is_back_well_before_the_next_look(
         before = await pods(client)
         await client.delete(Pod, "it-0", uid=before["it-0"])
         another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, before["it-0"]), "is another")
-        await client.wait_for(Pod, another, name="it-0", timeout=SOON)
+        await client.wait_for(Pod, "it-0", another, timeout=SOON)
         await ready(client, created)
 
     after = await pods(client)
@@ -114,12 +114,12 @@ async def test_item_33_without_the_finalizer_the_garbage_collector_removes_the_p
 ) -> None:
     async with running(manager):
         created = await create(client, replicas=2)
-    await client.patch(PodManager, MergePatch({"metadata": {"finalizers": None}}), name="it")
+    await client.patch(PodManager, "it", MergePatch({"metadata": {"finalizers": None}}))
 
     await client.delete(created)
 
     for name in ("it-0", "it-1"):
-        assert await client.wait_for(Pod, deleted, name=name, timeout=60) is None
+        assert await client.wait_for(Pod, name, deleted, timeout=60) is None
 
 
 async def test_item_34_an_event_for_each_pod_created_and_deleted(
@@ -128,7 +128,7 @@ async def test_item_34_an_event_for_each_pod_created_and_deleted(
     async with running(manager):
         created = await create(client, replicas=2)
         await client.scale(created, replicas=1)
-        assert await client.wait_for(Pod, deleted, name="it-1", timeout=SOON) is None
+        assert await client.wait_for(Pod, "it-1", deleted, timeout=SOON) is None
         told = await events(client, created, 3)
 
     assert told == [
@@ -167,7 +167,7 @@ async def test_item_35_a_refused_creation_is_told_and_tried_again(
             may_read.verbs.append("create")
             role.rules = rules
             await client.update(role)
-            await client.wait_for(Pod, exists, name="it-0", timeout=SOON)
+            await client.wait_for(Pod, "it-0", exists, timeout=SOON)
     await client.delete(role)
 
     assert (type_, reason) == ("Warning", "Failed")

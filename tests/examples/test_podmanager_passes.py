@@ -75,7 +75,7 @@ class World:
         return await self.client.get(PodManager, "it")
 
     async def scale(self, replicas: int) -> None:
-        await self.client.patch(PodManager, MergePatch({"spec": {"replicas": replicas}}), name="it")
+        await self.client.patch(PodManager, "it", MergePatch({"spec": {"replicas": replicas}}))
 
     async def become(self, name: str, phase: Literal["Pending", "Running", "Failed"], ready: str = "False") -> None:
         """Give a pod that status."""
@@ -89,7 +89,7 @@ class World:
             await self.become(name, "Running", "True")
 
     async def set_image(self, image: str) -> None:
-        await self.client.patch(PodManager, MergePatch({"spec": {"image": image}}), name="it")
+        await self.client.patch(PodManager, "it", MergePatch({"spec": {"image": image}}))
 
     async def images(self) -> dict[str, str | None]:
         return {pod.metadata.name: pod.spec.containers[0].image for pod in await self.client.list(Pod)}
@@ -194,7 +194,7 @@ async def test_item_28_a_finalizer_of_somebody_else_is_kept(world: World) -> Non
 
     assert (await world.read()).metadata.finalizers == ["test.kubewright.dev/theirs"]
     assert await world.reconcile() == Result()
-    await world.client.patch(PodManager, MergePatch({"metadata": {"finalizers": None}}), name="it")
+    await world.client.patch(PodManager, "it", MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_item_28_a_finalizer_that_is_removed_meanwhile_does_not_come_back(world: World) -> None:
@@ -204,7 +204,7 @@ async def test_item_28_a_finalizer_that_is_removed_meanwhile_does_not_come_back(
     await world.client.delete(PodManager, "it")
     await world.reconcile()
     stale = await world.read()
-    await world.client.patch(PodManager, MergePatch({"metadata": {"finalizers": [FINALIZER]}}), name="it")
+    await world.client.patch(PodManager, "it", MergePatch({"metadata": {"finalizers": [FINALIZER]}}))
 
     with pytest.raises(Conflict):
         await world.reconciler.clean_up(stale)
@@ -399,7 +399,7 @@ async def test_item_36_counts_are_of_what_is_left_after_the_pass(world: World) -
     status = (await world.read()).status
     assert (status.current_replicas, status.ready_replicas) == (3, 1)
     assert status.observed_generation == created.metadata.generation
-    await world.client.patch(Pod, MergePatch({"metadata": {"finalizers": None}}), name="it-2")
+    await world.client.patch(Pod, "it-2", MergePatch({"metadata": {"finalizers": None}}))
 
 
 async def test_item_37_one_ready_condition_whose_time_is_that_of_its_last_flip(world: World) -> None:

@@ -90,7 +90,7 @@ class World:
     async def install(self) -> None:
         definition = definition_of(Widget)
         await self.admin.create(definition)
-        await self.admin.wait_for(type(definition), established, name=definition.metadata.name, timeout=60)
+        await self.admin.wait_for(type(definition), definition.metadata.name, established, timeout=60)
 
     async def uninstall(self) -> None:
         """Remove the kind, and all its objects with it."""

@@ -40,7 +40,7 @@ async def test_the_metrics_of_a_run_have_the_names_that_dashboards_know(
     told = Told()
     async with embedded_control_plane.client() as client:
         # The control plane's own controllers put one into each namespace.
-        await client.wait_for(ConfigMap, exists, name="kube-root-ca.crt", namespace="default", timeout=30)
+        await client.wait_for(ConfigMap, "kube-root-ca.crt", exists, namespace="default", timeout=30)
         await client.create(config_map("object"))
         manager = Manager(client, metrics_address="127.0.0.1:0", election=candidate(client, "a"))
         controller_for(manager, ConfigMap, namespace="default", workers=3).complete(Passes(told))

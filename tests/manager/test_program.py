@@ -58,8 +58,8 @@ async def _install(kubeconfig: Path) -> None:
         await client.create(from_json(CustomResourceDefinition, crd_of(PodManager)))
         await client.wait_for(
             CustomResourceDefinition,
+            "podmanagers.apps.mycompany.com",
             Field("status.conditions[1].status").equals("True"),
-            name="podmanagers.apps.mycompany.com",
             timeout=30,
         )
 
@@ -270,7 +270,7 @@ async def test_it_logs_its_start_its_leading_and_its_end_and_nothing_when_it_is_
     program.write_text(textwrap.dedent(OPTIONS).format(then=""))
     arguments = ["--zone", "eu", "--namespace", namespace, "--leader-elect", "--lease-namespace", namespace, *QUIET]
     async with started("--kubeconfig", kubeconfig, *arguments, "--log-format", "json", program=program) as process:
-        lease = await client.wait_for(Lease, exists, name="shops", namespace=namespace, timeout=50)
+        lease = await client.wait_for(Lease, "shops", exists, namespace=namespace, timeout=50)
         assert lease is not None
         renewed = lease.spec.renew_time
         while (await client.get(Lease, "shops", namespace=namespace)).spec.renew_time == renewed:
@@ -375,9 +375,9 @@ async def test_it_exits_with_one_line_when_another_takes_its_lease(
 ) -> None:
     arguments = ["--leader-elect", "--lease-name", "mine", "--lease-namespace", namespace, "--log-format", "console"]
     async with started("--kubeconfig", kubeconfig, *QUIET, *arguments) as process:
-        await client.wait_for(Lease, exists, name="mine", namespace=namespace, timeout=50)
+        await client.wait_for(Lease, "mine", exists, namespace=namespace, timeout=50)
         theft = MergePatch({"spec": {"holderIdentity": "thief"}})
-        await client.patch(Lease, theft, name="mine", namespace=namespace)
+        await client.patch(Lease, "mine", theft, namespace=namespace)
         code, lines = await ended(process)
     assert code == 1
     assert lines[-1] == f'podmanager: the lease {namespace}/mine was taken over by "thief"'
@@ -416,7 +416,7 @@ async def test_it_exits_when_its_lease_is_over_also_when_its_work_does_not_end(
         assert process.stdout is not None
         assert await asyncio.wait_for(process.stdout.readline(), 50) == b"leading\n"
         theft = MergePatch({"spec": {"holderIdentity": "thief"}})
-        await client.patch(Lease, theft, name="stubborn", namespace=namespace)
+        await client.patch(Lease, "stubborn", theft, namespace=namespace)
         code, lines = await ended(process)
     assert code == 1
     last = json.loads(lines[-1])

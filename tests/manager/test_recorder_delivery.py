@@ -430,7 +430,7 @@ async def test_a_namespace_on_its_way_out_takes_no_events_and_nobody_complains(
     shop = await admin.get(ConfigMap, shop.key)
     shop.metadata.finalizers = []
     await admin.update(shop)
-    await admin.wait_for(Namespace, deleted, name=shop.metadata.namespace, timeout=30)
+    await admin.wait_for(Namespace, shop.metadata.namespace, deleted, timeout=30)
 
     broadcaster.recorder("shops").normal(shop, "Synced", "and when it is gone")
     await broadcaster.flush(5)

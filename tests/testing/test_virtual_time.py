@@ -248,7 +248,7 @@ def test_a_token_expires_when_its_virtual_time_is_over() -> None:
     async def main() -> list[bool | None]:
         async with ControlPlane.embedded() as plane, plane.client() as admin:
             client = admin.in_namespace("default")
-            await client.wait_for(ServiceAccount, exists, name="default", timeout=20)
+            await client.wait_for(ServiceAccount, "default", exists, timeout=20)
             token = (await client.token("default", expiration_seconds=3600)).status.token or ""
             verdicts = list[bool | None]()
             for _ in range(2):

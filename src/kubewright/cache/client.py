@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -25,10 +25,11 @@ from kubewright.cache.informer import Informer
 from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
+from kubewright.client.arguments import kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
-from kubewright.client.paths import Named
+from kubewright.client.paths import ObjectName
 from kubewright.client.reader import PAGE_SIZE
 from kubewright.client.skipped import Skipped
 
@@ -62,16 +63,35 @@ class CachedClient(Client):
         view._operations = self._operations.scoped(namespace)
         return view
 
+    @overload
+    async def get(
+        self, target: T, /, *, resource_version: str | None = None, consistency: Consistency = "own-writes"
+    ) -> T: ...
+
+    @overload
     async def get(
         self,
-        kind: type[T],
-        name: str | Named,
+        target: type[T],
+        /,
+        name: ObjectName,
+        *,
+        namespace: str | None = None,
+        resource_version: str | None = None,
+        consistency: Consistency = "own-writes",
+    ) -> T: ...
+
+    async def get(
+        self,
+        target: T | type[T],
+        /,
+        name: ObjectName | None = None,
         *,
         namespace: str | None = None,
         resource_version: str | None = None,
         consistency: Consistency = "own-writes",
     ) -> T:
-        """The object of that name, from the copy where the kind is watched. Raises `NotFound` when there is none."""
+        """See `Client.get`: from the cache where the kind is watched."""
+        kind, name = kind_and_name(target, name)
         info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
         key = self._operations.key(info, name, namespace)
         if consistency == "live" or resource_version is not None:
@@ -83,15 +103,31 @@ class CachedClient(Client):
             raise _not_found(info, key.name, str(Endpoint(info, *key).request("get")))
         return decode(kind, entry.body)
 
+    @overload
+    async def find(self, target: T, /, *, consistency: Consistency = "own-writes") -> T | None: ...
+
+    @overload
     async def find(
         self,
-        kind: type[T],
-        name: str | Named,
+        target: type[T],
+        /,
+        name: ObjectName,
+        *,
+        namespace: str | None = None,
+        consistency: Consistency = "own-writes",
+    ) -> T | None: ...
+
+    async def find(
+        self,
+        target: T | type[T],
+        /,
+        name: ObjectName | None = None,
         *,
         namespace: str | None = None,
         consistency: Consistency = "own-writes",
     ) -> T | None:
-        """The object of that name, or None, from the copy where the kind is watched."""
+        """See `Client.find`: from the cache where the kind is watched."""
+        kind, name = kind_and_name(target, name)
         if consistency != "live":
             info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
             is_known, entry = self._local(kind, info, self._operations.key(info, name, namespace), consistency)

@@ -21,12 +21,13 @@ from kubewright.api.origin import JSONObject
 from kubewright.api.rebase import ListClash
 from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client.answer import readable, unreadable
+from kubewright.client.arguments import check_kind, check_name, check_object, check_patch, check_scope, kind_and_name
 from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
-from kubewright.client.paths import FieldValidation, Named, query
+from kubewright.client.paths import FieldValidation, Named, ObjectName, query
 from kubewright.client.request_body import (
     for_apply,
     for_create,
@@ -77,26 +78,24 @@ class Operations(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, namespace=namespace, scope=namespace)
 
     async def endpoint(
-        self, target: Object | type[Object], name: str | Named | None, namespace: str | None, subresource: str = ""
+        self, target: Object | type[Object], name: ObjectName | None, namespace: str | None, subresource: str = ""
     ) -> Endpoint:
         """Where one object is: given itself, or by kind and name."""
+        kind, which = kind_and_name(target, name)
+        info = self.mapper.known(kind) or await self.mapper.info(kind)
         if isinstance(target, Object):
-            info = self.mapper.known(type(target)) or await self.mapper.info(type(target))
-            name, namespace = target.metadata.name, namespace or self._namespace_of(target, info)
-        elif name is None:
-            raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
-        else:
-            info = self.mapper.known(target) or await self.mapper.info(target)
-        return Endpoint(info, *self.key(info, name, namespace), subresource)
+            which, namespace = target.metadata.name, namespace or self._namespace_of(target, info)
+        return Endpoint(info, *self.key(info, which, namespace), subresource)
 
-    def key(self, info: ResourceInfo, name: str | Named, namespace: str | None) -> ObjectKey:
+    def key(self, info: ResourceInfo, name: ObjectName, namespace: str | None) -> ObjectKey:
         """Which object of a kind whose scope is known. The client's namespace is the default."""
         if isinstance(name, str):
             called, where = name, namespace or self.namespace
         else:
-            called, where = name.name, namespace or name.namespace or self.namespace
-        if not called:
-            raise ValueError(f"the {info.gvk.kind} has no name")
+            where, called = _key_of(info, name)
+            where = namespace or where or self.namespace
+        if not called or "/" in called or (namespace and not info.namespaced):
+            check_name(info, called, namespace)
         if not info.namespaced:
             return ObjectKey("", called)
         if self.scope:
@@ -105,7 +104,9 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def collection(self, kind: type[Object], namespace: str | None) -> Endpoint:
         """Where all objects of a kind are, in one namespace or in all."""
+        check_kind(kind)
         info = await self.mapper.info(kind)
+        check_scope(info, namespace)
         return Endpoint(info, self.scope_for(namespace) if info.namespaced else "")
 
     def scope_for(self, namespace: str | None) -> str:
@@ -155,6 +156,7 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def update(self, obj: T, subresource: str, options: WriteOptions) -> T:
         """PUT an object."""
+        check_object(obj)
         _whole(type(obj))
         endpoint = await self.endpoint(obj, None, None, subresource)
         request = endpoint.request("update")
@@ -184,6 +186,7 @@ class Operations(msgspec.Struct, frozen=True):
             if not endpoint.subresource:
                 refuse_status_alone(target, difference, "patch")
             return target
+        check_patch(patch)
         if lock is not None:
             raise TypeError("lock= is for differences: an explicit patch carries the resourceVersion itself")
         request = endpoint.request("patch")
@@ -227,6 +230,7 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
         """Server-side apply of an object."""
+        check_object(obj)
         endpoint = await self.endpoint(obj, None, None, subresource)
         request = endpoint.request("apply")
         return await self._write(
@@ -259,6 +263,7 @@ class Operations(msgspec.Struct, frozen=True):
 
     async def _new(self, obj: Object) -> tuple[Endpoint, RequestDescription]:
         """Where an object will be, and what is asked."""
+        check_object(obj)
         kind = _whole(type(obj))
         info = self.mapper.known(kind) or await self.mapper.info(kind)
         endpoint = Endpoint(info, self._namespace_of(obj, info))
@@ -387,6 +392,16 @@ def _made_again(
             "read the object and change it again"
         )
         raise Conflict(Status(code=409, reason="Conflict", message=message), str(request)) from None
+
+
+def _key_of(info: ResourceInfo, name: Named | Object) -> ObjectKey:
+    if isinstance(name, Object):
+        return name.key
+    try:
+        return ObjectKey(name.namespace, name.name)
+    except AttributeError:
+        check_name(info, name, None)
+        raise
 
 
 def _whole(kind: type[T]) -> type[T]:

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote, urlencode
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.resources import ResourceInfo
+from kubewright.api.resources import Object, ResourceInfo
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 Propagation: TypeAlias = Literal["Orphan", "Background", "Foreground"]
@@ -28,6 +28,10 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name."""
+
+
+ObjectName: TypeAlias = str | Named | Object
+"""Which object of a kind: its name, a key such as a reconcile request, or any object of the same namespace and name."""
 
 
 def api_root(gvk: GroupVersionKind) -> str:

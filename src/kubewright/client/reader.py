@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import TypeVar, overload
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TypeVar, cast, overload
 
 from msgspec import Raw
 
@@ -13,16 +13,17 @@ from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
 from kubewright.client.answer import readable
+from kubewright.client.arguments import check_kind, check_scope, kind_and_name
 from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import NotFound
 from kubewright.client.http.transport import Response, StreamedResponse
 from kubewright.client.listing import Listing, Page
 from kubewright.client.mapping import APIResource
 from kubewright.client.operations import ACCEPT_JSON, ACCEPT_PARTIAL, Operations
-from kubewright.client.paths import Named, Parameter, query
+from kubewright.client.paths import ObjectName, Parameter, query
 from kubewright.client.selector_parameters import selector_parameters
 from kubewright.client.table import Table
-from kubewright.client.wait import Expectation, wait
+from kubewright.client.wait import Expectation, expectation_of, wait
 from kubewright.client.watch import Watch
 
 T = TypeVar("T", bound=Object)
@@ -40,19 +41,50 @@ class Reader:
 
     _operations: Operations
 
-    async def get(
-        self, kind: type[T], name: str | Named, *, namespace: str | None = None, resource_version: str | None = None
-    ) -> T:
-        """The object of that name. Raises `NotFound` when there is none.
+    @overload
+    async def get(self, target: T, /, *, resource_version: str | None = None) -> T: ...
 
+    @overload
+    async def get(
+        self,
+        target: type[T],
+        /,
+        name: ObjectName,
+        *,
+        namespace: str | None = None,
+        resource_version: str | None = None,
+    ) -> T: ...
+
+    async def get(
+        self,
+        target: T | type[T],
+        /,
+        name: ObjectName | None = None,
+        *,
+        namespace: str | None = None,
+        resource_version: str | None = None,
+    ) -> T:
+        """The object, given by kind and name or by itself, as it is now. Raises `NotFound` when there is none.
+
+        The name is text, a key such as a reconcile request, or another object of the same namespace and name.
         `resource_version="0"` accepts any age the server has at hand; the default is the newest.
         """
-        endpoint = await self._operations.endpoint(kind, name, namespace)
+        kind, which = kind_and_name(target, name)
+        endpoint = await self._operations.endpoint(kind, which, namespace)
         return await self._operations.get(kind, endpoint, resource_version)
 
-    async def find(self, kind: type[T], name: str | Named, *, namespace: str | None = None) -> T | None:
-        """The object of that name, or None. A kind that the server does not have is still the error `NotFound`."""
-        endpoint = await self._operations.endpoint(kind, name, namespace)
+    @overload
+    async def find(self, target: T, /) -> T | None: ...
+
+    @overload
+    async def find(self, target: type[T], /, name: ObjectName, *, namespace: str | None = None) -> T | None: ...
+
+    async def find(
+        self, target: T | type[T], /, name: ObjectName | None = None, *, namespace: str | None = None
+    ) -> T | None:
+        """As `get`, but None when there is no such object. A kind that the server does not serve is still an error."""
+        kind, which = kind_and_name(target, name)
+        endpoint = await self._operations.endpoint(kind, which, namespace)
         try:
             return await self._operations.get(kind, endpoint)
         except NotFound as error:
@@ -75,6 +107,7 @@ class Reader:
 
         An object that does not fit its type is left out, logged and counted (see `skipped`); `get` raises of it.
         """
+        check_kind(kind)
         selected = selector_parameters(labels, fields)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
@@ -170,7 +203,9 @@ class Reader:
                 headers=[ACCEPT_PARTIAL if issubclass(kind, PartialObject) else ACCEPT_JSON],
             )
 
+        check_kind(kind)
         info = resource_info(kind)
+        check_scope(info, namespace)
         endpoint = Endpoint(info, "" if info.namespaced is False else self._operations.scope_for(namespace))
         return Watch(kind, str(endpoint.request("watch")), connect, timeout + 5, initial_events=initial_events)
 
@@ -196,19 +231,27 @@ class Reader:
         return await self._operations.mapper.resources(api_version)
 
     async def serves(self, kind: type[Object]) -> bool:
-        """Whether the server has the kind, by its discovery. Raises where discovery does not answer."""
+        """Whether the server serves the kind now, by its discovery. Raises where discovery does not answer.
+
+        For optional kinds, whose CustomResourceDefinition may not be installed: requests for a kind that the server
+        does not serve raise `NoSuchKind`.
+        """
+        check_kind(kind)
         return await self._operations.mapper.serves(kind)
 
     @overload
-    async def wait_for(self, target: T, expectation: Expectation, *, timeout: float = 60.0) -> T | None: ...
+    async def wait_for(
+        self, target: T, expectation: Expectation | Callable[[T], object], /, *, timeout: float = 60.0
+    ) -> T | None: ...
 
     @overload
     async def wait_for(
         self,
         target: type[T],
-        expectation: Expectation,
+        name: ObjectName,
+        expectation: Expectation | Callable[[T], object],
+        /,
         *,
-        name: str | Named,
         namespace: str | None = None,
         timeout: float = 60.0,
     ) -> T | None: ...
@@ -216,16 +259,25 @@ class Reader:
     async def wait_for(
         self,
         target: T | type[T],
-        expectation: Expectation,
+        name: ObjectName | Expectation | Callable[[T], object],
+        expectation: Expectation | Callable[[T], object] | None = None,
+        /,
         *,
-        name: str | Named | None = None,
         namespace: str | None = None,
         timeout: float = 60.0,
     ) -> T | None:
         """Wait until what is expected holds of an object (given itself, or by kind and name), and return it.
 
-        Returns None when the object is gone and that was expected. Raises `WaitTimeout` telling how it looked last.
+        What is expected is one of `kubewright.client.wait`, such as `ready` or `Field("spec.x").equals(1)`, or a
+        function of the object, such as `lambda pod: pod.status.phase == "Running"`, which is called while there is one.
+        Returns None when the object is gone and that was expected. Raises `WaitTimeout`, which describes the object as
+        it was seen last.
         """
+        which = None
+        if expectation is None and isinstance(target, Object):
+            expectation = cast("Expectation | Callable[[T], object]", name)
+        elif expectation is not None or not isinstance(name, Expectation):
+            which = cast(ObjectName, name)
+        endpoint = await self._operations.endpoint(target, which, namespace)
         kind, uid = (type(target), target.metadata.uid) if isinstance(target, Object) else (target, "")
-        endpoint = await self._operations.endpoint(target, name, namespace)
-        return await wait(self, kind, endpoint, expectation, uid=uid, timeout=timeout)
+        return await wait(self, kind, endpoint, expectation_of(expectation), uid=uid, timeout=timeout)

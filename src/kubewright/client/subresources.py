@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from kubewright.api.meta import DeleteOptions, ObjectMeta
 from kubewright.api.resources import Object
+from kubewright.client.arguments import kind_and_name, name_and_patch
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.logs import log_lines
 from kubewright.client.operations import Operations, WriteOptions
 from kubewright.client.patch import MergePatch, Patch
-from kubewright.client.paths import FieldValidation, Named
+from kubewright.client.paths import FieldValidation, Named, ObjectName
 
 if TYPE_CHECKING:
     from kubewright.api.authentication.v1 import TokenRequest
@@ -30,15 +31,22 @@ class Subresource:
         self._operations = operations
         self.name = name
 
-    async def get(self, kind: type[T], name: str | Named, *, namespace: str | None = None) -> T:
+    @overload
+    async def get(self, target: T, /) -> T: ...
+
+    @overload
+    async def get(self, target: type[T], /, name: ObjectName, *, namespace: str | None = None) -> T: ...
+
+    async def get(self, target: T | type[T], /, name: ObjectName | None = None, *, namespace: str | None = None) -> T:
         """Read it, as the kind it is answered as: for status the kind itself."""
-        return await self._operations.get(kind, await self._operations.endpoint(kind, name, namespace, self.name))
+        kind, which = kind_and_name(target, name)
+        return await self._operations.get(kind, await self._operations.endpoint(kind, which, namespace, self.name))
 
     async def read(
         self,
         answer: type[BodyT],
         of: Object | type[Object],
-        name: str | Named | None = None,
+        name: ObjectName | None = None,
         *,
         namespace: str | None = None,
     ) -> BodyT:
@@ -49,7 +57,7 @@ class Subresource:
         self,
         body: BodyT,
         of: Object | type[Object],
-        name: str | Named | None = None,
+        name: ObjectName | None = None,
         *,
         namespace: str | None = None,
         dry_run: bool | None = None,
@@ -72,27 +80,55 @@ class Subresource:
         """Replace it by what `obj` has. Raises `Conflict` when the object changed since it was read."""
         return await self._operations.update(obj, self.name, WriteOptions(dry_run, field_manager, field_validation))
 
+    @overload
     async def patch(
         self,
-        obj: T,
+        target: T,
         patch: Patch | None = None,
+        /,
         *,
         lock: bool | None = None,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Send what changed in it since `obj` was read, or an explicit patch; nothing when nothing changed.
+    ) -> T: ...
 
-        `lock` is that of `Client.patch`: conditions and other list items that somebody else wrote meanwhile survive.
+    @overload
+    async def patch(
+        self,
+        target: type[T],
+        name: ObjectName,
+        patch: Patch,
+        /,
+        *,
+        namespace: str | None = None,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> T: ...
+
+    async def patch(
+        self,
+        target: T | type[T],
+        name: ObjectName | Patch | None = None,
+        patch: Patch | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        lock: bool | None = None,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> T:
+        """Send what changed in it since an object was read, or an explicit patch; nothing when nothing changed.
+
+        `await client.status.patch(Node, "node-1", MergePatch({"status": {...}}))` needs no object. `lock` is that of
+        `Client.patch`: conditions and other list items that somebody else wrote meanwhile survive.
         """
-        return await self._operations.patch(
-            obj,
-            patch,
-            await self._operations.endpoint(obj, None, None, self.name),
-            WriteOptions(dry_run, field_manager, field_validation),
-            lock,
-        )
+        which, patch = name_and_patch(target, name, patch)
+        endpoint = await self._operations.endpoint(target, which, namespace, self.name)
+        options = WriteOptions(dry_run, field_manager, field_validation)
+        return await self._operations.patch(target, patch, endpoint, options, lock)
 
     async def apply(
         self,
@@ -124,7 +160,7 @@ class Subresources:
         return Subresource(self._operations, name)
 
     async def get_scale(
-        self, target: Object | type[Object], name: str | Named | None = None, *, namespace: str | None = None
+        self, target: Object | type[Object], name: ObjectName | None = None, *, namespace: str | None = None
     ) -> Scale:
         """The wanted and the actual number of replicas of anything that scales."""
         from kubewright.api.autoscaling.v1 import Scale
@@ -134,7 +170,7 @@ class Subresources:
     async def scale(
         self,
         target: Object | type[Object],
-        name: str | Named | None = None,
+        name: ObjectName | None = None,
         *,
         replicas: int,
         namespace: str | None = None,

@@ -1,7 +1,7 @@
 """Waiting until something holds of an object, in programs and in tests.
 
     await client.wait_for(deployment, available, timeout=120)
-    await client.wait_for(Pod, ready & ~deleted, name="web-1")
+    await client.wait_for(Pod, "web-1", ready & ~deleted)
     await client.wait_for(job, Field("status.succeeded").equals(1))
 
 An expectation is a function of the object, or of None when there is no object, with words for its failure.
@@ -62,6 +62,24 @@ class Expectation:
 
     def __repr__(self) -> str:
         return f"Expectation({self.words})"
+
+
+def expectation_of(expected: Expectation | Callable[[T], object] | None) -> Expectation | Callable[[T], object]:
+    """What is expected. Raises a TypeError for what is neither an expectation nor a function of the object."""
+    if isinstance(expected, Expectation):
+        return expected
+    if isinstance(expected, str):
+        raise TypeError(f'expected an expectation, not the text "{expected}": use condition("{expected}")')
+    if not callable(expected):
+        raise TypeError(
+            "expected an expectation, such as ready, condition(...) or Field(...).equals(...), or a function of the "
+            f"object, not {expected!r}"
+        )
+    import inspect  # few programs wait for a function
+
+    if inspect.iscoroutinefunction(expected):
+        raise TypeError(f"{expected.__name__} is async: expected a plain function of the object, without await")
+    return expected
 
 
 class Field:
@@ -160,7 +178,13 @@ complete = condition("Complete")
 
 
 async def wait(
-    client: Reader, kind: type[T], endpoint: Endpoint, expectation: Expectation, *, uid: str, timeout: float
+    client: Reader,
+    kind: type[T],
+    endpoint: Endpoint,
+    expectation: Expectation | Callable[[T], object],
+    *,
+    uid: str,
+    timeout: float,
 ) -> T | None:
     """See `Client.wait_for`. A watch that broke or expired is begun again; a refusal is raised."""
     seen = _Seen[T](uid)
@@ -172,8 +196,8 @@ async def wait(
                 await asyncio.sleep(_RESTART.delay(seen.restarts))
     except TimeoutError:
         raise WaitTimeout(
-            f"{endpoint.request('wait for')}: expected {expectation.words}, which did not come within {timeout:g} s; "
-            f"{_summary(seen.view)}"
+            f"{endpoint.request('wait for')}: expected {_described(expectation)}, which did not come within "
+            f"{timeout:g} s; {_summary(seen.view)}"
         ) from None
     return seen.object
 
@@ -187,15 +211,21 @@ class _Seen(Generic[T]):
         self.view: View = None
         self.restarts = 0  # since the last event
 
-    def show(self, obj: T | None) -> View:
+    def holds(self, expectation: Expectation | Callable[[T], object]) -> bool:
+        if isinstance(expectation, Expectation):
+            return expectation.holds(self.view)
+        return self.object is not None and bool(expectation(self.object))
+
+    def show(self, obj: T | None) -> None:
         if obj is not None and self._uid and obj.metadata.uid != self._uid:
             obj = None
         self.object = obj
         self.view = None if obj is None else cast(View, decode_json(origin(obj) or encode(obj)))
-        return self.view
 
 
-async def _watched(client: Reader, kind: type[T], endpoint: Endpoint, expectation: Expectation, seen: _Seen[T]) -> bool:
+async def _watched(
+    client: Reader, kind: type[T], endpoint: Endpoint, expectation: Expectation | Callable[[T], object], seen: _Seen[T]
+) -> bool:
     """True when the expectation holds; False when the watch ended before and must be begun again."""
     selection = {"metadata.name": endpoint.name}
     namespace = endpoint.namespace or None
@@ -203,20 +233,30 @@ async def _watched(client: Reader, kind: type[T], endpoint: Endpoint, expectatio
         # Not `list`, which leaves out an object that does not fit its type: that is not the same as none.
         async with aclosing(client.raw_pages(kind, namespace=namespace, fields=selection)) as pages:
             metadata, items = await anext(pages)
-        if expectation.holds(seen.show(decode(kind, items[0]) if items else None)):
+        seen.show(decode(kind, items[0]) if items else None)
+        if seen.holds(expectation):
             return True
         revision = metadata.resource_version
         async with client.watch(kind, namespace=namespace, fields=selection, resource_version=revision) as events:
             async for event in events:
                 seen.restarts = 0
-                if event.type != "BOOKMARK" and expectation.holds(
-                    seen.show(None if event.type == "DELETED" else event.object)
-                ):
+                if event.type == "BOOKMARK":
+                    continue
+                seen.show(None if event.type == "DELETED" else event.object)
+                if seen.holds(expectation):
                     return True
     except KubernetesError as error:
         if not error.is_temporary and not isinstance(error, Expired):
             raise
     return False
+
+
+def _described(expectation: Expectation | Callable[[T], object]) -> str:
+    if isinstance(expectation, Expectation):
+        return expectation.words
+    code = getattr(expectation, "__code__", None)
+    name = getattr(expectation, "__qualname__", type(expectation).__name__)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno}) to hold" if code else f"{name} to hold"
 
 
 def _summary(view: View) -> str:

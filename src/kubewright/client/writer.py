@@ -7,10 +7,11 @@ from typing import TypeVar, overload
 from kubewright.api.meta import DeleteOptions, Preconditions
 from kubewright.api.resources import Object
 from kubewright.api.selectors import Fields, Labels
+from kubewright.client.arguments import name_and_patch
 from kubewright.client.errors import NotFound
 from kubewright.client.operations import Operations, WriteOptions
 from kubewright.client.patch import Patch
-from kubewright.client.paths import FieldValidation, Named, Propagation, query
+from kubewright.client.paths import FieldValidation, ObjectName, Propagation, query
 from kubewright.client.selector_parameters import selector_parameters
 
 T = TypeVar("T", bound=Object)
@@ -59,6 +60,7 @@ class Writer:
         self,
         target: T,
         patch: Patch | None = None,
+        /,
         *,
         lock: bool | None = None,
         dry_run: bool | None = None,
@@ -70,9 +72,10 @@ class Writer:
     async def patch(
         self,
         target: type[T],
+        name: ObjectName,
         patch: Patch,
+        /,
         *,
-        name: str | Named,
         namespace: str | None = None,
         dry_run: bool | None = None,
         field_manager: str | None = None,
@@ -82,9 +85,10 @@ class Writer:
     async def patch(
         self,
         target: T | type[T],
+        name: ObjectName | Patch | None = None,
         patch: Patch | None = None,
+        /,
         *,
-        name: str | Named | None = None,
         namespace: str | None = None,
         lock: bool | None = None,
         dry_run: bool | None = None,
@@ -103,7 +107,8 @@ class Writer:
         or others are faster each time. `lock=True` sends the revision always and leaves every `Conflict` to the caller,
         which makes a claim of the change; `lock=False` never sends it, and replaces lists whatever they hold by now.
         """
-        endpoint = await self._operations.endpoint(target, name, namespace)
+        which, patch = name_and_patch(target, name, patch)
+        endpoint = await self._operations.endpoint(target, which, namespace)
         options = WriteOptions(dry_run, field_manager, field_validation)
         return await self._operations.patch(target, patch, endpoint, options, lock)
 
@@ -139,7 +144,7 @@ class Writer:
     async def delete(
         self,
         target: type[Object],
-        name: str | Named,
+        name: ObjectName,
         *,
         namespace: str | None = None,
         propagation: Propagation | None = None,
@@ -153,7 +158,7 @@ class Writer:
     async def delete(
         self,
         target: Object | type[Object],
-        name: str | Named | None = None,
+        name: ObjectName | None = None,
         *,
         namespace: str | None = None,
         propagation: Propagation | None = None,

@@ -126,7 +126,7 @@ async def _served(client: Client, definition: LoadedDefinition) -> None:
     where, value = definition
     spec = value.spec
     decided = established | condition("NamesAccepted", "False")
-    seen = await client.wait_for(CustomResourceDefinition, decided, name=value.metadata.name)
+    seen = await client.wait_for(CustomResourceDefinition, value.metadata.name, decided)
     for each in seen.status.conditions if seen is not None else ():
         if each.type == "NamesAccepted" and each.status == "False":
             raise InvalidDefinition(f"{where}: spec.names: {each.message}")

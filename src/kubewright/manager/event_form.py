@@ -68,7 +68,7 @@ class EventsV1:
     async def raise_count(self, client: Client, event: RecordedEvent, count: int) -> None:
         """See `EventForm`."""
         series: JSONValue = {"count": count, "lastObservedTime": event.last.to_json()}
-        await client.patch(Event, MergePatch({"series": series}), name=event.name, namespace=event.namespace)
+        await client.patch(Event, event.name, MergePatch({"series": series}), namespace=event.namespace)
 
 
 class CoreV1:
@@ -110,8 +110,8 @@ class CoreV1:
         }
         await client.patch(
             CoreEvent,
+            event.name,
             MergePatch(changes),
-            name=event.name,
             namespace=event.namespace,
             field_manager=self._field_manager,
         )

@@ -27,7 +27,7 @@ async def both(
     for plane in (embedded_control_plane, real_control_plane):
         async with plane.client() as client:
             await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
-            await client.wait_for(ServiceAccount, exists, name="default", namespace=namespace, timeout=60)
+            await client.wait_for(ServiceAccount, "default", exists, namespace=namespace, timeout=60)
             definition = await client.apply(from_json(CustomResourceDefinition, GEAR_DEFINITION))
             await client.wait_for(definition, established)
         transports.append(HTTPTransport(plane.url, tls=plane.admin.ssl_context()))

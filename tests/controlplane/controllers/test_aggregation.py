@@ -64,10 +64,10 @@ async def test_rules_that_somebody_else_wrote_are_replaced_and_owned_by_the_cont
 async def test_the_roles_of_the_server_itself_are_filled(client: Client, start: Start) -> None:
     """`admin` is made of `edit`, which is made of `view` among others: all three are empty in a fresh server."""
     for name in ("admin", "edit", "view"):
-        await client.patch(ClusterRole, MergePatch({"rules": []}), name=name)
+        await client.patch(ClusterRole, name, MergePatch({"rules": []}))
     start(ClusterRoleAggregation(client, SystemClock()))
     for name in ("admin", "edit", "view"):
-        await client.wait_for(ClusterRole, Field("rules[0]").satisfies(bool, "is there"), name=name)
+        await client.wait_for(ClusterRole, name, Field("rules[0]").satisfies(bool, "is there"))
 
 
 async def test_rules_that_are_right_are_not_written_again(

@@ -375,7 +375,7 @@ async def test_deployments_and_replica_sets_look_as_kube_controller_manager_leav
         run_pods(genuine, lambda controller: tasks.append(asyncio.create_task(controller.run())))
         created = await genuine.create(Namespace(metadata=ObjectMeta(generate_name="deployments-")))
         namespace = created.metadata.name
-        await genuine.wait_for(ServiceAccount, exists, name="default", namespace=namespace)
+        await genuine.wait_for(ServiceAccount, "default", exists, namespace=namespace)
         try:
             theirs = await history(genuine, namespace)
         finally:

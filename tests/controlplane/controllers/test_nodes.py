@@ -62,19 +62,19 @@ async def test_a_node_that_was_given_up_before_its_first_status_becomes_ready(cl
 
     start(SimulatedNodes(client, count=1))
 
-    assert await client.wait_for(Node, ready, name="node-1", timeout=10)
+    assert await client.wait_for(Node, "node-1", ready, timeout=10)
 
 
 async def test_a_node_that_is_deleted_stays_away(client: Client, start: Start, writes: list[str]) -> None:
     nodes = SimulatedNodes(client, count=2)
     start(nodes)
     await asyncio.wait_for(nodes.registered.wait(), 10)
-    await client.wait_for(Node, ready, name="node-1")
+    await client.wait_for(Node, "node-1", ready)
 
     await client.delete(Node, "node-1")
-    await client.wait_for(Node, deleted, name="node-1")
+    await client.wait_for(Node, "node-1", deleted)
     writes.clear()
-    await client.wait_for(Node, ready, name="node-2")
+    await client.wait_for(Node, "node-2", ready)
 
     assert writes == []
 

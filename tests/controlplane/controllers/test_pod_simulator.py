@@ -150,7 +150,7 @@ async def test_a_running_pod_completes_when_told(client: Client, pod_namespace: 
     await client.wait_for(subject, ready)
 
     await client.patch(
-        Pod, MergePatch({"metadata": {"annotations": {f"{PREFIX}run": "0"}}}), name="web", namespace=pod_namespace
+        Pod, "web", MergePatch({"metadata": {"annotations": {f"{PREFIX}run": "0"}}}), namespace=pod_namespace
     )
 
     await client.wait_for(subject, PHASE.equals("Succeeded"))

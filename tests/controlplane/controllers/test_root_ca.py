@@ -20,7 +20,7 @@ NAME = "kube-root-ca.crt"
 async def published(client: Client, namespace: str, start: Callable[[BuiltInController], None]) -> ConfigMap:
     """The ConfigMap that the running controller has put into the namespace."""
     start(RootCAPublisher(client, SystemClock(), ca_certificate="the certificate"))
-    found = await client.wait_for(ConfigMap, exists, name=NAME, namespace=namespace)
+    found = await client.wait_for(ConfigMap, NAME, exists, namespace=namespace)
     assert found is not None
     return found
 
@@ -29,7 +29,7 @@ async def test_every_namespace_gets_the_certificate(client: Client, published: C
     assert published.data == {"ca.crt": "the certificate"}
     assert published.metadata.annotations["kubernetes.io/description"].startswith("Contains a CA bundle that can be")
     later = await client.create(Namespace(metadata=ObjectMeta(generate_name="later-")))
-    await client.wait_for(ConfigMap, exists, name=NAME, namespace=later.metadata.name)
+    await client.wait_for(ConfigMap, NAME, exists, namespace=later.metadata.name)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ async def test_damage_is_repaired(client: Client, published: ConfigMap, damage: 
 async def test_a_deleted_certificate_comes_again(client: Client, published: ConfigMap) -> None:
     await client.delete(published)
     await client.wait_for(published, deleted)
-    await client.wait_for(ConfigMap, exists, name=NAME, namespace=published.metadata.namespace)
+    await client.wait_for(ConfigMap, NAME, exists, namespace=published.metadata.namespace)
 
 
 async def test_a_description_of_ones_own_is_no_damage(client: Client, published: ConfigMap, writes: list[str]) -> None:
     own: JSONValue = {"kubernetes.io/description": "ours"}
     await client.patch(published, MergePatch({"metadata": {"annotations": own}}))
     later = await client.create(Namespace(metadata=ObjectMeta(generate_name="later-")))
-    await client.wait_for(ConfigMap, exists, name=NAME, namespace=later.metadata.name)
+    await client.wait_for(ConfigMap, NAME, exists, namespace=later.metadata.name)
     kept = await client.get(ConfigMap, published.key)
     assert kept.metadata.annotations == own
     assert len([write for write in writes if f"/{published.metadata.namespace}/" in write]) == 1

@@ -39,7 +39,7 @@ async def nodes(client: Client) -> AsyncIterator[list[str]]:
         node = await client.create(Node(metadata=ObjectMeta(name=name, labels={"zone": name}), spec=NodeSpec()))
         node.status = NodeStatus(allocatable=room, capacity=room)
         await client.status.update(node)
-        await client.patch(Node, MergePatch({"spec": {"taints": None}}), name=name)
+        await client.patch(Node, name, MergePatch({"spec": {"taints": None}}))
     yield names
     for name in names:
         await client.delete(Node, name, missing_ok=True)
@@ -81,7 +81,7 @@ async def test_a_pod_that_fits_nowhere_is_told_why_and_placed_when_there_is_room
     client: Client, pod_namespace: str, nodes: list[str], start: Start
 ) -> None:
     start(Scheduler(client))
-    await client.patch(Node, MergePatch({"spec": {"unschedulable": True}}), name="b")
+    await client.patch(Node, "b", MergePatch({"spec": {"unschedulable": True}}))
     big = await client.create(pod(pod_namespace, cpu="800m"))
     await client.wait_for(big, IS_PLACED)
 
@@ -103,12 +103,12 @@ async def test_uncordoning_a_node_lets_the_waiting_pods_in(
     client: Client, pod_namespace: str, nodes: list[str], start: Start
 ) -> None:
     for name in nodes:
-        await client.patch(Node, MergePatch({"spec": {"unschedulable": True}}), name=name)
+        await client.patch(Node, name, MergePatch({"spec": {"unschedulable": True}}))
     start(Scheduler(client))
     waiting = await client.create(pod(pod_namespace))
     await client.wait_for(waiting, IS_REFUSED)
 
-    await client.patch(Node, MergePatch({"spec": {"unschedulable": None, "taints": None}}), name="b")
+    await client.patch(Node, "b", MergePatch({"spec": {"unschedulable": None, "taints": None}}))
 
     placed = await client.wait_for(waiting, IS_PLACED)
     assert placed is not None
@@ -152,8 +152,8 @@ async def test_a_pod_that_names_its_node_is_not_bound_again(
 async def test_a_pod_that_could_not_be_bound_takes_up_no_room_and_is_tried_again() -> None:
     async with ControlPlane.embedded(nodes=1) as plane, plane.client() as client:
         assert isinstance(plane, EmbeddedControlPlane)
-        await client.wait_for(Node, condition("Ready"), name="node-1")
-        await client.wait_for(ServiceAccount, exists, name="default", namespace="default")
+        await client.wait_for(Node, "node-1", condition("Ready"))
+        await client.wait_for(ServiceAccount, "default", exists, namespace="default")
         plane.faults.fail(lambda target: target.subresource == "binding", code=500, times=3)
         # More than half of the node: were an attempt that failed counted, there would be no room left.
         big = await client.create(pod("default", cpu="20"))

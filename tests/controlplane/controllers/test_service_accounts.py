@@ -15,18 +15,18 @@ Start = Callable[[BuiltInController], None]
 
 async def test_every_active_namespace_gets_its_default_account(client: Client, namespace: str, start: Start) -> None:
     start(ServiceAccounts(client, SystemClock()))
-    await client.wait_for(ServiceAccount, exists, name="default", namespace=namespace)
+    await client.wait_for(ServiceAccount, "default", exists, namespace=namespace)
     later = await client.create(Namespace(metadata=ObjectMeta(generate_name="later-")))
-    await client.wait_for(ServiceAccount, exists, name="default", namespace=later.metadata.name)
+    await client.wait_for(ServiceAccount, "default", exists, namespace=later.metadata.name)
 
 
 async def test_a_deleted_account_comes_again(client: Client, namespace: str, start: Start) -> None:
     start(ServiceAccounts(client, SystemClock()))
-    first = await client.wait_for(ServiceAccount, exists, name="default", namespace=namespace)
+    first = await client.wait_for(ServiceAccount, "default", exists, namespace=namespace)
     assert first is not None
     await client.delete(first)
     await client.wait_for(first, deleted)
-    await client.wait_for(ServiceAccount, exists, name="default", namespace=namespace)
+    await client.wait_for(ServiceAccount, "default", exists, namespace=namespace)
 
 
 async def test_a_namespace_that_is_going_gets_none(
@@ -35,7 +35,7 @@ async def test_a_namespace_that_is_going_gets_none(
     await client.delete(Namespace, namespace)
     later = await client.create(Namespace(metadata=ObjectMeta(generate_name="later-")))
     start(ServiceAccounts(client, SystemClock()))
-    await client.wait_for(ServiceAccount, exists, name="default", namespace=later.metadata.name)
+    await client.wait_for(ServiceAccount, "default", exists, namespace=later.metadata.name)
     assert not any(f"/{namespace}/serviceaccounts" in write for write in writes)
 
 
@@ -46,6 +46,6 @@ async def test_accounts_that_are_there_are_left_alone(
     mine = await client.create(account)
     start(ServiceAccounts(client, SystemClock()))
     later = await client.create(Namespace(metadata=ObjectMeta(generate_name="later-")))
-    await client.wait_for(ServiceAccount, exists, name="default", namespace=later.metadata.name)
+    await client.wait_for(ServiceAccount, "default", exists, namespace=later.metadata.name)
     assert await client.get(ServiceAccount, mine.key) == mine
     assert sum(f"/{namespace}/serviceaccounts" in write for write in writes) == 1

@@ -46,7 +46,7 @@ async def is_held(client: Client, obj: Object, finalizer: str) -> bool:
 async def settled(client: Client, namespace: str) -> None:
     """The controller of claims has come past everything that happened before."""
     await client.delete(await claim(client, namespace, "later"))
-    await client.wait_for(PersistentVolumeClaim, deleted, name="later", namespace=namespace)
+    await client.wait_for(PersistentVolumeClaim, "later", deleted, namespace=namespace)
 
 
 async def test_a_claim_that_nobody_uses_goes(

@@ -161,7 +161,7 @@ async def test_its_own_controllers_never_fall_silent() -> None:
     """They do without the checks by which other programs notice."""
     async with ControlPlane.embedded() as plane, plane.client() as admin:
         client = admin.in_namespace("default")
-        await client.wait_for(ServiceAccount, exists, name="default", timeout=20)
+        await client.wait_for(ServiceAccount, "default", exists, timeout=20)
         plane.faults.silence_open_watches(lambda target: True)
         pod = await client.create(
             Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(containers=[Container(name="app", image="app:1")]))

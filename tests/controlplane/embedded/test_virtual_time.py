@@ -36,13 +36,13 @@ async def plane(clock: VirtualClock) -> AsyncIterator[EmbeddedControlPlane]:
 @pytest.fixture
 async def client(plane: EmbeddedControlPlane) -> AsyncIterator[Client]:
     async with plane.client() as client:
-        await client.wait_for(ServiceAccount, exists, name="default", namespace="default", timeout=10)
+        await client.wait_for(ServiceAccount, "default", exists, namespace="default", timeout=10)
         yield client.in_namespace("default")
 
 
 async def test_server_and_controllers_share_one_time(client: Client, clock: VirtualClock) -> None:
     written = await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
-    node = await client.wait_for(Node, Field("status.conditions[0].status").equals("False"), name="node-1", timeout=10)
+    node = await client.wait_for(Node, "node-1", Field("status.conditions[0].status").equals("False"), timeout=10)
 
     assert written.metadata.creation_timestamp == clock.now()
     assert node is not None

@@ -125,7 +125,7 @@ class EmbeddedControlPlane(ControlPlane):
                 stack.push_async_callback(_end, asyncio.create_task(controller.run()))
             if self._is_chosen(ServiceAccounts.name):
                 # Before it is there, pods are refused.
-                await client.wait_for(ServiceAccount, exists, name="default", namespace="default")
+                await client.wait_for(ServiceAccount, "default", exists, namespace="default")
             if definitions:
                 async with self.client() as admin:
                     await install_definitions(admin, definitions, timeout=_INSTALL_SECONDS)
