@@ -39,6 +39,6 @@ async def keys(queue: Queue[Key]) -> list[Key]:
     return [key for key, _, _ in await taken(queue)]
 
 
-def missing(source: Source[Key]) -> str | None:
+def not_ready_reason(source: Source[Key]) -> str | None:
     """Asked anew each time, which mypy does not expect of a property."""
-    return source.missing
+    return source.not_ready_reason

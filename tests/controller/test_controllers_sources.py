@@ -18,7 +18,8 @@ from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import PASSES
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Request
-from kubewright.controller.source import Channel, Watched
+from kubewright.controller.source import Channel
+from kubewright.controller.watched import Watched
 from kubewright.controlplane import ControlPlane
 
 # Sources
@@ -42,7 +43,7 @@ class Slow:
         await self.complete.wait()
 
     @property
-    def missing(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         return None if self.complete.is_set() else self.words
 
 
@@ -57,22 +58,22 @@ async def test_no_pass_begins_before_the_sources_are_complete() -> None:
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(1)
-        assert controller.missing == "test: pods are being listed"
+        assert controller.not_ready_reason == "test: pods are being listed"
         first.complete.set()
         await asyncio.sleep(1)
         assert not reconciler.begun
-        assert controller.missing == "test: nodes are being listed"
+        assert controller.not_ready_reason == "test: nodes are being listed"
         second.complete.set()
         await asyncio.sleep(1)
         assert reconciler.times == [2]
-    assert {source.missing for source in (first, second)} == {None}
+    assert {source.not_ready_reason for source in (first, second)} == {None}
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("pods are being listed", "test: pods are being listed; waiting for it"),
-        (None, "test: a source is not complete; waiting for it"),
+        (None, "test: a source is not synced; waiting for it"),
     ],
 )
 @virtual
@@ -182,7 +183,7 @@ async def test_a_source_removed_before_the_start_never_runs() -> None:
     async with running(controller):
         await asyncio.sleep(1)
     assert not source.ended.is_set()
-    assert controller.missing is None
+    assert controller.not_ready_reason is None
 
 
 @virtual
@@ -335,7 +336,7 @@ async def test_when_too_many_events_wait_to_be_mapped_everything_is_reconciled_i
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is left out may concern anybody: nobody is left out."""
-    monkeypatch.setattr("kubewright.controller.source.MOST_UNMAPPED", 20)
+    monkeypatch.setattr("kubewright.controller.watched.MAX_UNMAPPED", 20)
     blocked = asyncio.Event()
 
     @mapped

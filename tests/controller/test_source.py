@@ -1,442 +1,415 @@
-"""Watches as sources, in virtual time, on an embedded control plane without sockets."""
+"""Sources that watch nothing, in virtual time: channels, polls and functions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+import functools
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from itertools import pairwise
 
-import msgspec
 import pytest
-from tests.controller.feeding import feeding, keys, missing, taken
-from tests.controller.scripted import cancelled_task, virtual
+from tests.controller.feeding import feeding, keys, not_ready_reason, taken
+from tests.controller.scripted import LONG, Reconciler, cancelled_task, now, running, succeed, virtual
 
-from kubewright.api.apiextensions.v1 import CustomResourceDefinition
-from kubewright.api.codec import from_json
-from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.kinds import ObjectKey
-from kubewright.api.meta import ObjectMeta
-from kubewright.api.model import Model
-from kubewright.api.resources import Object, Resource, resource
-from kubewright.cache import Cache, CachedClient
-from kubewright.cache.write_context import reconcile_priority
-from kubewright.client import Client
-from kubewright.controller.event import Event
-from kubewright.controller.handler import Handler, for_object, mapped
-from kubewright.controller.predicates import Predicate, in_namespaces, labels_changed
+from kubewright.api.errors import KubernetesError
+from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Queue, Reason
-from kubewright.controller.reconcile import Request
-from kubewright.controller.source import INITIAL_PRIORITY, Watched
-from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.endpoints.request import Target
-from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.manifest.crd import crd_of
+from kubewright.controller.source import INITIAL_PRIORITY, Channel, Function, Polled
 from kubewright.testing.virtual_time import run_virtual
 
+WAIT = 30.0  # for what happens in other threads, however busy the machine is
 
-class World:
-    def __init__(self, plane: EmbeddedControlPlane, client: Client, cache: Cache) -> None:
-        self.plane = plane
-        self.client = client
-        self.cache = cache
-        self.queue = Queue[Request]()
+# Channel
 
-    async def create(self, name: str, **labels: str) -> ConfigMap:
-        metadata = ObjectMeta(name=name, namespace="default", labels=labels)
-        return await self.client.create(ConfigMap(metadata=metadata))
 
-    async def keys(self) -> list[str]:
-        """Names of what was put into the queue by all that has happened."""
+@virtual
+async def test_what_is_sent_before_the_start_is_kept() -> None:
+    channel = Channel[str]("orders")
+    queue = Queue[str]()
+    channel.send("a")
+    channel.send("b", priority=7)
+    async with feeding(channel, queue):
+        await channel.synced()
+        assert not_ready_reason(channel) is None
+        sent = (Reason("orders", "sent", None),)
+        assert await taken(queue) == [("b", 7, sent), ("a", 0, sent)]
+        channel.send("c", priority=3)
+        assert await taken(queue) == [("c", 3, sent)]
+
+
+@virtual
+async def test_what_is_sent_after_the_end_is_kept_for_the_next_start() -> None:
+    channel = Channel[str]()
+    first, second = Queue[str](), Queue[str]()
+    async with feeding(channel, first):
+        channel.send("a")
+    channel.send("b")
+    async with feeding(channel, second):
+        channel.send("c")
+    assert await keys(first) == ["a"]
+    assert await keys(second) == ["b", "c"]
+
+
+async def test_keys_may_be_sent_from_any_thread() -> None:
+    """The queue belongs to one event loop: a key that another thread puts there wakes nobody, or breaks it."""
+    channel, queue = Channel[int](), Queue[int]()
+    numbers = range(4)
+    begin = threading.Barrier(len(numbers) + 1)
+
+    def send(number: int) -> None:
+        channel.send(number)  # before the start
+        begin.wait(WAIT)
+        for each in range(100):
+            channel.send(number + 10 * each)
+
+    threads = [asyncio.create_task(asyncio.to_thread(send, number)) for number in numbers]
+    await asyncio.to_thread(begin.wait, WAIT)
+    task = asyncio.create_task(channel.run(queue))
+    async with asyncio.timeout(WAIT):
+        await asyncio.gather(*threads)
+        found: set[int] = set()
+        while len(found) < 400:
+            found.add((await queue.get()).key)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert found == {number + 10 * each for number in numbers for each in range(100)}
+
+
+async def test_a_key_sent_from_a_thread_is_put_into_the_queue_by_its_loop() -> None:
+    adding: list[int] = []
+
+    class Noting(Queue[str]):
+        def add(self, key: str, *, priority: int = 0, after: float = 0.0, reason: Reason | None = None) -> None:
+            adding.append(threading.get_ident())
+            super().add(key, priority=priority, after=after, reason=reason)
+
+    channel, queue = Channel[str](), Noting()
+    async with feeding(channel, queue):
+        await asyncio.to_thread(channel.send, "a", priority=7)
+        async with asyncio.timeout(WAIT):
+            work = await queue.get()
+    assert (work.key, work.priority) == ("a", 7)
+    assert adding == [threading.get_ident()]
+
+
+# Polled
+
+
+class System:
+    """Something without a watch."""
+
+    def __init__(self, **values: Hashable) -> None:
+        self.values = values
+        self.error: Exception | None = None
+        self.asked: list[float] = []
+
+    async def fetch(self) -> Mapping[str, Hashable]:
+        self.asked.append(asyncio.get_running_loop().time())
+        if self.error is not None:
+            raise self.error
+        return self.values  # always the same mapping, changed in place
+
+
+@virtual
+async def test_keys_whose_value_appears_changes_or_goes_are_looked_at() -> None:
+    system = System(a=1, b=1, c=1)
+    queue = Queue[str]()
+    polled = Polled(system.fetch, every=10, name="buckets")
+    assert not_ready_reason(polled) == "buckets has not been polled yet"
+    async with feeding(polled, queue):
+        await polled.synced()
+        assert not_ready_reason(polled) is None
+        added = (Reason("buckets", "added", None),)
+        assert await taken(queue) == [(key, INITIAL_PRIORITY, added) for key in "abc"]
+        await asyncio.sleep(15)
+        assert await taken(queue) == []
+        system.values.update(b=2, d=1)
+        del system.values["c"]
         await asyncio.sleep(10)
-        return [request.name for request in await keys(self.queue)]
-
-
-@asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
-        assert isinstance(plane, EmbeddedControlPlane)
-        cache = Cache(client, namespaces=["default"])  # the plane keeps settings of its own elsewhere
-        task = asyncio.create_task(cache.run())
-        try:
-            yield World(plane, client, cache)
-        finally:
-            task.cancel()
-            await asyncio.wait((task,))
-
-
-def reads_config_maps(target: Target) -> bool:
-    return target.verb in ("list", "watch") and target.resource == "configmaps"
-
-
-def why(what: str, name: str) -> tuple[Reason, ...]:
-    return (Reason("ConfigMap", what, ObjectKey("default", name)),)
+        found = {key: (priority, reasons[0].what) for key, priority, reasons in await taken(queue)}
+        assert found == {"b": (0, "updated"), "c": (0, "deleted"), "d": (0, "added")}
+        await asyncio.sleep(10)
+        assert await taken(queue) == []
+    assert system.asked == [0, 10, 20, 30]
 
 
 @virtual
-async def test_what_exists_is_looked_at_after_what_happens() -> None:
-    async with world() as here:
-        await here.create("old")
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await source.synced()
-            assert await taken(here.queue) == [(Request("default", "old"), INITIAL_PRIORITY, why("added", "old"))]
-            created = await here.create("new")
-            await asyncio.sleep(1)
-            assert await taken(here.queue) == [(Request("default", "new"), 0, why("added", "new"))]
-            created.data["x"] = "1"
-            await here.client.update(created)
-            await asyncio.sleep(1)
-            assert await taken(here.queue) == [(Request("default", "new"), 0, why("updated", "new"))]
-            await here.client.delete(created)
-            await asyncio.sleep(1)
-            assert await taken(here.queue) == [(Request("default", "new"), 0, why("deleted", "new"))]
-
-
-@virtual
-async def test_everything_that_exists_is_in_the_queue_when_it_is_synced() -> None:
-    async with world() as here:
-        names = [f"{number:03}" for number in range(300)]
-        for name in names:
-            await here.create(name)
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await source.synced()
-            assert len(here.queue) == 300
-
-
-@virtual
-async def test_an_own_write_is_known_as_such_and_as_urgent_as_the_pass_that_made_it() -> None:
-    async with world() as here:
-        client = CachedClient(here.client, here.cache)
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await source.synced()
-            # The echo comes after the answer only if something holds it up.
-            here.plane.faults.cut_open_watches(reads_config_maps)
-            here.plane.faults.delay(reads_config_maps, 5.0)
-            await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-pass", namespace="default")))
-            for name, priority in (("first-look", INITIAL_PRIORITY), ("urgent", 7)):
-                reconcile_priority.set(priority)
-                await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
-            await asyncio.sleep(10)
-            assert await taken(here.queue) == [
-                (Request("default", name), priority, why("own write", name))
-                for name, priority in (("urgent", 7), ("in-no-pass", 0), ("first-look", INITIAL_PRIORITY))
-            ]
-
-
-@virtual
-async def test_a_predicate_keeps_events_from_the_queue() -> None:
-    async with world() as here:
-        source = Watched(here.cache, ConfigMap, for_object, where=labels_changed & in_namespaces("default"))
-        async with feeding(source, here.queue):
-            created = await here.create("a")
-            assert await here.keys() == ["a"]
-            created.data["x"] = "1"
-            created = await here.client.update(created)
-            assert await here.keys() == []
-            created.metadata.labels["app"] = "web"
-            await here.client.update(created)
-            assert await here.keys() == ["a"]
-
-
-def fails_for_b(event: Event[Object]) -> bool:
-    if event.key.name == "b":
-        raise ValueError("cannot judge")
-    return True
-
-
-def handler_failing_for_b(event: Event[Object]) -> Iterable[Request]:
-    fails_for_b(event)
-    return for_object(event)
-
-
-def lazy_handler_failing_for_b(event: Event[Object]) -> Iterator[Request]:
-    fails_for_b(event)
-    yield from for_object(event)
-
-
-async def async_handler_failing_for_b(event: Event[Object]) -> Iterable[Request]:
-    return handler_failing_for_b(event)
-
-
-async def async_handler_of_a_lazy_answer(event: Event[Object]) -> Iterable[Request]:
-    return lazy_handler_failing_for_b(event)
-
-
-async def async_handler_whose_task_is_cancelled_for_b(event: Event[Object]) -> Iterable[Request]:
-    if event.entry.name == "b":
-        await cancelled_task()
-    return for_object(event)
-
-
-FAILING = [
-    Handler(async_handler_whose_task_is_cancelled_for_b),
-    Handler(handler_failing_for_b),
-    Handler(lazy_handler_failing_for_b),
-    Handler(async_handler_failing_for_b),
-    Handler(async_handler_of_a_lazy_answer),
-]
-
-
-@pytest.mark.parametrize("handler", FAILING, ids=str)
-@pytest.mark.parametrize("resync", [None, 100.0])
-@virtual
-async def test_a_map_function_that_fails_stops_nothing(
-    handler: Handler[Request], resync: float | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with world() as here:
-        for name in "ab":
-            await here.create(name)
-        source = Watched(here.cache, ConfigMap, handler, resync=resync)
-        async with feeding(source, here.queue):
-            await source.synced()
-            await here.create("c")
-            assert sorted(await here.keys()) == ["a", "c"]
-            assert len(caplog.records) == 1
-            await asyncio.sleep(120)
-            assert sorted(await here.keys()) == ([] if resync is None else ["a", "c"])
-            await here.create("d")
-            assert await here.keys() == ["d"]
-    assert len(caplog.records) == (1 if resync is None else 2)
-    assert all("default/b" in record.getMessage() and record.exc_info is not None for record in caplog.records)
-
-
-@virtual
-async def test_an_event_that_a_predicate_fails_for_is_looked_at(caplog: pytest.LogCaptureFixture) -> None:
-    async with world() as here:
-        source = Watched(here.cache, ConfigMap, for_object, where=Predicate("broken", fails_for_b))
-        async with feeding(source, here.queue):
-            for name in "abc":
-                await here.create(name)
-            assert sorted(await here.keys()) == ["a", "b", "c"]
-    (record,) = caplog.records
-    assert "the predicate broken failed for default/b" in record.getMessage()
-
-
-@virtual
-async def test_events_are_mapped_in_their_order_however_long_each_takes() -> None:
-    mapped_names: list[str] = []
-
-    async def slow_first(settings: ConfigMap) -> list[Request]:
-        await asyncio.sleep({"a": 5, "b": 3, "c": 0}[settings.metadata.name])
-        mapped_names.append(settings.metadata.name)
-        return [settings.key]
-
-    async with world() as here:
-        source = Watched(here.cache, ConfigMap, mapped(slow_first))
-        async with feeding(source, here.queue):
-            await source.synced()
-            for name in "abc":
-                await here.create(name)
-            assert await here.keys() == ["a", "b", "c"]
-    assert mapped_names == ["a", "b", "c"]
-
-
-@virtual
-async def test_a_source_with_an_async_map_function_is_synced_when_all_is_mapped() -> None:
-    async def slow(settings: ConfigMap) -> list[Request]:
+async def test_a_poll_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    system = System(a=1, b=1)
+    queue = Queue[str]()
+    polled = Polled(system.fetch, every=10, name="buckets")
+    async with feeding(polled, queue):
         await asyncio.sleep(5)
-        return [settings.key]
+        assert await keys(queue) == ["a", "b"]
+        system.error = ConnectionError("no route")
+        await asyncio.sleep(10)
+        assert not_ready_reason(polled) == "buckets: no route"
+        system.error = TimeoutError()
+        await asyncio.sleep(10)
+        assert not_ready_reason(polled) == "buckets: TimeoutError"
+        assert await keys(queue) == []
+        system.error = None
+        system.values["b"] = 2
+        await asyncio.sleep(10)
+        assert not_ready_reason(polled) is None
+        assert await keys(queue) == ["b"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "polling buckets failed: no route",
+        "polling buckets failed: TimeoutError",
+    ]
 
-    async with world() as here:
+
+@virtual
+async def test_a_first_poll_that_fails_is_not_the_initial_list() -> None:
+    system = System(a=1)
+    system.error = ConnectionError("no route")
+    queue = Queue[str]()
+    polled = Polled(system.fetch, every=10)
+    async with feeding(polled, queue):
+        synced = asyncio.create_task(polled.synced())
+        await asyncio.sleep(5)
+        assert not synced.done()
+        system.error = None
+        await synced
+        assert [priority for _, priority, _ in await taken(queue)] == [INITIAL_PRIORITY]
+
+
+@virtual
+async def test_an_answer_that_is_no_mapping_is_a_poll_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[object] = [None, {"a": 1}]
+
+    async def fetch() -> Mapping[str, Hashable]:
+        return answers.pop(0)  # type: ignore[return-value]  # that is what is tested
+
+    queue = Queue[str]()
+    async with feeding(Polled(fetch, every=10), queue):
+        await asyncio.sleep(15)
+        assert await keys(queue) == ["a"]
+        answers.append({})
+        await asyncio.sleep(10)
+        assert await keys(queue) == ["a"]
+        answers.append({})
+    assert "polling poll failed" in caplog.text
+
+
+@virtual
+async def test_a_poll_that_begins_again_is_synced_by_its_own_answer() -> None:
+    system = System(a=1)
+    queue = Queue[str]()
+    polled = Polled(system.fetch, every=10)
+    for _ in range(2):
+        async with feeding(polled, queue):
+            await polled.synced()
+            assert [(key, priority) for key, priority, _ in await taken(queue)] == [("a", INITIAL_PRIORITY)]
+        system.error = None
+    system.error = ConnectionError("no route")
+    async with feeding(polled, queue):
+        synced = asyncio.create_task(polled.synced())
+        await asyncio.sleep(100)
+        assert not synced.done()
+        synced.cancel()
+
+
+@pytest.mark.parametrize("every", [0, -1])
+def test_a_poll_needs_time_between(every: float) -> None:
+    with pytest.raises(ValueError, match=f"every={every}: expected a number of seconds above 0"):
+        Polled(System().fetch, every=every)
+
+
+# Function
+
+
+@virtual
+async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
+    async def ticks(add: Callable[[str], None]) -> None:
         for name in "abc":
-            await here.create(name)
-        source = Watched(here.cache, ConfigMap, mapped(slow))
-        async with feeding(source, here.queue):
-            await source.synced()
-            assert len(here.queue) == 3
-            assert {priority for _, priority, _ in await taken(here.queue)} == {INITIAL_PRIORITY}
+            add(name)
+            await asyncio.sleep(10)
 
-
-@pytest.mark.parametrize("is_async", [False, True])
-@virtual
-async def test_everything_is_looked_at_again_now_and_then_whatever_the_predicate_says(is_async: bool) -> None:
-    @Handler
-    async def later(event: Event[Object]) -> Iterable[Request]:
-        return for_object(event)
-
-    async with world() as here:
-        await here.create("a")
-        await here.create("b")
-        never = Predicate("never", lambda event: False)
-        source = Watched(here.cache, ConfigMap, later if is_async else for_object, where=never, resync=1000)
-        async with feeding(source, here.queue):
-            await source.synced()
-            time = asyncio.get_running_loop().time
-            for _ in range(3):
-                began = time()
-                works = [await here.queue.get() for _ in "ab"]
-                assert 900 <= time() - began <= 1100
-                for work, name in zip(works, "ab", strict=True):
-                    here.queue.done(work.key)
-                    assert (work.key, work.priority) == (Request("default", name), INITIAL_PRIORITY)
-                    assert work.reasons == why("resync", name)
+    queue = Queue[str]()
+    source = Function(ticks)
+    await source.synced()
+    assert not_ready_reason(source) is None
+    async with feeding(source, queue):
+        await asyncio.sleep(25)
+    assert await taken(queue) == [(name, 0, (Reason("ticks", "sent", None),)) for name in "abc"]
 
 
 @virtual
-async def test_without_resync_nothing_is_looked_at_again() -> None:
-    async with world() as here:
-        await here.create("a")
-        async with feeding(Watched(here.cache, ConfigMap, for_object), here.queue):
-            assert await here.keys() == ["a"]
-            await asyncio.sleep(5_000)
-            assert await here.keys() == []
+async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
+    begun: list[float] = []
+
+    async def feed(add: Callable[[str], None]) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        if len(begun) == 1:
+            raise KubernetesError("the server is away")
+        if len(begun) < 10:
+            raise ValueError("no")
+        add("a")
+        await asyncio.Event().wait()
+
+    queue = Queue[str]()
+    async with feeding(Function(feed, name="events"), queue):
+        await asyncio.sleep(3600)
+        assert await taken(queue) == [("a", 0, (Reason("events", "sent", None),))]
+    assert [after - before for before, after in pairwise(begun)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert caplog.records[0].getMessage() == "the source events failed: the server is away; starting it again in 1 s"
+    assert not caplog.records[0].exc_info
+    assert caplog.records[1].exc_info
 
 
 @virtual
-async def test_a_watch_can_be_confined() -> None:
-    async with world() as here:
-        await here.create("a", app="web")
-        await here.create("b", app="api")
-        bodies: list[bytes] = []
+async def test_a_key_resets_the_back_off_of_a_function() -> None:
+    """A stream that breaks once a day must not be begun again after a minute because it did so six times before."""
+    begun: list[float] = []
 
-        @Handler
-        def note(event: Event[Object]) -> Iterable[Request]:
-            bodies.append(event.entry.body)
-            return for_object(event)
+    async def feed(add: Callable[[str], None]) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        if len(begun) % 3 == 0:
+            add("a")
+        raise ConnectionError("the stream broke")
 
-        def without_data(raw: bytes) -> bytes:
-            whole = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-            return msgspec.json.encode({"metadata": whole["metadata"]})
-
-        for options, expected in (
-            ({"labels": {"app": "web"}}, ["a"]),
-            ({"fields": {"metadata.name": "b"}}, ["b"]),
-            ({"namespace": "nowhere"}, []),
-            ({"namespace": "default"}, ["a", "b"]),
-            ({"transform": without_data}, ["a", "b"]),
-        ):
-            source = Watched(here.cache, ConfigMap, note, **options)
-            async with feeding(source, here.queue):
-                assert sorted(await here.keys()) == expected, options
-        assert b'"kind"' in bodies[0]
-        assert b'"kind"' not in bodies[-1]
+    async with feeding(Function(feed), Queue[str]()):
+        await asyncio.sleep(15)
+    assert [after - before for before, after in pairwise(begun)] == [1, 2, 1, 2, 4, 1, 2]
 
 
 @virtual
-async def test_the_copy_is_released_at_the_end_and_the_source_can_begin_again() -> None:
-    async with world() as here:
-        await here.create("a")
-        source = Watched(here.cache, ConfigMap, for_object)
-        for _ in range(2):
-            assert missing(source) == "ConfigMap is not watched yet"
-            async with feeding(source, here.queue):
-                await source.synced()
-                assert missing(source) is None
-                assert await here.keys() == ["a"]
-            assert not here.cache.informers()
+async def test_a_function_that_ends_is_begun_again_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    begun: list[float] = []
+
+    async def feed(add: Callable[[str], None]) -> None:
+        begun.append(asyncio.get_running_loop().time())
+        add(f"{len(begun)}")
+        await asyncio.sleep(10)
+
+    queue = Queue[str]()
+    async with feeding(Function(feed, name="events"), queue):
+        await asyncio.sleep(30)
+    assert begun == [0, 11, 22]
+    assert await keys(queue) == ["1", "2", "3"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the source events ended; starting it again in 1 s"
+    ] * 2
 
 
 @virtual
-async def test_it_says_that_it_is_not_complete_yet() -> None:
-    async with world() as here:
-        here.plane.faults.delay(reads_config_maps, 5.0)
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            assert missing(source) == "the objects of configmaps are being listed"
-            await source.synced()
-            assert round(asyncio.get_running_loop().time(), 6) == 5
-            assert missing(source) is None
+async def test_a_function_whose_task_is_cancelled_is_begun_again(caplog: pytest.LogCaptureFixture) -> None:
+    begun = 0
+
+    async def feed(add: Callable[[str], None]) -> None:
+        nonlocal begun
+        begun += 1
+        add(str(begun))
+        await cancelled_task()
+
+    queue = Queue[str]()
+    async with feeding(Function(feed, name="orders"), queue):
+        await asyncio.sleep(2.5)
+        assert await keys(queue) == ["1", "2", "3"]
+    assert "the source orders failed: something that it waited for was cancelled" in caplog.messages[0]
 
 
 @virtual
-async def test_it_says_what_keeps_it_from_being_complete() -> None:
-    async with world() as here:
-        here.plane.faults.fail(reads_config_maps, code=403, message="you may not", times=None)
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await asyncio.sleep(100)
-            assert "you may not" in (missing(source) or "")
-            here.plane.faults.clear()
-            await source.synced()
-            assert missing(source) is None
+async def test_a_poll_whose_task_is_cancelled_is_a_poll_that_failed() -> None:
+    polls = 0
+
+    async def fetch() -> Mapping[str, Hashable]:
+        nonlocal polls
+        polls += 1
+        if polls == 2:
+            await cancelled_task()
+        return {"a": polls}
+
+    queue = Queue[str]()
+    source = Polled(fetch, every=10)
+    async with feeding(source, queue):
+        await asyncio.sleep(5)
+        assert await keys(queue) == ["a"]
+        await asyncio.sleep(10)
+        assert (await keys(queue), not_ready_reason(source)) == ([], "poll: something that it waited for was cancelled")
+        await asyncio.sleep(10)
+        assert (await keys(queue), not_ready_reason(source)) == (["a"], None)
 
 
-class GadgetSpec(Model):
-    size: int = 1
-
-
-@resource("sources.example.com/v1")
-class Gadget(Resource[GadgetSpec, GadgetSpec]):
-    """A kind that may not be installed."""
-
-
-async def install(client: Client) -> None:
-    await client.create(from_json(CustomResourceDefinition, crd_of(Gadget)))
-    await asyncio.sleep(60)
-
-
-async def create_gadget(client: Client) -> None:
-    await client.create(Gadget(metadata=ObjectMeta(name="a", namespace="default"), spec=GadgetSpec()))
-
-
-@virtual
-async def test_a_watch_that_is_broken_for_long_is_named_and_one_that_is_for_a_moment_is_not() -> None:
-    async with world() as here:
-        source = Watched(here.cache, ConfigMap, for_object)
-        async with feeding(source, here.queue):
-            await source.synced()
-            here.plane.faults.fail(reads_config_maps, code=503, message="away", times=None)
-            here.plane.faults.cut_open_watches(reads_config_maps)
-            await asyncio.sleep(30)
-            assert here.cache.informers()[0].state == "unreachable"
-            assert missing(source) is None
-            await asyncio.sleep(60)
-            assert "away" in (missing(source) or "")
-            here.plane.faults.clear()
-            await asyncio.sleep(60)
-            assert missing(source) is None
-
-
-@virtual
-async def test_a_kind_that_is_not_installed_is_waited_for() -> None:
-    async with world() as here:
-        source = Watched(here.cache, Gadget, for_object)
-        async with feeding(source, here.queue):
-            synced = asyncio.create_task(source.synced())
-            await asyncio.sleep(100)
-            assert not synced.done()
-            assert "gadgets" in (missing(source) or "")
-            await install(here.client)
-            await synced
-            assert missing(source) is None
-            await create_gadget(here.client)
-            assert await here.keys() == ["a"]
-
-
-@virtual
-async def test_an_optional_kind_counts_as_one_without_objects_until_it_is_installed() -> None:
-    async with world() as here:
-        source = Watched(here.cache, Gadget, for_object, optional=True)
-        async with feeding(source, here.queue):
-            await source.synced()
-            assert missing(source) is None
-            await install(here.client)
-            await create_gadget(here.client)
-            assert await here.keys() == ["a"]
-            assert missing(source) is None
-
-
-@virtual
-async def test_an_optional_kind_that_may_not_be_read_is_not_taken_for_a_missing_one() -> None:
-    async with world() as here:
-        here.plane.faults.fail(reads_config_maps, code=403, message="you may not", times=None)
-        source = Watched(here.cache, ConfigMap, for_object, optional=True)
-        async with feeding(source, here.queue):
-            synced = asyncio.create_task(source.synced())
-            await asyncio.sleep(100)
-            assert not synced.done()
-            assert "you may not" in (missing(source) or "")
-            here.plane.faults.clear()
-            await synced
-
-
-def test_a_source_knows_what_it_watches() -> None:
+def test_a_function_without_a_name_has_one() -> None:
     async def scenario() -> None:
-        async with world() as here:
-            source = Watched(here.cache, ConfigMap, for_object)
-            assert source.kind is ConfigMap
-            assert repr(source) == "Watched(ConfigMap)"
+        async def feed(add: Callable[[str], None]) -> None:
+            add("a")
+
+        queue = Queue[str]()
+        async with feeding(Function(functools.partial(feed)), queue):
+            assert await taken(queue) == [("a", 0, (Reason("function", "sent", None),))]
 
     run_virtual(scenario)
+
+
+# On a standby
+
+
+@virtual
+async def test_a_standby_polls_nothing_and_is_ready_all_the_same() -> None:
+    polls: list[float] = []
+
+    async def fetch() -> dict[str, int]:
+        polls.append(now())
+        return {f"order-{len(polls)}": 1}
+
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    controller.watch(Polled(fetch, every=60))
+    standby = asyncio.create_task(controller.run_sources())
+    await asyncio.sleep(LONG)
+    assert polls == []
+    assert len(controller.queue) == 0
+    assert controller.not_ready_reason is None
+    for source in controller.sources:
+        await source.synced()
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    assert polls == [LONG]
+    assert reconciler.keys == ["order-1"]
+    for task in (standby, workers):
+        task.cancel()
+    await asyncio.wait((standby, workers))
+
+
+@virtual
+async def test_the_workers_of_a_controller_wait_for_its_first_poll() -> None:
+    async def fetch() -> dict[str, int]:
+        await asyncio.sleep(30)
+        return {"order": 1}
+
+    controller = Controller("test", Reconciler(succeed))
+    controller.watch(Polled(fetch, every=60))
+    async with running(controller):
+        await asyncio.sleep(1)
+        assert controller.not_ready_reason == "test: poll has not been polled yet"
+        await asyncio.sleep(30)
+        assert controller.not_ready_reason is None
+
+
+@virtual
+async def test_a_standby_runs_no_feed() -> None:
+    fed: list[float] = []
+
+    async def feed(add: Callable[[str], None]) -> None:
+        fed.append(now())
+        add("a")
+        await asyncio.Event().wait()
+
+    reconciler = Reconciler(succeed)
+    controller = Controller("test", reconciler)
+    controller.watch(Function(feed))
+    standby = asyncio.create_task(controller.run_sources())
+    await asyncio.sleep(LONG)
+    assert fed == []
+    workers = asyncio.create_task(controller.run_workers())
+    await asyncio.sleep(1)
+    assert fed == [LONG]
+    assert reconciler.keys == ["a"]
+    for task in (standby, workers):
+        task.cancel()
+    await asyncio.wait((standby, workers))

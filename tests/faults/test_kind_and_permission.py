@@ -37,8 +37,8 @@ def test_a_kind_that_is_removed_and_made_anew_begins_anew(in_world: InWorld, sec
             await world.uninstall()
             await asyncio.sleep(seconds)
             if seconds > 1:
-                assert operator.controller.missing is not None
-                assert "widgets.faults.example.com" in operator.controller.missing
+                assert operator.controller.not_ready_reason is not None
+                assert "widgets.faults.example.com" in operator.controller.not_ready_reason
             await world.install()
             await world.converged()
         for name in NAMES:
@@ -107,7 +107,7 @@ def test_permissions_that_are_taken_away_are_waited_for(in_world: InWorld, is_cu
         await asyncio.sleep(120)
         if is_cut:
             assert {informer.state for informer in operator.manager.cache.informers()} == {"forbidden"}
-            assert 'User "operator" cannot' in (operator.controller.missing or "")
+            assert 'User "operator" cannot' in (operator.controller.not_ready_reason or "")
         else:
             assert operator.controller.statistics.errors > 0
         await world.permit()

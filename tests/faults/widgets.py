@@ -166,8 +166,8 @@ class Operator:
         queue = self.controller.queue.snapshot()
         counts = queue["counts"]
         found = [] if counts == {"due": 0, "running": 0, "delayed": 0} else [f"the queue holds {queue}"]
-        if self.controller.missing is not None:
-            found.append(self.controller.missing)
+        if self.controller.not_ready_reason is not None:
+            found.append(self.controller.not_ready_reason)
         informers = self.manager.cache.informers()
         return found + [f"{each.kind_name} is {each.state}" for each in informers if each.state != "watching"]
 

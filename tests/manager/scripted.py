@@ -93,7 +93,7 @@ class Recording:
 class RecordingSource:
     """A source that gives no keys, and tells when it begins and when it ends."""
 
-    missing = None
+    not_ready_reason = None
 
     def __init__(self, told: Told) -> None:
         self.told = told

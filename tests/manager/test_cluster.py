@@ -10,7 +10,7 @@ from kubewright.api.core.v1 import ConfigMap, Namespace, Pod, Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.controller import Controller, Request, for_object
-from kubewright.controller.source import Watched
+from kubewright.controller.watched import Watched
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager

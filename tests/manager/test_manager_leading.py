@@ -95,7 +95,7 @@ async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
         owner = await client.create(config_map("stays"))
-        await eventually(lambda: built.missing is None)
+        await eventually(lambda: built.not_ready_reason is None)
         for number in range(50):
             passing, child = config_map(f"passing-{number}"), config_map(f"child-{number}")
             passing = await client.create(passing)

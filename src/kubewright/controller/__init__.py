@@ -34,5 +34,5 @@ from kubewright.controller.source import Channel as Channel
 from kubewright.controller.source import Function as Function
 from kubewright.controller.source import Polled as Polled
 from kubewright.controller.source import Source as Source
-from kubewright.controller.source import Watched as Watched
 from kubewright.controller.thread import wait_for as wait_for
+from kubewright.controller.watched import Watched as Watched

@@ -26,7 +26,8 @@ from kubewright.controller.handler import Handler, for_object, for_owner
 from kubewright.controller.predicates import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Request
-from kubewright.controller.source import Source, Watched
+from kubewright.controller.source import Source
+from kubewright.controller.watched import Watched
 
 T = TypeVar("T", bound=Object)
 

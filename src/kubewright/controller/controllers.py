@@ -24,9 +24,10 @@ from kubewright.controller.queue import Queue, QueueClosed, Reason
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Result, reconcile_function
 from kubewright.controller.reconcile_handler import FinishedReconcile, RecentReconcile, ReconcileHandler, text_of
-from kubewright.controller.source import Source, Watched
+from kubewright.controller.source import Function, Polled, Source
 from kubewright.controller.statistics import ControllerStatistics
 from kubewright.controller.thread import ReconcilerThreads
+from kubewright.controller.watched import Watched
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -112,10 +113,12 @@ class Controller(Generic[Key]):
     # Sources
 
     def watch(self, source: Source[Key]) -> Callable[[], None]:
-        """Take keys from one more source, from now on if the controller is running. Returns the way to stop that."""
+        """Take keys from one more source, at once if the controller is running. Returns a function that stops that."""
         self._sources[source] = None
         if isinstance(source, Watched):
             source.attach(self._working, self._enqueue_all)
+        elif isinstance(source, Polled | Function):
+            source.start_after(self._working)
         if self._group is not None:
             self._start(source, self._group)
         return lambda: self._unwatch(source)
@@ -126,16 +129,23 @@ class Controller(Generic[Key]):
         return list(self._sources)
 
     @property
-    def missing(self) -> str | None:
-        """What keeps the controller from working, in words; None when nothing does."""
-        return next((f"{self.name}: {source.missing}" for source in self._sources if source.missing is not None), None)
+    def not_ready_reason(self) -> str | None:
+        """Why the controller cannot work yet; None when it can."""
+        return next(
+            (
+                f"{self.name}: {source.not_ready_reason}"
+                for source in self._sources
+                if source.not_ready_reason is not None
+            ),
+            None,
+        )
 
     async def run_sources(self) -> None:
         """Watch until cancelled, and fill the queue while there are workers.
 
-        Needs no leadership, so that a standby's cache is warm. What its watches tell is put into the queue when it
-        begins to work, as at a start, and as controller-runtime does it: all that exists then, and nothing of what has
-        gone by then. So the queue of a standby does not grow with what comes and goes.
+        Needs no leadership, so that a standby's cache is warm. Its queue is filled when it begins to work, as
+        controller-runtime does it: with all that exists then, and nothing of what has gone by then. So the queue of a
+        standby does not grow with what comes and goes.
         """
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -202,12 +212,12 @@ class Controller(Generic[Key]):
         return self._handler.recent
 
     async def _sources_synced(self) -> None:
-        """Wait until all sources are complete, or the controller is stopped."""
+        """Wait until all sources are synced, or the controller is stopped."""
         while not self._stopping:
             self._syncing = syncing = asyncio.create_task(self._each_synced(), name=f"{self.name}: syncing")
             try:
                 while not (await asyncio.wait((syncing,), timeout=self._sync_timeout))[0]:
-                    _log.warning("%s; waiting for it", self.missing or f"{self.name}: a source is not complete")
+                    _log.warning("%s; waiting for it", self.not_ready_reason or f"{self.name}: a source is not synced")
             finally:
                 self._syncing = None
                 syncing.cancel()

@@ -1,40 +1,28 @@
 """Sources: where the keys in a queue come from.
 
     Watched      what happens to the objects of a kind, by the cache's watch
-    Channel      what other code of the program says
+    Channel      keys that other code of the program sends
     Polled       what changes in a system that has no watch
     Function     anything else that can be written as `async def feed(add)`
 
-A source feeds the queue while it runs; it is synced once everything that existed at its start is in there.
+A source feeds the queue while it runs; it is synced once everything that existed at its start is in there. On a standby
+`Watched` keeps its cache up to date and `Polled` and `Function` wait, so that its queue does not grow.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
-from typing import Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from kubewright.api.codec import decode
-from kubewright.api.dynamic import metadata_only
-from kubewright.api.errors import DecodeError, KubernetesError
-from kubewright.api.kinds import ObjectKey
-from kubewright.api.meta import ObjectMeta
-from kubewright.api.resources import Object, resource_info
-from kubewright.api.selectors import Fields, Labels
-from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
-from kubewright.cache.informer import Transform
-from kubewright.cache.reflector_state import Blocked
+from kubewright.api.errors import KubernetesError
 from kubewright.client.backoff import Backoff
-from kubewright.controller.arguments import check_function, check_kind, check_number
+from kubewright.controller.arguments import check_function, check_number
 from kubewright.controller.cancelled import outcome
-from kubewright.controller.event import Event
-from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
-from kubewright.controller.predicates import Predicate, checked
 from kubewright.controller.queue import Queue, Reason
 
 Key = TypeVar("Key", bound=Hashable)
@@ -42,18 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 INITIAL_PRIORITY = -100
 """Of objects that existed at the start: what happens now goes first."""
 
-MOST_UNMAPPED = 10_000
-"""Events that wait for an async map function; with more, everything is reconciled instead."""
-
 _log = logging.getLogger(__name__)
-
-
-BROKEN_WATCH = 60.0
-"""Seconds after which a watch that cannot be resumed makes its controller unready: what it knows is out of date."""
-
-
-def _lasts(blocked: Blocked) -> bool:
-    return asyncio.get_running_loop().time() - blocked.since > BROKEN_WATCH
 
 
 class Source(Protocol[Key]):
@@ -66,263 +43,8 @@ class Source(Protocol[Key]):
         """Wait until everything that existed at the start is in the queue."""
 
     @property
-    def missing(self) -> str | None:
-        """What keeps it from being synced, in words; None when it is."""
-
-
-class Watched(Generic[Key]):
-    """The objects of a kind, as the cache watches them."""
-
-    def __init__(
-        self,
-        cache: Cache,
-        kind: type[Object],
-        handler: Handler[Key],
-        *,
-        where: Predicate | None = None,
-        namespace: str | None = None,
-        labels: Labels | None = None,
-        fields: Fields | None = None,
-        transform: Transform | None = None,
-        optional: bool = False,
-        resync: float | None = None,
-    ) -> None:
-        """With `optional` a kind that does not exist (yet) counts as one without objects. When it gets installed, all
-        objects of the controller's own kind are reconciled: some may have waited for it.
-
-        With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
-        in case something was missed that no event tells of.
-        """
-        check_kind(kind, "watches(kind, handler)")
-        if not isinstance(handler, Handler):
-            raise TypeError(
-                f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
-                "of the event with @Handler, or give one such as for_object"
-            )
-        self._cache = cache
-        self._kind = kind
-        self._handler = handler
-        self._where = checked(where)
-        self._namespace = namespace
-        self._watch: Callable[[], WatchHandle[Object]] = lambda: cache.watch(
-            kind, namespace=namespace, labels=labels, fields=fields, transform=transform
-        )
-        self._optional = optional
-        self._resync = resync
-        self._handle: WatchHandle[Object] | None = None
-        self._watching = asyncio.Event()
-        self._started = asyncio.Event()
-        self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
-        self._unfit: set[ObjectKey] = set()
-        self._begin: asyncio.Event | None = None
-        self._enqueue_own: Callable[[Reason], bool] = lambda reason: False
-
-    @property
-    def kind(self) -> type[Object]:
-        """What is watched."""
-        return self._kind
-
-    @property
-    def cache(self) -> Cache:
-        """Who watches it."""
-        return self._cache
-
-    @property
-    def namespaces(self) -> tuple[str, ...]:
-        """Where it is watched; empty for everywhere."""
-        if resource_info(self._kind).namespaced is False:
-            return ()
-        return (self._namespace,) if self._namespace else self._cache.namespaces
-
-    @property
-    def is_own(self) -> bool:
-        """Whether the objects of this kind are themselves what is reconciled."""
-        return cast(object, self._handler) is for_object
-
-    def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
-        """For a controller: feed its queue not before `begin`, and have all objects of its own kind reconciled by
-        `enqueue_own`, which answers False when it cannot do that.
-        """
-        self._begin = begin
-        self._enqueue_own = enqueue_own
-
-    async def run(self, queue: Queue[Key]) -> None:
-        """See `Source`."""
-        with self._watch() as handle:
-            self._handle = handle
-            self._watching.set()
-            try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._follow_installation(handle))
-                    if self._begin is not None:
-                        await self._begin.wait()
-                    if (later_keys := self._handler.later_keys) is not None:
-                        self._unmapped = asyncio.Queue()
-                        group.create_task(self._map_later(queue, later_keys))
-                        self._subscribe(handle, self._leave_unmapped)
-                        await self._replay(handle, self._leave_unmapped)
-                    elif (keys := self._handler.keys) is not None:
-                        self._subscribe(handle, lambda event: self._add(queue, event, keys(event)))
-                        await self._replay(handle, lambda event: self._add_again(queue, event, keys))
-            finally:
-                self._handle = None
-                self._watching.clear()
-                self._started.clear()
-
-    async def synced(self) -> None:
-        """See `Source`. As long as it must not feed the queue, it is enough that everything is in the cache."""
-        await self._watching.wait()
-        if self._handle is not None:
-            await (self._handle.settled() if self._optional else self._handle.synced())
-        if self._begin is None or self._begin.is_set():
-            await self._started.wait()
-            await self._unmapped.join()
-
-    def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
-        """Put the keys of all objects into the queue, for that reason, after what happens."""
-        if self._handle is None or self._handler.keys is None:
-            return
-        for informer in self._handle.informers:
-            for entry in list(informer.select()):
-                for key in self._handler.keys(Event(self._kind, entry, entry, False, None)):
-                    queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
-
-    def unfit(self, key: Key, error: DecodeError) -> Object | None:
-        """The object of that key, with no more than its identity, when `error` says that it does not fit its type.
-
-        Whatever happens to it next is put into the queue, whatever `where` says.
-        """
-        for informer in self._handle.informers if self._handle is not None else ():
-            entry = informer.find(key) if isinstance(key, ObjectKey) else None
-            if entry is None:
-                continue
-            try:
-                decode(self._kind, entry.body)
-            except DecodeError as own:
-                if str(own) == str(error):
-                    self._unfit.add(entry.key)
-                    # Not decoded: it may be nested so deeply that nothing of it can be.
-                    names = ObjectMeta(namespace=entry.namespace, name=entry.name, uid=entry.header.uid)
-                    return metadata_only(self._kind)(metadata=names)
-        return None
-
-    @property
-    def missing(self) -> str | None:
-        """See `Source`."""
-        if self._handle is None:
-            return f"{self._kind.__name__} is not watched yet"
-        for informer in self._handle.informers:
-            blocked = informer.blocked
-            if blocked is not None and blocked.reason == "absent":
-                if not self._optional:
-                    return f"{informer.kind_name} is not installed: the server knows no such kind (yet)"
-            elif blocked is not None and (
-                blocked.reason == "forbidden" or not informer.synced.is_set() or _lasts(blocked)
-            ):
-                # A server that is away for a moment is no reason to be unready: the copy is still there.
-                return str(blocked)
-            if not informer.synced.is_set() and blocked is None:
-                return f"the objects of {informer.kind_name} are being listed"
-        return None
-
-    def _subscribe(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
-        kind, where = self._kind, self._where
-
-        def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
-            event = Event(kind, old, new, initial, own)
-            if self._was_unfit(event) or where is None or self._is_wanted(event, where):
-                take(event)
-
-        handle.subscribe(changed)
-        self._started.set()
-
-    def _was_unfit(self, event: Event[Object]) -> bool:
-        """Whether its reconcile was given up until it changes; this is the change."""
-        if not self._unfit or event.key not in self._unfit:
-            return False
-        self._unfit.discard(event.key)
-        return True
-
-    def _is_wanted(self, event: Event[Object], where: Predicate) -> bool:
-        try:
-            return where(event)
-        except Exception:
-            # A pass too many does no harm; a change that is never looked at may.
-            _log.exception("the predicate %s failed for %s; looking at it", where.words, event.key)
-            return True
-
-    def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
-        is_resync = event.old is event.new
-        # The second look at what a pass did is as urgent as the first. After a start that is later than all first
-        # looks, so that it is one for all that a pass has written.
-        origin = event.write_origin
-        what = "resync" if is_resync else event.verb if origin is None else "own write"
-        reason = Reason(self._kind.__name__, what, event.key)
-        priority = INITIAL_PRIORITY if event.initial or is_resync else origin.priority if origin is not None else 0
-        for key in keys:
-            queue.add(key, priority=priority, reason=reason)
-
-    def _add_again(self, queue: Queue[Key], event: Event[Object], keys: Keys[Key]) -> None:
-        try:
-            self._add(queue, event, keys(event))
-        except Exception:
-            self._log_failure(event)
-
-    async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
-        """Have each object looked at once more, again and again."""
-        if self._resync is None:
-            await asyncio.Event().wait()
-            return
-        while True:
-            await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  # not a secret
-            for informer in handle.informers:
-                for entry in list(informer.select()):
-                    take(Event(self._kind, entry, entry, False, None))
-
-    async def _follow_installation(self, handle: WatchHandle[Object]) -> None:
-        """Wake those who may have waited for a kind when it is there."""
-        name = self._kind.__name__
-        while True:
-            await handle.absent()
-            if not self._optional:
-                _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
-            await handle.synced()
-            # Before it begins, nobody has looked in vain for anything.
-            if self._optional and (self._begin is None or self._begin.is_set()):
-                self._enqueue_own(Reason(name, "installed", None))
-
-    def _leave_unmapped(self, event: Event[Object]) -> None:
-        """Have an event mapped later.
-
-        When too many wait, all objects of the controller's own kind are reconciled in their place: whomever they
-        concern is among these. A controller that watches no kind of its own has nothing to fall back on.
-        """
-        unmapped = self._unmapped
-        name = self._kind.__name__
-        if unmapped.qsize() >= MOST_UNMAPPED and self._enqueue_own(Reason(name, "too many to map", None)):
-            _log.warning("the map function of %s does not keep up: everything is reconciled instead", name)
-            while not unmapped.empty():
-                unmapped.get_nowait()
-                unmapped.task_done()
-        else:
-            unmapped.put_nowait(event)
-
-    async def _map_later(self, queue: Queue[Key], later_keys: LaterKeys[Key]) -> None:
-        """Map events one after the other, in their order, beside the watch."""
-        while True:
-            event = await self._unmapped.get()
-            try:
-                self._add(queue, event, await outcome(later_keys(event)))
-            except Exception:
-                self._log_failure(event)
-            self._unmapped.task_done()
-
-    def _log_failure(self, event: Event[Object]) -> None:
-        # One event that cannot be mapped must not end the others.
-        _log.exception("the map function of %s failed for %s", self._kind.__name__, event.key)
-
-    def __repr__(self) -> str:
-        return f"Watched({self._kind.__name__})"
+    def not_ready_reason(self) -> str | None:
+        """Why it is not synced; None when it is."""
 
 
 class Channel(Generic[Key]):
@@ -337,7 +59,7 @@ class Channel(Generic[Key]):
         self._kept: deque[tuple[Key, int]] = deque()
 
     def send(self, key: Key, *, priority: int = 0) -> None:
-        """Have the key reconciled."""
+        """Enqueue the key."""
         if self._queue is not None and self._thread == threading.get_ident():
             self._queue.add(key, priority=priority, reason=self._reason)
             return
@@ -365,13 +87,31 @@ class Channel(Generic[Key]):
         """See `Source`."""
 
     @property
-    def missing(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """See `Source`."""
         return None
 
 
-class Polled(Generic[Key]):
-    """A system that has no watch, asked again and again: keys whose value appears, changes or goes are looked at.
+class _Waiting:
+    """A source that does nothing before its controller has workers: on a standby its keys would pile up."""
+
+    _working: asyncio.Event | None = None
+
+    def start_after(self, working: asyncio.Event) -> None:
+        """For a controller: do nothing before the event is set."""
+        self._working = working
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self._working is not None and not self._working.is_set()
+
+    async def _started(self) -> None:
+        if self._working is not None:
+            await self._working.wait()
+
+
+class Polled(_Waiting, Generic[Key]):
+    """A system that has no watch, fetched periodically: keys whose value appears, changes or goes are enqueued.
 
     Guarantee: a poll that fails changes nothing, is logged, and the next one is made as if it had not been.
     """
@@ -387,20 +127,21 @@ class Polled(Generic[Key]):
         self._every = every
         self._name = name
         self._fetched = asyncio.Event()
-        self._problem: str | None = f"{name} has not been asked yet"
+        self._problem: str | None = f"{name} has not been polled yet"
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
         known: dict[Key, Hashable] = {}
         self._fetched.clear()
+        await self._started()
         while True:
             try:
                 # A copy: the next answer may be the same mapping, changed in place.
                 found = dict(await outcome(self._fetch()))
             except Exception as error:
-                words = str(error) or type(error).__name__
-                self._problem = f"{self._name}: {words}"
-                _log.warning("polling %s failed: %s", self._name, words)
+                reason = str(error) or type(error).__name__
+                self._problem = f"{self._name}: {reason}"
+                _log.warning("polling %s failed: %s", self._name, reason)
             else:
                 initial = not self._fetched.is_set()
                 for key in {**known, **found}:
@@ -413,13 +154,14 @@ class Polled(Generic[Key]):
             await asyncio.sleep(self._every)
 
     async def synced(self) -> None:
-        """See `Source`."""
-        await self._fetched.wait()
+        """See `Source`. On a standby there is nothing to wait for."""
+        if not self._is_waiting:
+            await self._fetched.wait()
 
     @property
-    def missing(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """See `Source`."""
-        return self._problem
+        return None if self._is_waiting else self._problem
 
 
 _RESTART = Backoff(1.0, 60.0)
@@ -427,10 +169,10 @@ _RESTART = Backoff(1.0, 60.0)
 Feed: TypeAlias = Callable[[Callable[[Key], None]], Awaitable[None]]
 
 
-class Function(Generic[Key]):
-    """`async def feed(add)`: runs as long as the controller does, and adds keys.
+class Function(_Waiting, Generic[Key]):
+    """`async def feed(add)`: runs as long as the controller's workers do, and adds keys.
 
-    Guarantee: one that fails or ends is begun again after 1 s, 2 s … 60 s; after 1 s when it has added a key meanwhile.
+    Guarantee: one that fails or ends is started again after 1 s, 2 s … 60 s; after 1 s when it has added a key.
     """
 
     def __init__(self, feed: Feed[Key], *, name: str | None = None) -> None:
@@ -440,6 +182,7 @@ class Function(Generic[Key]):
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
+        await self._started()
         reason = Reason(self._name, "sent", None)
         runs = 0  # in a row that added nothing, the present one included
 
@@ -454,17 +197,17 @@ class Function(Generic[Key]):
                 await outcome(self._feed(add))
             except Exception as error:
                 delay, known = _RESTART.delay(runs), isinstance(error, KubernetesError)
-                words = "the source %s failed: %s; beginning it again in %g s"
-                _log.warning(words, self._name, error, delay, exc_info=not known)
+                message = "the source %s failed: %s; starting it again in %g s"
+                _log.warning(message, self._name, error, delay, exc_info=not known)
             else:
                 delay = _RESTART.delay(runs)
-                _log.info("the source %s ended; beginning it again in %g s", self._name, delay)
+                _log.info("the source %s ended; starting it again in %g s", self._name, delay)
             await asyncio.sleep(delay)
 
     async def synced(self) -> None:
         """See `Source`."""
 
     @property
-    def missing(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """See `Source`."""
         return None

@@ -26,7 +26,7 @@ from kubewright.cache.informer import Informer
 from kubewright.client import Client
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
-from kubewright.controller.source import Watched
+from kubewright.controller.watched import Watched
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.endpoints import Endpoints
@@ -453,7 +453,7 @@ class Manager:
         if not self._warm_standby and self.election is not None and not self._elected.is_set():
             # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits for it to say so.
             return None
-        problems = [problem for controller in self._controllers if (problem := controller.missing) is not None]
+        problems = [problem for controller in self._controllers if (problem := controller.not_ready_reason) is not None]
         return "; ".join(problems) or None
 
     def _informers(self) -> list[Informer]:

@@ -1,0 +1,300 @@
+"""`Watched`: a source that follows the objects of a kind by the cache's watch.
+
+Events walk through its predicate and its handler to the queue. Whatever fails on the way is logged, and the next event
+is handled as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar, cast
+
+from kubewright.api.codec import decode
+from kubewright.api.dynamic import metadata_only
+from kubewright.api.errors import DecodeError
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resources import Object, resource_info
+from kubewright.api.selectors import Fields, Labels
+from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
+from kubewright.cache.informer import Transform
+from kubewright.cache.reflector_state import Blocked
+from kubewright.controller.arguments import check_kind
+from kubewright.controller.cancelled import outcome
+from kubewright.controller.event import Event
+from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
+from kubewright.controller.predicates import Predicate, checked
+from kubewright.controller.queue import Queue, Reason
+from kubewright.controller.source import INITIAL_PRIORITY
+
+Key = TypeVar("Key", bound=Hashable)
+
+MAX_UNMAPPED = 10_000
+"""Events that wait for an async map function; with more, everything is reconciled instead."""
+
+BROKEN_WATCH = 60.0
+"""Seconds after which a watch that cannot be resumed makes its controller unready: what it knows is out of date."""
+
+_log = logging.getLogger(__name__)
+
+
+def _lasts(blocked: Blocked) -> bool:
+    return asyncio.get_running_loop().time() - blocked.since > BROKEN_WATCH
+
+
+class Watched(Generic[Key]):
+    """The objects of a kind, as the cache watches them."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        kind: type[Object],
+        handler: Handler[Key],
+        *,
+        where: Predicate | None = None,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        transform: Transform | None = None,
+        optional: bool = False,
+        resync: float | None = None,
+    ) -> None:
+        """With `optional` a kind that does not exist (yet) counts as one without objects. When it gets installed, all
+        objects of the controller's own kind are reconciled: some may have waited for it.
+
+        With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
+        in case something was missed that no event tells of.
+        """
+        check_kind(kind, "watches(kind, handler)")
+        if not isinstance(handler, Handler):
+            raise TypeError(
+                f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
+                "of the event with @Handler, or give one such as for_object"
+            )
+        self._cache = cache
+        self._kind = kind
+        self._handler = handler
+        self._where = checked(where)
+        self._namespace = namespace
+        self._watch: Callable[[], WatchHandle[Object]] = lambda: cache.watch(
+            kind, namespace=namespace, labels=labels, fields=fields, transform=transform
+        )
+        self._optional = optional
+        self._resync = resync
+        self._handle: WatchHandle[Object] | None = None
+        self._watching = asyncio.Event()
+        self._started = asyncio.Event()
+        self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
+        self._unfit: set[ObjectKey] = set()
+        self._begin: asyncio.Event | None = None
+        self._enqueue_own: Callable[[Reason], bool] = lambda reason: False
+
+    @property
+    def kind(self) -> type[Object]:
+        """What is watched."""
+        return self._kind
+
+    @property
+    def cache(self) -> Cache:
+        """Who watches it."""
+        return self._cache
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where it is watched; empty for everywhere."""
+        if resource_info(self._kind).namespaced is False:
+            return ()
+        return (self._namespace,) if self._namespace else self._cache.namespaces
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the objects of this kind are themselves what is reconciled."""
+        return cast(object, self._handler) is for_object
+
+    def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
+        """For a controller: feed its queue not before `begin`, and have all objects of its own kind reconciled by
+        `enqueue_own`, which answers False when it cannot do that.
+        """
+        self._begin = begin
+        self._enqueue_own = enqueue_own
+
+    async def run(self, queue: Queue[Key]) -> None:
+        """See `Source`."""
+        with self._watch() as handle:
+            self._handle = handle
+            self._watching.set()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._follow_installation(handle))
+                    if self._begin is not None:
+                        await self._begin.wait()
+                    if (later_keys := self._handler.later_keys) is not None:
+                        self._unmapped = asyncio.Queue()
+                        group.create_task(self._map_later(queue, later_keys))
+                        self._subscribe(handle, self._leave_unmapped)
+                        await self._replay(handle, self._leave_unmapped)
+                    elif (keys := self._handler.keys) is not None:
+                        self._subscribe(handle, lambda event: self._add(queue, event, keys(event)))
+                        await self._replay(handle, lambda event: self._add_again(queue, event, keys))
+            finally:
+                self._handle = None
+                self._watching.clear()
+                self._started.clear()
+
+    async def synced(self) -> None:
+        """See `Source`. As long as it must not feed the queue, it is enough that everything is in the cache."""
+        await self._watching.wait()
+        if self._handle is not None:
+            await (self._handle.settled() if self._optional else self._handle.synced())
+        if self._begin is None or self._begin.is_set():
+            await self._started.wait()
+            await self._unmapped.join()
+
+    def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
+        """Put the keys of all objects into the queue, for that reason, after what happens."""
+        if self._handle is None or self._handler.keys is None:
+            return
+        for informer in self._handle.informers:
+            for entry in list(informer.select()):
+                for key in self._handler.keys(Event(self._kind, entry, entry, False, None)):
+                    queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
+
+    def unfit(self, key: Key, error: DecodeError) -> Object | None:
+        """The object of that key, with no more than its identity, when `error` says that it does not fit its type.
+
+        Whatever happens to it next is put into the queue, whatever `where` says.
+        """
+        for informer in self._handle.informers if self._handle is not None else ():
+            entry = informer.find(key) if isinstance(key, ObjectKey) else None
+            if entry is None:
+                continue
+            try:
+                decode(self._kind, entry.body)
+            except DecodeError as own:
+                if str(own) == str(error):
+                    self._unfit.add(entry.key)
+                    # Not decoded: it may be nested so deeply that nothing of it can be.
+                    names = ObjectMeta(namespace=entry.namespace, name=entry.name, uid=entry.header.uid)
+                    return metadata_only(self._kind)(metadata=names)
+        return None
+
+    @property
+    def not_ready_reason(self) -> str | None:
+        """See `Source`."""
+        if self._handle is None:
+            return f"{self._kind.__name__} is not watched yet"
+        for informer in self._handle.informers:
+            blocked = informer.blocked
+            if blocked is not None and blocked.reason == "absent":
+                if not self._optional:
+                    return f"{informer.kind_name} is not installed: the server knows no such kind (yet)"
+            elif blocked is not None and (
+                blocked.reason == "forbidden" or not informer.synced.is_set() or _lasts(blocked)
+            ):
+                # A server that is away for a moment is no reason to be unready: the copy is still there.
+                return str(blocked)
+            if not informer.synced.is_set() and blocked is None:
+                return f"the objects of {informer.kind_name} are being listed"
+        return None
+
+    def _subscribe(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
+        kind, where = self._kind, self._where
+
+        def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
+            event = Event(kind, old, new, initial, own)
+            if self._was_unfit(event) or where is None or self._is_wanted(event, where):
+                take(event)
+
+        handle.subscribe(changed)
+        self._started.set()
+
+    def _was_unfit(self, event: Event[Object]) -> bool:
+        """Whether its reconcile was given up until it changes; this is the change."""
+        if not self._unfit or event.key not in self._unfit:
+            return False
+        self._unfit.discard(event.key)
+        return True
+
+    def _is_wanted(self, event: Event[Object], where: Predicate) -> bool:
+        try:
+            return where(event)
+        except Exception:
+            # A pass too many does no harm; a change that is never looked at may.
+            _log.exception("the predicate %s failed for %s; looking at it", where.words, event.key)
+            return True
+
+    def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
+        is_resync = event.old is event.new
+        # The second look at what a pass did is as urgent as the first. After a start that is later than all first
+        # looks, so that it is one for all that a pass has written.
+        origin = event.write_origin
+        what = "resync" if is_resync else event.verb if origin is None else "own write"
+        reason = Reason(self._kind.__name__, what, event.key)
+        priority = INITIAL_PRIORITY if event.initial or is_resync else origin.priority if origin is not None else 0
+        for key in keys:
+            queue.add(key, priority=priority, reason=reason)
+
+    def _add_again(self, queue: Queue[Key], event: Event[Object], keys: Keys[Key]) -> None:
+        try:
+            self._add(queue, event, keys(event))
+        except Exception:
+            self._log_failure(event)
+
+    async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
+        """Have each object looked at once more, again and again."""
+        if self._resync is None:
+            await asyncio.Event().wait()
+            return
+        while True:
+            await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  # not a secret
+            for informer in handle.informers:
+                for entry in list(informer.select()):
+                    take(Event(self._kind, entry, entry, False, None))
+
+    async def _follow_installation(self, handle: WatchHandle[Object]) -> None:
+        """Wake those who may have waited for a kind when it is there."""
+        name = self._kind.__name__
+        while True:
+            await handle.absent()
+            if not self._optional:
+                _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
+            await handle.synced()
+            # Before it begins, nobody has looked in vain for anything.
+            if self._optional and (self._begin is None or self._begin.is_set()):
+                self._enqueue_own(Reason(name, "installed", None))
+
+    def _leave_unmapped(self, event: Event[Object]) -> None:
+        """Have an event mapped later.
+
+        When too many wait, all objects of the controller's own kind are reconciled in their place: whomever they
+        concern is among these. A controller that watches no kind of its own has nothing to fall back on.
+        """
+        unmapped = self._unmapped
+        name = self._kind.__name__
+        if unmapped.qsize() >= MAX_UNMAPPED and self._enqueue_own(Reason(name, "too many to map", None)):
+            _log.warning("the map function of %s does not keep up: everything is reconciled instead", name)
+            while not unmapped.empty():
+                unmapped.get_nowait()
+                unmapped.task_done()
+        else:
+            unmapped.put_nowait(event)
+
+    async def _map_later(self, queue: Queue[Key], later_keys: LaterKeys[Key]) -> None:
+        """Map events one after the other, in their order, beside the watch."""
+        while True:
+            event = await self._unmapped.get()
+            try:
+                self._add(queue, event, await outcome(later_keys(event)))
+            except Exception:
+                self._log_failure(event)
+            self._unmapped.task_done()
+
+    def _log_failure(self, event: Event[Object]) -> None:
+        # One event that cannot be mapped must not end the others.
+        _log.exception("the map function of %s failed for %s", self._kind.__name__, event.key)
+
+    def __repr__(self) -> str:
+        return f"Watched({self._kind.__name__})"
