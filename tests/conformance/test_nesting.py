@@ -64,6 +64,33 @@ async def test_a_deep_object_is_created_read_changed_watched_and_deleted(
     assert b'"status":"Success"' in await send("DELETE", one)
 
 
+async def test_patches_reach_what_lies_deep(kind: Kind, fetch: Fetch, namespace: str) -> None:
+    await kind.define(version())
+    collection = kind.path().replace("NAMESPACE", namespace)
+    one, levels = f"{collection}/deep", 600
+    headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
+    await fetch(collection, "POST", headers, thing(kind, "deep", chain(levels, '{"x":1,"y":2}')))
+    bottom = "/spec" + "/a" * levels
+
+    async def patched(body: str, type_: str) -> bytes:
+        answer = await fetch(one, "PATCH", [("Content-Type", type_), ("Accept", "application/json")], body.encode())
+        assert answer.status == 200, answer.body[-500:]
+        return answer.body.partition(b'"spec":')[2].rstrip()[:-1]
+
+    steps = (
+        f'{{"op":"test","path":"{bottom}/x","value":1}},'
+        f'{{"op":"test","path":"/spec/a","value":{chain(levels - 1, """{"y":2,"x":1}""")}}},'
+        f'{{"op":"replace","path":"{bottom}/x","value":3}},{{"op":"add","path":"{bottom}/z","value":[4]}}'
+    )
+    assert await patched(f"[{steps}]", OPERATIONS) == chain(levels, '{"x":3,"y":2,"z":[4]}').encode()
+    moved = f'[{{"op":"move","from":"{bottom}/z","path":"{bottom}/w"}},{{"op":"remove","path":"{bottom}/y"}}]'
+    assert await patched(moved, OPERATIONS) == chain(levels, '{"w":[4],"x":3}').encode()
+    merge = f'{{"spec":{chain(levels, """{"w":null,"v":{"n":null,"m":1}}""")}}}'
+    assert await patched(merge, MERGE) == chain(levels, '{"v":{"m":1},"x":3}').encode()
+    new = f'{{"spec":{{"a":7,"b":{chain(levels, """{"n":null,"m":[null]}""")}}}}}'
+    assert await patched(new, MERGE) == f'{{"a":7,"b":{chain(levels, """{"m":[null]}""")}}}'.encode()
+
+
 async def test_a_deep_object_is_answered_as_yaml(kind: Kind, fetch: Fetch, namespace: str) -> None:
     await kind.define(version())
     collection = kind.path().replace("NAMESPACE", namespace)

@@ -78,17 +78,21 @@ def test_what_is_no_object_is_refused(patch: JSONValue, message: str, lenient_me
 
 
 @pytest.mark.parametrize(
-    ("current", "value"),
-    [(b'{"x":1}', {"y": 2}), (b'{"x":1}', b'{"y":2}'), ({"x": 1}, b'{"y":2}'), ("scalar", b'{"y":{"z":null}}')],
+    ("current", "value", "merged"),
+    [
+        (b'{"x":1}', {"y": 2}, {"x": 1, "y": 2}),
+        (b'{"x":1}', b'{"y":2}', {"x": 1, "y": 2}),
+        ({"x": 1}, b'{"y":2}', {"x": 1, "y": 2}),
+        (b'{"x":1,"y":2}', b'{"x":null}', {"y": 2}),
+        ("scalar", b'{"y":{"z":null}}', {"y": {}}),
+    ],
 )
-def test_what_lies_too_deep_to_be_merged_is_refused_and_not_replaced(current: object, value: object) -> None:
-    """It is kept as text: to put the text of the patch in its place would lose the fields beside it."""
+def test_what_is_kept_as_text_is_merged(current: object, value: object, merged: JSONValue) -> None:
     document, patch = [{"a": msgspec.Raw(each) if isinstance(each, bytes) else each} for each in (current, value)]
-    with pytest.raises(StatusError, match="does not merge below 250 levels"):
-        apply_merge_patch(cast(JSONObject, document), cast(JSONObject, patch))
+    assert apply_merge_patch(cast(JSONObject, document), cast(JSONObject, patch)) == {"a": merged}
 
 
-def test_what_lies_too_deep_to_be_merged_can_be_replaced_and_removed() -> None:
+def test_what_is_kept_as_text_can_be_replaced_and_removed() -> None:
     document = cast(JSONObject, {"a": msgspec.Raw(b'{"x":null}'), "b": 1})
     assert apply_merge_patch(document, {"a": [1]}) == {"a": [1], "b": 1}
     assert apply_merge_patch(document, {"a": None}) == {"b": 1}

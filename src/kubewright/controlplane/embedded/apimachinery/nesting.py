@@ -3,8 +3,8 @@
 Python cannot follow them so far: every walk of an object, and msgspec's decoder with it, is bounded by the stack. What
 lies deeper than `LEVELS`, far below anything a schema can describe, is therefore kept as text: an `msgspec.Raw`, which
 is encoded as it stands and is one value to everything that looks at an object. Equal values are equal texts. So such an
-object is stored, listed, watched, compared and replaced like any other; patches and field managers take what is below
-for one value.
+object is stored, listed, watched, compared and replaced like any other. Patches look into the text where they reach it
+(`opened`) and cut the result again (`cut_again`); field managers own what is below as one value.
 """
 
 from __future__ import annotations
@@ -98,17 +98,33 @@ def cut(value: ValueType) -> ValueType:
     """The same value, changed in place: objects and lists below `LEVELS` levels of them are text."""
     level: list[object] = [value]
     for _ in range(LEVELS - 1):
-        level = [child for container in level for _, child in _children(container) if isinstance(child, (dict, list))]
+        level = [child for container in level for _, child in children(container) if isinstance(child, (dict, list))]
         if not level:
             return value
     for container in level:
-        for place, child in _children(container):
+        for place, child in children(container):
             if isinstance(child, (dict, list)):
                 cast("dict[object, object]", container)[place] = msgspec.Raw(encoded(child))
     return value
 
 
-def _children(container: object) -> Sequence[tuple[object, object]]:
+def opened(value: JSONValue | msgspec.Raw) -> JSONValue:
+    """What a text stands for, itself `cut`; any other value as it is."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    try:
+        return decode(bytes(value))
+    except RecursionError:
+        return decode_deep(bytes(value).decode())
+
+
+def cut_again(value: JSONValue) -> JSONValue:
+    """A copy, `cut`, of a value in which some of the text has been opened."""
+    return decode_deep(encoded(value).decode())
+
+
+def children(container: object) -> Sequence[tuple[object, object]]:
+    """The names or indices of what a container holds, and that."""
     if isinstance(container, dict):
         return list(container.items())
     return list(enumerate(container)) if isinstance(container, list) else ()

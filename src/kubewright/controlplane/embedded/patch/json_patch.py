@@ -17,9 +17,12 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec import Raw
+
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text
+from kubewright.controlplane.embedded.apimachinery.nesting import cut_again, encoded, opened
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.patch.result import checked, does_not_apply
 
@@ -45,7 +48,7 @@ def apply_json_patch(document: JSONObject, patch: JSONValue, *, lenient: bool = 
     draft = _Draft(document)
     for operation in operations:
         draft.apply(operation)
-    return checked(draft.root)
+    return checked(draft.result())
 
 
 def unknown_fields(patch: JSONValue) -> list[str]:
@@ -97,6 +100,10 @@ class _Draft:
         # Kept by reference too, so that no id is given to another object.
         self._own: dict[int, _Container] = {}
         self._copied_bytes = 0
+        self._is_opened = False
+
+    def result(self) -> JSONValue:
+        return cut_again(self.root) if self._is_opened else self.root
 
     def apply(self, operation: JSONObject) -> None:
         match operation.get("op"):
@@ -165,7 +172,9 @@ class _Draft:
         if write:
             container = self.root = self._owned(container)
         for key in parents:
-            inner = _item(container, key)
+            found = _item(container, key)
+            inner = opened(found)
+            self._is_opened |= inner is not found
             if not isinstance(inner, (dict, list)):
                 raise does_not_apply()
             if write:
@@ -208,8 +217,11 @@ def _index(key: str, length: int) -> int:
     return int(key) % length
 
 
-def _equal(found: JSONValue, expected: JSONValue) -> bool:
+def _equal(found: JSONValue | Raw, expected: JSONValue | Raw) -> bool:
     """Whether two values would be written alike: 1 and 1.0, or 1 and true, are not the same."""
+    if isinstance(found, Raw) or isinstance(expected, Raw):
+        # What is text in one need not be in the other, which may begin at another level.
+        return encoded(found) == encoded(expected)
     if isinstance(found, dict):
         return (
             isinstance(expected, dict)

@@ -6,12 +6,14 @@ keeps them.
 
 from __future__ import annotations
 
-import msgspec
+from typing import cast
+
+from msgspec import Raw
 
 from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
-from kubewright.controlplane.embedded.apimachinery.nesting import LEVELS
+from kubewright.controlplane.embedded.apimachinery.nesting import children, cut_again, opened
 from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.patch.result import checked
 
@@ -22,7 +24,7 @@ def apply_merge_patch(document: JSONObject, patch: JSONValue, *, lenient: bool =
     `lenient` words the errors of malformed patches as `fieldValidation=Ignore` does.
     """
     if isinstance(patch, dict):
-        return _merged(document, patch)
+        return _Merge().merged(document, patch)
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not lenient:
@@ -32,40 +34,54 @@ def apply_merge_patch(document: JSONObject, patch: JSONValue, *, lenient: bool =
         )
     if not isinstance(patch, list):
         raise bad_request("Invalid JSON Patch")
-    return checked(_without_nulls(patch))
+    return checked(_Merge().without_nulls(patch))
 
 
-def _merged(document: JSONObject, patch: JSONObject) -> JSONObject:
-    merged = dict(document)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-            continue
-        current = merged.get(name)
-        _check_depth(current, value)
-        if not isinstance(current, dict):
-            merged[name] = _without_nulls(value)
-        elif isinstance(value, dict):
-            merged[name] = _merged(current, value)
-        else:
-            merged[name] = value
-    return merged
+class _Merge:
+    """One merge, without recursion: objects nest deeper than Python can follow."""
 
+    def __init__(self) -> None:
+        self._is_opened = False
 
-def _check_depth(current: object, value: object) -> None:
-    """Refuse what would have to be merged with, or searched for nulls in, a value that is kept as text."""
-    is_deep = isinstance(current, msgspec.Raw) or isinstance(value, msgspec.Raw)
-    is_merged = isinstance(current, dict | msgspec.Raw) and isinstance(value, dict | msgspec.Raw)
-    if is_deep and (is_merged or (isinstance(value, msgspec.Raw) and b"null" in bytes(value))):
-        raise bad_request(
-            f"the embedded control plane does not merge below {LEVELS} levels: replace the object, or a field above"
-        )
+    def merged(self, document: JSONObject, patch: JSONObject) -> JSONObject:
+        result = dict(document)
+        rest = [(result, patch)]
+        while rest:
+            target, changes = rest.pop()
+            for name, change in changes.items():
+                if change is None:
+                    target.pop(name, None)
+                    continue
+                current = self._opened(target.get(name))
+                if not isinstance(current, dict):
+                    target[name] = self.without_nulls(change)
+                elif isinstance(value := self._opened(change), dict):
+                    inner = target[name] = dict(current)
+                    rest.append((inner, value))
+                else:
+                    target[name] = value
+        return cast(JSONObject, cut_again(result)) if self._is_opened else result
 
+    def without_nulls(self, value: JSONValue) -> JSONValue:
+        """Without the null fields of objects at any depth; null items of lists stay."""
+        root: list[JSONValue] = [value]
+        rest: list[object] = [root]
+        while rest:
+            container = cast("dict[object, object]", rest.pop())
+            for key, found in list(children(container)):
+                item = found
+                if isinstance(found, Raw) and b"null" in bytes(found):
+                    item = self._opened(found)
+                if isinstance(item, dict):
+                    item = {name: inner for name, inner in item.items() if inner is not None}
+                elif isinstance(item, list):
+                    item = list(item)
+                else:
+                    continue
+                container[key] = item
+                rest.append(item)
+        return root[0]
 
-def _without_nulls(value: JSONValue) -> JSONValue:
-    """Without the null fields of objects at any depth; null items of lists stay."""
-    if isinstance(value, dict):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    return value
+    def _opened(self, value: JSONValue | Raw) -> JSONValue:
+        self._is_opened |= isinstance(value, Raw)
+        return opened(value)
