@@ -102,7 +102,10 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         # In the order that Go gives it on the way.
         plain = msgspec.json.encode(cut(value), order="sorted")
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, UnicodeDecodeError) as error:
-        raise bad_request(f"{prefix}error converting YAML to JSON: yaml: {_yaml_problem(error, body)}") from None
+        problem = _yaml_problem(error, body)
+        # What JSON cannot say is refused by Go's JSON encoder, not by its reader of YAML.
+        finder = "" if problem.startswith("json: ") else "yaml: "
+        raise bad_request(f"{prefix}error converting YAML to JSON: {finder}{problem}") from None
     return decode_json(plain)
 
 
