@@ -105,6 +105,11 @@ class Client(Reader, Writer, Subresources):
         return self._operations.skipped
 
     @property
+    def config(self) -> Config:
+        """Which server this client talks to, and as whom; `client.config.to_kubeconfig()` is for kubectl."""
+        return self._operations.session.config
+
+    @property
     def namespace(self) -> str:
         """Where single objects are looked for when nothing else is said."""
         return self._operations.namespace

@@ -75,7 +75,7 @@ class Session:
         on_warning: Callable[[str], None] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._config = config
+        self.config = config
         self._rate_limit = rate_limit
         self._timeout = timeout
         self._sleep = sleep
@@ -162,7 +162,7 @@ class Session:
         for number in range(MAX_RETRIES + 1):
             if self._rate_limit is not None:
                 await self._rate_limit.acquire()
-            credential: Credential = await self._config.credentials.current()
+            credential: Credential = await self.config.credentials.current()
             if credential.certificate is not self._certificate:
                 self._change_certificate(credential.certificate)
             last = number == MAX_RETRIES
@@ -217,7 +217,7 @@ class Session:
         """True when a rejected credential has a successor; `response` is left to the caller only when it has none."""
         renewed = True
         try:
-            renewed = await self._config.credentials.rejected(credential)
+            renewed = await self.config.credentials.rejected(credential)
         finally:
             if renewed:
                 await _discard(response)
@@ -246,7 +246,7 @@ class Session:
                 self._transport.drop_idle()
 
     def _new_transport(self) -> HTTPTransport:
-        config = self._config
+        config = self.config
         return HTTPTransport(config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy)
 
     async def _tls(self) -> ssl.SSLContext:

@@ -115,6 +115,17 @@ class Config(Redacted, frozen=True, kw_only=True):
         impersonate = Impersonation(user=user, groups=tuple(groups), uid=uid, extra=extra or {})
         return replace(self, impersonate=impersonate)
 
+    def to_kubeconfig(self, *, name: str = "kubewright", namespace: str | None = None, token: str | None = None) -> str:
+        """The text of a kubeconfig for the same server, with certificates and credentials inlined: keep it secret.
+
+        `name` is that of its cluster, user and context, `namespace` the default one there. With `token`, such as
+        that of `client.token(...)`, it is for whoever the token stands for; without, for who this configuration is.
+        Raises `ConfigError` where the credentials come from a plugin.
+        """
+        from kubewright.client.config.to_kubeconfig import kubeconfig_text
+
+        return kubeconfig_text(self, name=name, namespace=namespace, token=token)
+
 
 def _from_files(paths: Sequence[Path], context: str | None, *, skip_missing: bool) -> Config:
     from kubewright.client.config.from_kubeconfig import config_from_kubeconfig

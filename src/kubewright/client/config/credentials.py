@@ -53,6 +53,11 @@ class StaticCredentials:
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
+    @property
+    def latest(self) -> Credential:
+        """The one credential there is."""
+        return self._credential
+
     async def current(self) -> Credential:
         """The one credential there is."""
         return self._credential
@@ -90,6 +95,11 @@ class FileCredentials:
         else:
             self._credential = fallback
             self._read_again()
+
+    @property
+    def latest(self) -> Credential:
+        """What was read last."""
+        return self._credential
 
     async def current(self) -> Credential:
         """What the files said at most `period` seconds ago."""
