@@ -22,7 +22,7 @@ from kubewright.client.errors import AlreadyExists, Conflict, ConnectionLost, De
 from kubewright.client.patch import JSONPatch, MergePatch, StrategicMergePatch, patch_from
 
 if TYPE_CHECKING:
-    from tests.client.conftest import ScriptedServer
+    from tests.client.conftest import ScriptedServer, VirtualTime
 
 
 class Spec(Model):
@@ -423,17 +423,21 @@ async def test_what_is_left_of_a_change_without_a_list_needs_no_lock(client: Cli
     assert server.sent[2].json == {"spec": {"size": 5}}
 
 
-async def test_a_change_that_others_get_ahead_of_each_time_is_a_conflict(
-    client: Client, server: ScriptedServer
+def test_a_change_that_others_get_ahead_of_each_time_is_a_conflict(
+    client: Client, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
-    for revision in range(8, 12):
+    for revision in range(8, 17):
         modified(server)
         server.answers(stored(resourceVersion=str(revision), uid="u-1"))
     modified(server)
-    with pytest.raises(Conflict, match=r"^patch App shop/a: the object has been modified$"):
-        await client.patch(changed_list())
 
-    assert [sent.method for sent in server.sent].count("PATCH") == 5
+    async def patch() -> None:
+        with pytest.raises(Conflict, match=r"^patch App shop/a: the object has been modified$"):
+            await client.patch(changed_list())
+
+    virtual_time.run(patch())
+    assert [sent.method for sent in server.sent].count("PATCH") == 10
+    assert 0.01 * (2**8 - 1) * 0.2 <= virtual_time.elapsed < 0.01 * (2**8 - 1), "the delays grow, each by chance"
 
 
 @pytest.mark.parametrize("lock", [True, False])

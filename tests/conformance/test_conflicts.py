@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 
 import pytest
@@ -73,3 +74,19 @@ async def test_a_name_that_is_taken_is_none(client: Client) -> None:
     with pytest.raises(AlreadyExists) as raised:
         await created(client)
     assert not isinstance(raised.value, Conflict)
+
+
+async def test_many_who_change_one_list_at_once_all_succeed(client: Client) -> None:
+    """Each adds a finalizer of its own to a list that a merge patch replaces whole."""
+    before = await created(client)
+
+    async def add(name: str) -> None:
+        mine = copy.deepcopy(before)
+        mine.metadata.finalizers.append(f"example.com/{name}")
+        await client.patch(mine)
+
+    names = [f"writer-{number}" for number in range(12)]
+    await asyncio.gather(*map(add, names))
+    found = await client.get(before)
+    await client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
+    assert sorted(found.metadata.finalizers) == sorted(f"example.com/{name}" for name in names)

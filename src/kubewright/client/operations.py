@@ -6,6 +6,7 @@ validation, dry run), finds the endpoint of a kind, words the errors and decodes
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Coroutine
 from functools import lru_cache
 from typing import TypeVar
@@ -22,6 +23,7 @@ from kubewright.api.rebase import ListClash
 from kubewright.api.resources import Object, ResourceInfo
 from kubewright.client.answer import readable, unreadable
 from kubewright.client.arguments import check_kind, check_name, check_object, check_patch, check_scope, kind_and_name
+from kubewright.client.backoff import Backoff
 from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
@@ -46,7 +48,8 @@ T = TypeVar("T", bound=Object)
 ACCEPT_JSON = ("Accept", "application/json")
 ACCEPT_PARTIAL = ("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 BODY_JSON = ("Content-Type", "application/json")
-_TRIES = 5  # of a change that others get ahead of, as many as client-go's RetryOnConflict
+_MAX_CONFLICTS = 10  # of a change that others get ahead of
+_CONFLICT = Backoff(0.01, 1.0, jitter=0.8)  # all who lost to one writer are ready at the same moment
 
 
 class WriteOptions(msgspec.Struct, frozen=True, gc=False):
@@ -211,9 +214,10 @@ class Operations(msgspec.Struct, frozen=True):
                     return await self._write("PATCH", endpoint, kind, sent, request, options, MergePatch.content_type)
                 except Conflict as error:
                     conflicts += 1
-                    if lock or conflicts == _TRIES:
+                    if lock or conflicts == _MAX_CONFLICTS:
                         raise
                     conflict = error
+                await asyncio.sleep(_CONFLICT.delay(conflicts - 1))  # at first the other one has just finished
             elif lock:
                 raise ValueError(f"{request}: lock=True needs the resourceVersion that the object was read in")
             response = await self._read(kind, msgspec.structs.replace(endpoint, subresource=""))
