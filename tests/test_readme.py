@@ -98,7 +98,7 @@ def test_the_program_leaves_nothing_behind(program: str, tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("real_control_plane")
 def test_it_prints_the_same_on_the_real_server(program: str) -> None:
-    real = program.replace("ControlPlane.embedded()", "ControlPlane.real(controller_manager=True)")
+    real = program.replace("ControlPlane.embedded(", "ControlPlane.real(controller_manager=True, ")
     assert real != program
     answer = subprocess.run([sys.executable, "-c", real], capture_output=True, text=True, timeout=60)
     assert (answer.stderr, answer.stdout) == ("", "[3]\n")

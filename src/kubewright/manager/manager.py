@@ -15,8 +15,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Collection, Hashable, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, nullcontext
+from collections.abc import AsyncGenerator, Collection, Hashable, Iterable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -276,6 +282,22 @@ class Manager:
         if self._failure is not None:  # and a context has suppressed it
             raise self._failure
         _log.info("%s stopped", self.name)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Run in the background while the block runs, and stop at its end; returns when everything has ended.
+
+        An error of the manager cancels the block and is raised in its place.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.run(), name=self.name)
+                try:
+                    yield
+                finally:
+                    self.stop()
+        except BaseExceptionGroup as error:
+            raise cause(error) from None
 
     async def synced(self) -> None:
         """Return once every source of the controllers that were added so far is complete."""
