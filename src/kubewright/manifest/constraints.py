@@ -27,11 +27,12 @@ _EXCLUSIVE: Final = {"gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
 _CONSTRAINTS: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length")
 
 # The shape of a value comes from its type; beyond that, a structural schema knows these.
-_EXTRAS: Final = frozenset(
+EXTRA_KEYWORDS: Final = frozenset(
     {"title", "description", "example", "externalDocs", "format", "enum", "allOf", "anyOf", "oneOf", "not"}
     | {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
-    | {"x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
+    | {"x-kubernetes-embedded-resource", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields"}
+    | {"x-kubernetes-validations"}
 )
 
 
@@ -51,10 +52,10 @@ def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, place: 
     if meta.examples:
         schema["example"] = to_json(meta.examples[0])
     for keyword, value in (meta.extra_json_schema or {}).items():
-        if keyword not in _EXTRAS:
+        if keyword not in EXTRA_KEYWORDS:
             raise ManifestError(
                 f'{place}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '
-                f"(it can have {', '.join(sorted(_EXTRAS))})"
+                f"(it can have {', '.join(sorted(EXTRA_KEYWORDS))})"
             )
         schema[keyword] = to_json(value)
 

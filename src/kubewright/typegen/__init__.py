@@ -1,0 +1,12 @@
+"""Python types from CustomResourceDefinitions: the way back of `kubewright.manifest.crd`.
+
+    definitions = read_definitions(Path("crd.yaml").read_text(), "crd.yaml")
+    Path("widgets.py").write_text(generate(definitions))
+
+`kubewright types` is this as a command.
+"""
+
+from kubewright.typegen.definitions import Definition, TypeGenerationError, definition, read_definitions
+from kubewright.typegen.module import generate
+
+__all__ = ["Definition", "TypeGenerationError", "definition", "generate", "read_definitions"]
