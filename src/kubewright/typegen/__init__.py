@@ -6,7 +6,7 @@
 `kubewright types` is this as a command.
 """
 
-from kubewright.typegen.definitions import Definition, TypeGenerationError, definition, read_definitions
+from kubewright.typegen.definitions import Definition, definition, read_definitions
 from kubewright.typegen.module import generate
 
-__all__ = ["Definition", "TypeGenerationError", "definition", "generate", "read_definitions"]
+__all__ = ["Definition", "definition", "generate", "read_definitions"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -177,7 +178,7 @@ def _bounds(rest: Schema, limited_as: str) -> dict[str, Expression]:
 
 def _number(value: JSONValue, limited_as: str) -> str | None:
     """A bound as msgspec takes it; None when it cannot."""
-    if isinstance(value, float) and value.is_integer() and limited_as == "integer":
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
@@ -202,8 +203,9 @@ def _lengths(rest: Schema, limited_as: str) -> dict[str, Expression]:
 def _reads_alike(pattern: str) -> bool:
     """Whether Python and Go read the pattern alike."""
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError):
+        with warnings.catch_warnings(action="error", category=FutureWarning):
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError, FutureWarning):
         return False
     return incompatibility(pattern) is None
 

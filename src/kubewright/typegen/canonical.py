@@ -29,7 +29,8 @@ def canonical(schema: Schema) -> Schema:
     """The canonical form of a structural schema."""
     result: Schema = {}
     for keyword, value in schema.items():
-        if keyword in PROSE or value is False or value is None or _SAID_BY_ABSENCE.get(keyword, ...) == value:
+        is_said = value is not None and (value is not False or keyword == "default")
+        if keyword in PROSE or not is_said or _SAID_BY_ABSENCE.get(keyword, ...) == value:
             continue
         result[keyword] = _keyword(keyword, value)
     _shape(result)
@@ -48,7 +49,10 @@ def canonical_kind(schema: Schema) -> Schema:
 def _keyword(keyword: str, value: JSONValue) -> JSONValue:
     if keyword == "properties" and isinstance(value, dict):
         return {name: canonical(field) for name, field in value.items() if isinstance(field, dict)}
-    if keyword in ("items", "additionalProperties", "not") and isinstance(value, dict):
+    if keyword in ("items", "additionalProperties") and isinstance(value, dict):
+        # A default of an item stands in for null only, which nobody writes.
+        return canonical({name: value[name] for name in value if name != "default"})
+    if keyword == "not" and isinstance(value, dict):
         return canonical(value)
     if keyword in ("allOf", "anyOf", "oneOf") and isinstance(value, list):
         return [canonical(part) if isinstance(part, dict) else part for part in value]

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
-import yaml
 from msgspec import Struct, field
 
-from kubewright.api.errors import KubernetesError
 from kubewright.api.markers import JSONValue
+from kubewright.manifest.documents import documents
+from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.schema import Schema
-from kubewright.manifest.yaml_reader import compose
-from kubewright.manifest.yaml_values import value_of
 
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _KIND: Final = "CustomResourceDefinition"
-
-
-class TypeGenerationError(KubernetesError):
-    """No types can be made of what was given; the message names the file, the document and the field."""
 
 
 class Names(Struct, rename="camel"):
@@ -104,22 +97,23 @@ class Definition(Struct):
 
 
 def read_definitions(text: str, source: str) -> list[Definition]:
-    """The definitions among the documents of a text. Raises `TypeGenerationError` when there is none, or one is wrong.
+    """The definitions among the documents of a text. Raises `ManifestError` when there is none, or one is wrong.
 
     Manifests of other kinds are ignored, as an installation file has many. `source` is where the text is from.
     """
     definitions: list[Definition] = []
     others: list[str] = []
-    for where, document in _manifests(text, source):
-        if isinstance(document, dict) and document.get("kind") == _KIND:
+    for where, document in documents(text, source):
+        kind = document.get("kind") if isinstance(document, dict) else None
+        if not kind:
+            raise ManifestError(f"{where} is not a Kubernetes manifest: expected one with apiVersion and kind")
+        if kind == _KIND:
             definitions.append(definition(document, where))
-        elif isinstance(document, dict) and document.get("kind"):
-            others.append(str(document["kind"]))
         else:
-            raise TypeGenerationError(f"{where} is no Kubernetes manifest: expected one with apiVersion and kind")
+            others.append(str(kind))
     if not definitions:
         found = f"found {', '.join(dict.fromkeys(others))}" if others else "it is empty"
-        raise TypeGenerationError(f"{source}: there is no {_KIND} in it: {found}")
+        raise ManifestError(f"{source}: there is no {_KIND} in it: {found}")
     return definitions
 
 
@@ -127,45 +121,15 @@ def definition(document: JSONValue, where: str) -> Definition:
     """One definition from its JSON. `where` is how errors call it."""
     api_version = document.get("apiVersion") if isinstance(document, dict) else None
     if api_version != _API_VERSION:
-        raise TypeGenerationError(
-            f"{where} is a {_KIND} of {api_version or 'no apiVersion'}: expected {_API_VERSION}, which a server of "
-            "Kubernetes 1.16 or newer converts it to (kubectl get crd NAME -o yaml)"
+        raise ManifestError(
+            f"{where}: apiVersion: expected {_API_VERSION}, found {api_version or 'none'}; a server that has the "
+            "definition converts it: kubectl get crd NAME -o yaml"
         )
     try:
         found = msgspec.convert(document, Definition)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `$")
-        raise TypeGenerationError(
-            f"{where}: {path.removesuffix('`').lstrip('.') or 'the document'}: {problem}"
-        ) from None
+        raise ManifestError(f"{where}: {path.removesuffix('`').lstrip('.') or 'the document'}: {problem}") from None
     if not found.spec.versions:
-        raise TypeGenerationError(f"{where}: spec.versions: there is no version in it")
+        raise ManifestError(f"{where}: spec.versions: there is no version in it")
     return found
-
-
-def _manifests(text: str, source: str) -> Iterator[tuple[str, JSONValue]]:
-    """Each manifest, with how to call it. The items of a List are manifests of their own."""
-    for number, document in enumerate(_documents(text, source), 1):
-        where = f"{source}: document {number}"
-        if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document:
-            items = document["items"]
-            for index, item in enumerate(items if isinstance(items, list) else []):
-                yield f"{where}, items[{index}]", item
-        elif document is not None:
-            yield where, document
-
-
-def _documents(text: str, source: str) -> Iterator[JSONValue]:
-    try:
-        loader = yaml.CSafeLoader(text)
-        try:
-            while (node := compose(loader)) is not None:
-                yield value_of(node)
-        finally:
-            loader.dispose()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        raise TypeGenerationError(f"{source}{place}: not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError):
-        raise TypeGenerationError(f"{source}: not YAML: it holds characters that YAML does not allow") from None

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kubewright.typegen.definitions import Definition, TypeGenerationError, Version
+from kubewright.manifest.errors import ManifestError
+from kubewright.typegen.definitions import Definition, Version
 from kubewright.typegen.layout import Bracket, joined, statement
 from kubewright.typegen.names import camel, kind_name
 from kubewright.typegen.prose import docstring
@@ -33,7 +34,7 @@ _STAGES: Final = {"alpha": 1, "beta": 2, None: 3}
 def generate(definitions: Sequence[Definition], *, versions: Sequence[str] = (), line_length: int = 88) -> str:
     """The text of a module with a class for each kind, and classes for all that is in it.
 
-    Of each definition it takes the given versions, else the one that kubectl prefers. Raises `TypeGenerationError` when
+    Of each definition it takes the given versions, else the one that kubectl prefers. Raises `ManifestError` when
     a version is in none of the definitions.
     """
     chosen = [(definition, version) for definition in definitions for version in _chosen(definition, versions)]
@@ -43,7 +44,7 @@ def generate(definitions: Sequence[Definition], *, versions: Sequence[str] = (),
                 f"{definition.name} has {', '.join(version.name for version in definition.spec.versions)}"
                 for definition in definitions
             )
-            raise TypeGenerationError(f'there is no version "{name}": {known}')
+            raise ManifestError(f'there is no version "{name}": {known}')
     taken = {name for names in _MODULES.values() for name in names}
     class_names: list[str] = []
     for definition, version in chosen:
@@ -53,7 +54,10 @@ def generate(definitions: Sequence[Definition], *, versions: Sequence[str] = (),
         taken.add(class_names[-1])
     kinds: list[Kind] = []
     for (definition, version), name in zip(chosen, class_names, strict=True):
-        kinds.append(Kind(definition, version, name, taken, line_length))
+        versions_here = [one for other, one in chosen if other is definition]
+        # A definition of these versions alone has to store objects in one of them.
+        stored = next((one for one in versions_here if one.storage), versions_here[0])
+        kinds.append(Kind(definition, version, name, taken, line_length, storage=version is stored))
         taken |= {*kinds[-1].class_names}
     blocks = [
         [*_header(chosen, line_length), "", *_imports(kinds, line_length)],

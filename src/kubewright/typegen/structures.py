@@ -20,25 +20,40 @@ _OBJECT_FIELDS = ("apiVersion", "kind", "metadata")
 
 @dataclass(slots=True)
 class _Structure:
-    """An object in a schema, by the fields that lead to it; several of equal schemas are one."""
+    """An object in a schema, by the fields that lead to it; those of equal schemas are one."""
 
+    path: Path
     schema: Schema
-    paths: list[Path]
+
+    def found(self, path: Path, schema: Schema) -> None:
+        """It was found at another path as well."""
+        if (len(path), path) < (len(self.path), self.path):
+            self.path, self.schema = path, schema
 
 
 class Kind:
     """Writes the classes of one version of a kind. The kind itself is the class `name`."""
 
-    def __init__(self, definition: Definition, version: Version, name: str, taken: Container[str], width: int) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        version: Version,
+        name: str,
+        taken: Container[str],
+        width: int,
+        *,
+        storage: bool = True,
+    ) -> None:
         self._spec = definition.spec
         self._version = version
         self._name = name
+        self._storage = storage
         self._width = width
         self._schema = version.schema.open_api_v3_schema
         self._structures: dict[str, _Structure] = {}
         for field, schema in self._own_fields.items():
             self._collect(schema, (field,))
-        self._names = class_names(name, {key: one.paths[0] for key, one in self._structures.items()}, taken)
+        self._names = class_names(name, {key: one.path for key, one in self._structures.items()}, taken)
         self._annotations = Annotations(self._names)
         self.classes = [*map(self._class, self._structures), self._kind()]
 
@@ -60,20 +75,15 @@ class Kind:
         """Find the structures in a schema. Those within another come before it."""
         nested = inner(schema)
         if is_structure(schema):
-            known = self._structures.get(structure_key(schema))
-            if known is not None:
-                known.paths.append(path)
-                return
             for name, field in fields(schema).items():
                 self._collect(field, (*path, name))
-            # What is within it may have been equal to what is around it only in the names of its fields.
-            self._structures.setdefault(structure_key(schema), _Structure(schema, [])).paths.append(path)
+            self._structures.setdefault(structure_key(schema), _Structure(path, schema)).found(path, schema)
         elif nested is not None and not schema.get("properties"):
             self._collect(nested, path)
 
     def _class(self, key: str) -> list[str]:
         structure = self._structures[key]
-        prose = described(structure.schema) or f"{'.'.join(structure.paths[0])} of {self._name}."
+        prose = described(structure.schema) or f"{'.'.join(structure.path)} of {self._name}."
         base = self._annotations.use("Model")
         return [
             *_header(self._names[key], base, self._width),
@@ -83,9 +93,14 @@ class Kind:
 
     def _body(self, own: dict[str, Schema], needed: set[str], *, of_object: bool = False) -> Iterator[str]:
         names = field_names(own, of_object=of_object)
+        was_described = True
         for name, field in own.items():
-            yield ""
+            prose = self._described(field)
+            if prose or was_described:
+                yield ""
             yield from self._field(names[name], name, field, name in needed)
+            yield from prose
+            was_described = bool(prose)
 
     def _field(self, python: str, name: str, schema: Schema, is_required: bool) -> list[str]:
         given, arguments = self._default(schema)
@@ -98,10 +113,7 @@ class Kind:
             annotation = self._annotations.of(schema, absent=absent)
         else:
             annotation = self._annotations.of(schema)
-        return [
-            *assignment(python, annotation, self._value(python, name, arguments), INDENT, self._width),
-            *self._described(schema),
-        ]
+        return assignment(python, annotation, self._value(python, name, arguments), INDENT, self._width)
 
     def _default(self, schema: Schema) -> tuple[Expression | None, dict[str, Expression]]:
         if schema.get("default") is None:
@@ -207,6 +219,8 @@ class Kind:
             options["selectable_fields"] = literal([field.json_path for field in version.selectable_fields])
         if not version.served:
             options["served"] = "False"
+        if not self._storage:
+            options["storage"] = "False"
         if version.deprecated:
             options["deprecated"] = text(version.deprecation_warning)
         return call(self._annotations.use("resource"), text(f"{self._spec.group}/{version.name}"), **options)

@@ -1,0 +1,64 @@
+"""The command itself: its help, and what it says of a wrong use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "kubewright.cli"]
+WITHOUT_EXTRAS = """
+import sys
+sys.modules |= dict.fromkeys(["cryptography", "re2", "uvicorn", "pytest"])
+from kubewright.cli.main import main
+main()
+"""
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "example"),
+    [
+        ([], "example: kubewright controlplane --kubeconfig ./kubeconfig"),
+        (["controlplane"], "example: kubewright controlplane --kubeconfig ./kubeconfig --nodes 3"),
+        (["types"], "example: kubewright types crd.yaml -o widgets.py"),
+    ],
+)
+def test_each_help_has_an_example(arguments: list[str], example: str) -> None:
+    shown = run(*arguments, "--help")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert example in shown.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["typs", "crd.yaml"],
+            'there is no command "typs", did you mean "types"? (commands: controlplane, types); see kubewright --help',
+        ),
+        (["deploy"], 'there is no command "deploy" (commands: controlplane, types); see kubewright --help'),
+        (
+            ["types", "crd.yaml", "--outptu=x.py"],
+            'types has no option "--outptu", did you mean "--output"?; see kubewright types --help',
+        ),
+        (["controlplane", "--tls"], 'controlplane has no option "--tls"; see kubewright controlplane --help'),
+        (["types", "a.yaml", "b.yaml"], '"b.yaml" is one argument too many; see kubewright types --help'),
+    ],
+)
+def test_an_unknown_command_or_option_is_answered_with_a_sentence(arguments: list[str], sentence: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"kubewright: {sentence}\n")
+
+
+@pytest.mark.parametrize("arguments", [["controlplane"], ["controlplane", "--nodes", "3"]])
+def test_without_its_packages_controlplane_names_the_extra(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *arguments], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr == 'kubewright: this command needs more packages: pip install "kubewright[controlplane]"\n'

@@ -1,0 +1,225 @@
+"""Generated modules: their types mean what the definition says, and mypy and ruff accept their source."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.typegen.conftest import CRDS, Load
+
+from kubewright.api.codec import decode, encode, from_json
+from kubewright.api.markers import JSONValue
+from kubewright.api.meta import Condition
+from kubewright.api.origin import joined, merged
+from kubewright.api.quantity import Quantity
+from kubewright.api.resources import Object, resource_info
+from kubewright.manifest.crd import crd_of
+from kubewright.manifest.errors import ManifestError
+from kubewright.typegen import Definition, generate, read_definitions
+from kubewright.typegen.annotations import is_condition
+from kubewright.typegen.canonical import canonical_kind
+
+
+def read(path: Path) -> list[Definition]:
+    return read_definitions(path.read_text(), path.name)
+
+
+def kinds(module: ModuleType) -> list[type[Object]]:
+    own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
+    return [value for value in own if issubclass(value, Object)]
+
+
+def without_conditions(schema: JSONValue) -> JSONValue:
+    """kubewright's Condition stands for those of a definition, whose messages are required besides."""
+    if isinstance(schema, dict):
+        if is_condition(schema):
+            return "Condition"
+        return {name: without_conditions(value) for name, value in schema.items()}
+    return [without_conditions(value) for value in schema] if isinstance(schema, list) else schema
+
+
+@pytest.mark.parametrize("path", CRDS, ids=lambda path: path.stem)
+def test_the_definition_of_a_generated_kind_means_what_the_original_does(path: Path, load: Load) -> None:
+    definitions = read(path)
+    module = load(generate(definitions))
+
+    for definition, kind in zip(definitions, kinds(module), strict=True):
+        rendered = crd_of(kind)
+        (again,) = read_definitions(json.dumps(rendered), "rendered")
+        original, version = definition.spec.versions[0], again.spec.versions[0]
+        assert without_conditions(canonical_kind(version.schema.open_api_v3_schema)) == without_conditions(
+            canonical_kind(original.schema.open_api_v3_schema)
+        )
+        assert again.spec.names.singular == (definition.spec.names.singular or definition.spec.names.kind.lower())
+        for names in (again.spec.names, definition.spec.names):
+            names.singular = ""
+        assert (again.spec.names, again.spec.scope) == (definition.spec.names, definition.spec.scope)
+        assert version.subresources == original.subresources
+        assert [*version.additional_printer_columns[: len(original.additional_printer_columns)]] == [
+            *original.additional_printer_columns
+        ]
+        assert version.selectable_fields == original.selectable_fields
+        assert (version.deprecated, version.deprecation_warning) == (original.deprecated, original.deprecation_warning)
+
+
+def test_the_source_passes_mypy_strict_and_is_formatted(tmp_path: Path) -> None:
+    for path in CRDS:
+        for width in (88, 120):
+            module = generate(read(path), line_length=width)
+            (tmp_path / f"w{width}").mkdir(exist_ok=True)
+            (tmp_path / f"w{width}" / f"{path.stem.replace('-', '_')}.py").write_text(module)
+
+    for width in (88, 120):
+        folder = tmp_path / f"w{width}"
+        ruff = ["ruff", "format", "--isolated", "--no-cache", "--diff", "--line-length", str(width), str(folder)]
+        assert subprocess.run([sys.executable, "-m", *ruff], capture_output=True, text=True).stdout == ""
+        lint = ["ruff", "check", "--isolated", "--no-cache", "--line-length", str(width), "--select", "F,I,E4,E7,E9"]
+        checked = subprocess.run(
+            [sys.executable, "-m", *lint, str(folder)], capture_output=True, text=True, cwd=folder, check=False
+        )
+        assert checked.returncode == 0, checked.stdout
+    mypy = ["mypy", "--strict", "--config-file=", "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "w88")]
+    typed = subprocess.run([sys.executable, "-m", *mypy], capture_output=True, text=True, cwd=tmp_path)
+    assert typed.returncode == 0, typed.stdout
+
+
+@pytest.mark.parametrize("path", CRDS, ids=lambda path: path.stem)
+def test_the_same_definitions_give_the_same_bytes(path: Path) -> None:
+    assert generate(read(path)) == generate(read(path))
+
+
+def test_an_update_keeps_the_fields_that_the_types_do_not_know(widgets: ModuleType) -> None:
+    """A newer definition than the one that the types were generated from has fields in every structure."""
+    sent: dict[str, JSONValue] = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "a", "newest": 1},
+        "spec": {
+            "mode": "Turbo",
+            "from": "a.b",
+            "payload": {"deep": [1]},
+            "template": {"image": "nginx", "newest": {"x": 1}},
+            "ports": [{"port": 1, "protocol": "TCP", "newest": True}, {"port": 2, "protocol": "TCP"}],
+            "newest": "kept",
+        },
+        "status": {"conditions": [], "newest": 3},
+        "newest": [1],
+    }
+    widget = decode(widgets.Widget, json.dumps(sent).encode())
+
+    widget.spec.template.image = "httpd"
+    widget.spec.ports[0], widget.spec.ports[1] = widget.spec.ports[1], widget.spec.ports[0]
+
+    expected = json.loads(json.dumps(sent))
+    expected["spec"]["template"]["image"] = "httpd"
+    expected["spec"]["ports"].reverse()
+    written = json.loads(joined(merged(widget)))
+    assert written == expected
+
+
+def test_names_that_python_cannot_have_are_found_under_their_json_name(widgets: ModuleType) -> None:
+    names: dict[str, JSONValue] = {
+        "from": "a.b",
+        "class": "c",
+        "list": ["l"],
+        "str": True,
+        "field": "f",
+        "$ref": "r",
+        "x-y": "z",
+        "2fa": "t",
+        "clusterIP": "1",
+        "clusterIp": "2",
+        "überall": "u",
+    }
+    spec: dict[str, JSONValue] = {"mode": "Fast", "payload": None, "template": {"image": "i"}, **names}
+
+    widget = from_json(widgets.Widget, {"metadata": {"name": "a"}, "spec": spec})
+
+    read = widget.spec
+    assert (read.from_, read.class_, read.list_, read.str_, read.field_) == ("a.b", "c", ["l"], True, "f")
+    assert (read.ref, read.x_y, read.field_2fa) == ("r", "z", "t")
+    assert (read.cluster_ip, read.cluster_ip2) == ("1", "2")
+    made = copy.copy(read)
+    assert {name: json.loads(encode(made))[name] for name in names} == names
+
+
+def test_structures_of_the_same_name_are_told_apart_by_the_fields_around_them(widgets: ModuleType) -> None:
+    spec = widgets.WidgetSpec.__annotations__
+    assert (spec["template"], widgets.WidgetBackup.__annotations__["template"]) == (
+        "WidgetSpecTemplate",
+        "WidgetBackupTemplate | None",
+    )
+    assert widgets.WidgetSource.__annotations__ == {"git": "WidgetGit | None", "image": "WidgetGit | None"}
+
+
+def test_values_have_the_types_that_kubewright_has_for_them(widgets: ModuleType) -> None:
+    widget = from_json(
+        widgets.Widget,
+        {
+            "metadata": {"name": "a"},
+            "spec": {"mode": "Fast", "from": "a.b", "payload": 1, "template": {"image": "i"}, "limits": {"cpu": "1"}},
+            "status": {
+                "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "A", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+                ]
+            },
+        },
+    )
+    assert (widget.spec.memory, widget.spec.limits) == (Quantity("64Mi"), {"cpu": Quantity(1)})
+    assert isinstance(widget.status.conditions[0], Condition)
+    assert widget.spec.template.resources == widgets.WidgetResources()
+
+
+def test_descriptions_are_docstrings(widgets: ModuleType) -> None:
+    assert widgets.Widget.__doc__.splitlines()[0] == "Widget is a part of a machine."
+    assert '"""quotes"""' in widgets.Widget.__doc__
+    assert "C:\\path" in widgets.Widget.__doc__
+
+
+VERSIONS = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: resources.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Resource, plural: resources}
+  versions:
+    - {name: v2alpha1, served: true, storage: false, schema: &schema {openAPIV3Schema: {type: object}}}
+    - {name: v1, served: true, storage: false, schema: *schema}
+    - {name: v3, served: false, storage: false, schema: *schema}
+    - {name: v1beta1, served: true, storage: true, schema: *schema}
+"""
+
+
+def test_the_version_that_kubectl_prefers_is_generated_unless_others_are_named(load: Load) -> None:
+    definitions = read_definitions(VERSIONS, "versions")
+
+    (preferred,) = kinds(load(generate(definitions)))
+    several = kinds(load(generate(definitions, versions=["v1", "v1beta1"])))
+
+    assert resource_info(preferred).gvk.version == "v1"
+    assert [(kind.__name__, *resource_info(kind).gvk) for kind in several] == [
+        ("ResourceKind", "example.com", "v1", "Resource"),
+        ("ResourceV1beta1", "example.com", "v1beta1", "Resource"),
+    ]
+    rendered = crd_of(*several)["spec"]
+    assert isinstance(rendered, dict)
+    versions = rendered["versions"]
+    assert isinstance(versions, list)
+    assert [(version["name"], version["storage"]) for version in versions if isinstance(version, dict)] == [
+        ("v1", False),
+        ("v1beta1", True),
+    ]
+
+
+def test_a_version_that_no_definition_has_is_refused_with_those_there_are() -> None:
+    expected = 'there is no version "v9": resources.example.com has v2alpha1, v1, v3, v1beta1'
+    with pytest.raises(ManifestError, match=f"^{re.escape(expected)}$"):
+        generate(read_definitions(VERSIONS, "versions"), versions=["v9"])
