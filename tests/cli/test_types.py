@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.wait import established
@@ -94,7 +93,7 @@ async def test_the_definition_of_a_cluster_gives_the_same_module_as_its_file(
     for _, definition in load_definitions([CRDS / "widgets.yaml"]):
         with suppress(AlreadyExists):
             await admin.create(definition)
-        await admin.wait_for(CustomResourceDefinition, established, name=definition.metadata.name, timeout=30)
+        await admin.wait_for(definition, established, timeout=30)
     kubeconfig = tmp_path / "kubeconfig"
     control_plane.write_kubeconfig(kubeconfig)
 
