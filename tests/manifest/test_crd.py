@@ -119,6 +119,7 @@ spec:
             - image
             type: object
           status:
+            default: {}
             properties:
               conditions:
                 default: []
@@ -130,11 +131,16 @@ spec:
                       type: string
                     message:
                       default: ''
+                      maxLength: 32768
                       type: string
                     observedGeneration:
                       format: int64
+                      minimum: 0
                       type: integer
                     reason:
+                      maxLength: 1024
+                      minLength: 1
+                      pattern: ^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
                       type: string
                     status:
                       enum:
@@ -143,6 +149,8 @@ spec:
                       - Unknown
                       type: string
                     type:
+                      maxLength: 316
+                      pattern: ^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$
                       type: string
                   required:
                   - lastTransitionTime

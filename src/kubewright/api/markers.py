@@ -81,6 +81,35 @@ class Format(Struct, frozen=True):
     name: str
 
 
+class Rule(Struct, frozen=True):
+    """A rule in CEL that the API server enforces: `x-kubernetes-validations` of a definition.
+
+        class Range(Model, rules=[Rule("self.min <= self.max", message="min must not exceed max")]): ...
+        @resource("example.com/v1", rules=[Rule("self.metadata.name.size() <= 20")])
+        name: Annotated[str, Rule("self != 'admin'", message="this name is reserved")]
+
+    `self` is the structure, the object or the field, with its JSON names; `oldSelf` is what it was, and makes it a rule
+    about changes. The rest is as in Kubernetes: `message_expression` computes the message, `reason` is one of
+    FieldValueInvalid, FieldValueForbidden, FieldValueRequired and FieldValueDuplicate, `field_path` the field that is
+    blamed (".spec.max"), and with `optional_old_self` a rule about changes also sees creations.
+    """
+
+    rule: str
+    message: str = ""
+    message_expression: str = ""
+    reason: str = ""
+    field_path: str = ""
+    optional_old_self: bool | None = None
+
+
+class Immutable(Struct, frozen=True):
+    """A field whose value cannot be changed once it is set: the API server refuses it.
+
+    An optional field may be set later than at creation, and cannot be removed from then on. What is inside of an
+    optional structure is only guarded while that structure is there: mark the structure instead.
+    """
+
+
 Int32: TypeAlias = Annotated[int, Format("int32")]
 Int64: TypeAlias = Annotated[int, Format("int64")]
 Double: TypeAlias = Annotated[float, Format("double")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Raw, field
+from msgspec import Meta, Raw, field
 
 from kubewright.api.markers import Atomic, Choice, ListMap, ListSet, StrategicMerge
 from kubewright.api.model import BuiltIn, Default
@@ -63,15 +63,23 @@ class ListMeta(BuiltIn):
     remaining_item_count: int | None = None
 
 
+_CONDITION_TYPE = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+_CONDITION_REASON = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+
+
 class Condition(BuiltIn):
     """One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for people."""
 
-    type: str
+    # The bounds of Kubernetes' own definition. They are for the server only: a condition that another program wrote
+    # before they held must not make its object unreadable.
+    type: Annotated[str, Meta(extra_json_schema={"maxLength": 316, "pattern": _CONDITION_TYPE})]
     status: Choice[Literal["True", "False", "Unknown"]]
-    observed_generation: int | None = None
+    observed_generation: Annotated[int | None, Meta(extra_json_schema={"minimum": 0})] = None
     last_transition_time: Time
-    reason: str
-    message: str = field(default_factory=Default(""))
+    reason: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 1024, "pattern": _CONDITION_REASON})]
+    message: Annotated[str, Meta(extra_json_schema={"maxLength": 32768})] = field(default_factory=Default(""))
 
 
 class LabelSelectorRequirement(BuiltIn):

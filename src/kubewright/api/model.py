@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, dataclass_transform
 
 from msgspec import NODEFAULT, UNSET, Struct, StructMeta, field
 
+from kubewright.api.markers import Rule
 from kubewright.api.naming import json_name
 
 _T = TypeVar("_T")
@@ -70,10 +71,14 @@ class ModelMeta(StructMeta):
         bases: tuple[type, ...],
         namespace: dict[str, object],
         *,
+        rules: Sequence[Rule] = (),
         zero_is_absent: bool | None = None,
         dict: bool = False,
     ) -> ModelMeta:
-        """Create the class; `zero_is_absent` is explained at `BuiltIn` and inherited, `dict` is msgspec's."""
+        """Create the class. `rules` are enforced by the API server, besides those of the bases.
+
+        `zero_is_absent` is explained at `BuiltIn` and inherited, `dict` is msgspec's.
+        """
         if zero_is_absent is None:
             zero_is_absent = any(getattr(base, "__zero_is_absent__", False) for base in bases)
         if not zero_is_absent:
@@ -93,9 +98,20 @@ class ModelMeta(StructMeta):
             gc=dict,
         )
         created.__zero_is_absent__ = zero_is_absent
+        inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
+        created.__rules__ = checked_rules([*inherited, *checked_rules(rules, name)], name)
         return created
 
     __zero_is_absent__: bool
+    __rules__: tuple[Rule, ...]
+
+
+def checked_rules(rules: Sequence[Rule], where: str) -> tuple[Rule, ...]:
+    """The rules, each once; a TypeError that shows how to write them when they are anything else."""
+    given: object = rules
+    if not isinstance(given, list | tuple) or not all(isinstance(rule, Rule) and rule.rule.strip() for rule in given):
+        raise TypeError(f'{where}: expected rules=[Rule("self.min <= self.max", message="...")], found {given!r}')
+    return tuple(dict.fromkeys(rules))
 
 
 def _always_sent(default: object) -> object:

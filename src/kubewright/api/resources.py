@@ -18,8 +18,9 @@ from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
 from msgspec import Struct, field
 
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
+from kubewright.api.markers import Rule
 from kubewright.api.meta import ObjectMeta, OwnerReference
-from kubewright.api.model import Model, ModelMeta, annotations_of
+from kubewright.api.model import Model, ModelMeta, annotations_of, checked_rules
 from kubewright.api.naming import default_plural
 
 SpecT = TypeVar("SpecT")
@@ -68,6 +69,7 @@ class ResourceInfo(Struct, frozen=True, kw_only=True):
     served: bool = True
     storage: bool = True
     deprecated: str | None = None
+    rules: tuple[Rule, ...] = ()
 
     @property
     def has_status(self) -> bool:
@@ -205,10 +207,12 @@ def resource(
     served: bool = True,
     storage: bool = True,
     deprecated: str | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Callable[[type[ObjectT]], type[ObjectT]]:
     """Make a class the Python type of a kind. The kind is the class name unless `kind` says otherwise.
 
-    A `Resource` with a status type has the status subresource; `scale` adds the scale subresource.
+    A `Resource` with a status type has the status subresource; `scale` adds the scale subresource. `rules` are about
+    the whole object, and see of its metadata the name and the generateName.
     """
 
     def decorate(cls: type[ObjectT]) -> type[ObjectT]:
@@ -233,6 +237,7 @@ def resource(
             served=served,
             storage=storage,
             deprecated=deprecated,
+            rules=checked_rules(rules, f"@resource of {cls.__name__}"),
         )
         return cls
 

@@ -18,6 +18,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Column, Object, ResourceInfo, Scale, resource_info
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.path import PathError, schema_at
+from kubewright.manifest.rules import add_rules
 from kubewright.manifest.schema import Schema, schema_of
 from kubewright.manifest.yaml import to_yaml
 
@@ -160,6 +161,7 @@ def _check_storage(versions: list[tuple[ResourceInfo, type[Object]]]) -> None:
 
 def _version(info: ResourceInfo, cls: type[Object]) -> dict[str, JSONValue]:
     schema = schema_of(cls)
+    add_rules(schema, info.rules, cls.__name__)
     # Paths may lead into the metadata, which the schema of a kind must not describe.
     whole: Schema = {**schema, "properties": {**_properties(schema), "metadata": schema_of(ObjectMeta)}}
     version: dict[str, JSONValue] = {

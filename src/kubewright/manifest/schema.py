@@ -23,7 +23,7 @@ from msgspec.structs import FieldInfo
 
 from kubewright.api.codec import decode_json, decode_scalar, encode, to_json
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import Atomic, Format, JSONValue, ListMap, ListSet, Values
+from kubewright.api.markers import Atomic, Format, Immutable, JSONValue, ListMap, ListSet, Rule, Values
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import BuiltIn, Default, Model
 from kubewright.api.quantity import Quantity
@@ -33,6 +33,7 @@ from kubewright.api.time import MicroTime
 from kubewright.manifest.constraints import constrain
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.list_type import list_map, list_set
+from kubewright.manifest.rules import UNCHANGED, add_rules, check_correlation, removal_rule
 
 Schema: TypeAlias = dict[str, JSONValue]
 
@@ -98,7 +99,9 @@ def schema_of(cls: type[Model]) -> Schema:
 
     Raises `ManifestError` naming the class and the field for anything a structural schema cannot say.
     """
-    return _structure(cls, ())
+    schema = _structure(cls, ())
+    check_correlation(schema, cls.__name__)
+    return schema
 
 
 def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
@@ -110,17 +113,22 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     around = (*around, cls)
     properties: dict[str, JSONValue] = {}
     required: list[JSONValue] = []
+    removals: list[Rule] = []
     for info in _fields(annotation, cls):
         place = _Place(around, info.name)
         if issubclass(cls, Object) and info.name in _OBJECT_FIELDS:
             properties[info.encode_name] = _object_field(info, place)
         elif info.type is not types.NoneType:  # the status of a kind without one
-            properties[info.encode_name] = _field(info, place)
+            rendered = _field(info, place)
+            properties[info.encode_name] = rendered
             if info.required:
                 required.append(info.encode_name)
+            elif _is_immutable(info.type) and "default" not in rendered:
+                removals.append(removal_rule(info.encode_name))
     schema: Schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = sorted(required, key=str)
+    add_rules(schema, [*cls.__rules__, *removals], cls.__name__)
     if cls.__doc__:
         schema["description"] = " ".join(inspect.cleandoc(cls.__doc__).split("\n\n")[0].split())
     return schema
@@ -146,10 +154,19 @@ def _field(info: FieldInfo, place: _Place) -> Schema:
     default = _declared_default(info)
     if default is not None:
         schema["default"] = _rendered_default(default, info, schema, place)
+    elif place.name == "status" and issubclass(place.around[-1], Object) and _fills_itself(schema):
+        schema["default"] = {}
     # None is absent when it is the default, and null in all other cases.
     if nullable and info.default is not None:
         _allow_null(schema)
     return schema
+
+
+def _fills_itself(schema: Schema) -> bool:
+    """Whether the server can make a status out of the defaults in it, so that `phase: Pending` shows at once."""
+    properties = schema.get("properties")
+    fields = properties.values() if isinstance(properties, dict) else ()
+    return "required" not in schema and any(isinstance(field, dict) and "default" in field for field in fields)
 
 
 def _declared_default(info: FieldInfo) -> object:
@@ -310,8 +327,21 @@ def _mark(schema: Schema, marker: object, annotation: object, place: _Place) -> 
             list_set(schema, place)
         case ListMap(keys=keys):
             list_map(schema, keys, place, built_in=_lists_built_ins(annotation))
+        case Rule():
+            add_rules(schema, [marker], str(place))
+        case Immutable():
+            add_rules(schema, [UNCHANGED], str(place))
         case Atomic():
             raise ManifestError(f"{place}: Atomic() is for lists, maps and structures")
+
+
+def _is_immutable(annotation: object) -> bool:
+    """Whether the marker is on the whole or on an alternative of a union: `Annotated[int, Immutable()] | None`."""
+    return isinstance(annotation, Immutable) or any(map(_is_immutable, _parts(annotation)))
+
+
+def _parts(annotation: object) -> tuple[object, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Annotated, Union, types.UnionType) else ()
 
 
 def _lists_built_ins(annotation: object) -> bool:

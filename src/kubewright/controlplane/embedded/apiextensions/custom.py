@@ -125,9 +125,9 @@ def _view(
     schemas = [mapping(other, "schema") for other in items(definition, "spec", "versions")]
     unreadable = {name: unreadable_version(definition, name) for name in past.dropped}
     if all(schema == schemas[0] for schema in schemas):
-        if not past.since:
+        if not past.since and not storage.defaults_status:
             return None
-        seen = VersionView(storage.default, past.since, form, unreadable)
+        seen = VersionView(storage.default, past.since, form, unreadable, defaults_status=storage.defaults_status)
         return lambda store: SeenStore(store, seen)
 
     def show(obj: JSONObject) -> None:
@@ -182,6 +182,8 @@ class CustomVersion:
         self._scale = ScalePaths.of(subresources)
         self._has_status = subresources.get("status") is not None
         status = mapping(schema, "properties").get("status")
+        self.defaults_status = self._has_status and isinstance(status, dict) and status.get("default") is not None
+        """Whether an object that was created without a status is read with one."""
         self._status_validator = Validator(status) if self._has_status and isinstance(status, dict) else None
 
     def prune(self, obj: JSONObject) -> list[str]:

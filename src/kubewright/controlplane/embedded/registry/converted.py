@@ -91,7 +91,8 @@ def _converted(entry: StoredObject, conversion: Conversion) -> StoredObject:
 class VersionView:
     """How one version of a custom kind sees what is stored: filled in and pruned by the schemas of today.
 
-    What was written since `since` by this very version is that already. The latest form of each object is remembered.
+    What was written since `since` by this very version is that already, except that a new object is stored without its
+    status, which `defaults_status` says is filled in. The latest form of each object is remembered.
     What is not stored in the form `form` is a change when it is stored again; of the forms in `unreadable`, nothing is
     shown but why.
     """
@@ -102,16 +103,20 @@ class VersionView:
         since: float,
         form: str = "",
         unreadable: Mapping[str, str] | None = None,
+        *,
+        defaults_status: bool = False,
     ) -> None:
         self._conform = conform
         self._since = since
         self._form = form
         self._unreadable = unreadable or {}
+        self._defaults_status = defaults_status
         self._latest: dict[str, tuple[int, StoredObject]] = {}
 
     def __call__(self, entry: StoredObject) -> StoredObject:
         """The entry as this version shows it; itself when there is no difference."""
-        if entry.revision > self._since and entry.form == self._form:
+        is_whole = not self._defaults_status or "status" in entry.value
+        if is_whole and entry.revision > self._since and entry.form == self._form:
             return entry
         if why := self._unreadable.get(entry.form):
             raise StatusError(500, "", why)

@@ -1,0 +1,102 @@
+"""Rules in CEL: `x-kubernetes-validations`, and what the server demands of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from kubewright.api.markers import JSONValue, Rule
+from kubewright.api.naming import json_name
+from kubewright.manifest.errors import ManifestError
+
+_VALIDATIONS: Final = "x-kubernetes-validations"
+# As CEL has to spell names that are its own words.
+_RESERVED: Final = re.compile(
+    "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while"
+)
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_FIELD: Final = re.compile(r"\b(?:self|oldSelf)((?:\.[A-Za-z_]\w*\b(?!\())+)")
+_KEYWORDS: Final = {
+    "message": "message",
+    "message_expression": "messageExpression",
+    "reason": "reason",
+    "field_path": "fieldPath",
+    "optional_old_self": "optionalOldSelf",
+}
+
+UNCHANGED: Final = Rule("self == oldSelf", message="field is immutable")
+
+
+def removal_rule(name: str) -> Rule:
+    """For the structure around an optional immutable field: a rule on the field alone does not see its removal."""
+    escaped = (
+        f"__{name}__" if _RESERVED.fullmatch(name) else re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+    )
+    return Rule(f"!has(oldSelf.{escaped}) || has(self.{escaped})", message=f"{name} is immutable once it is set")
+
+
+def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule], where: str) -> None:
+    """Add rules to a schema; an error for one that names a field as Python does."""
+    if not rules:
+        return
+    for rule in rules:
+        _check_names(rule, schema, where)
+    existing = schema.get(_VALIDATIONS)
+    schema[_VALIDATIONS] = [*(existing if isinstance(existing, list) else []), *map(_rendered, rules)]
+
+
+def check_correlation(schema: dict[str, JSONValue], where: str) -> None:
+    """Raise `ManifestError` for rules about changes inside of lists whose items the server cannot find again."""
+    items = schema.get("items")
+    if isinstance(items, dict):
+        if schema.get("x-kubernetes-list-type") != "map" and (rule := _change_rule(items)):
+            raise ManifestError(
+                f"{where}: the rule {rule!r} is about changes, but items of this list cannot be told apart: "
+                'make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
+            )
+        check_correlation(items, where)
+    for name, nested in _nested(schema):
+        check_correlation(nested, f"{where}.{name}")
+
+
+def _nested(schema: dict[str, JSONValue]) -> list[tuple[str, dict[str, JSONValue]]]:
+    properties, additional = schema.get("properties"), schema.get("additionalProperties")
+    named = [*(properties.items() if isinstance(properties, dict) else ()), ("*", additional)]
+    return [(name, nested) for name, nested in named if isinstance(nested, dict)]
+
+
+def _change_rule(schema: dict[str, JSONValue]) -> str:
+    """The first rule about changes in a schema or below."""
+    rules = schema.get(_VALIDATIONS)
+    for rule in rules if isinstance(rules, list) else ():
+        source = rule.get("rule") if isinstance(rule, dict) else None
+        if isinstance(source, str) and re.search(r"\boldSelf\b", source):
+            return source
+    items = schema.get("items")
+    below = [nested for _, nested in _nested(schema)] + ([items] if isinstance(items, dict) else [])
+    return next((found for nested in below if (found := _change_rule(nested))), "")
+
+
+def _rendered(rule: Rule) -> JSONValue:
+    rendered: dict[str, JSONValue] = {"rule": rule.rule}
+    for name, keyword in _KEYWORDS.items():
+        value: JSONValue = getattr(rule, name)
+        if value not in ("", None):
+            rendered[keyword] = value
+    return rendered
+
+
+def _check_names(rule: Rule, schema: dict[str, JSONValue], where: str) -> None:
+    for found in _FIELD.finditer(rule.rule):
+        current: JSONValue = schema
+        for name in found[1].split(".")[1:]:
+            properties = current.get("properties") if isinstance(current, dict) else None
+            if not isinstance(properties, dict):
+                break
+            if name not in properties and json_name(name) in properties:
+                raise ManifestError(
+                    f'{where}: the rule "{rule.rule}" names the field "{name}" as Python does: '
+                    f'write "{json_name(name)}", as in JSON'
+                )
+            current = properties.get(name)

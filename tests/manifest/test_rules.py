@@ -1,0 +1,161 @@
+"""Rules of fields, structures and kinds, and what the server would refuse of them."""
+
+from typing import Annotated, Any, cast
+
+import pytest
+from msgspec import field
+
+from kubewright.api.markers import Immutable, JSONValue, ListMap, Rule
+from kubewright.api.model import Model
+from kubewright.api.resources import Resource, resource
+from kubewright.manifest.crd import crd_of
+from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.schema import schema_of
+
+UNCHANGED: JSONValue = {"rule": "self == oldSelf", "message": "field is immutable"}
+ORDER = Rule("self.minSize <= self.maxSize", message="minSize must not exceed maxSize")
+ORDERED: JSONValue = {"rule": "self.minSize <= self.maxSize", "message": "minSize must not exceed maxSize"}
+
+
+class Range(Model, rules=[ORDER]):
+    min_size: int = 1
+    max_size: int = 2
+
+
+def rules_of(cls: type[Model], *path: str) -> JSONValue:
+    schema = cast("dict[str, Any]", schema_of(cls))
+    for name in path:
+        schema = schema["items"] if name == "*" else schema["properties"][name]
+    return cast(JSONValue, schema.get("x-kubernetes-validations"))
+
+
+def test_the_rules_of_a_structure_are_rendered_where_it_is_used() -> None:
+    class Spec(Model):
+        range: Range
+        more: list[Range] = []
+
+    assert rules_of(Range) == rules_of(Spec, "range") == rules_of(Spec, "more", "*") == [ORDERED]
+
+
+def test_a_derived_structure_has_the_rules_of_its_bases_first() -> None:
+    class Short(Range, rules=[Rule("self.maxSize < 10"), ORDER]):
+        pass
+
+    assert rules_of(Short) == [ORDERED, {"rule": "self.maxSize < 10"}]
+
+
+def test_a_rule_of_a_field_may_say_all_that_kubernetes_knows() -> None:
+    class Spec(Model):
+        name: Annotated[
+            str,
+            Rule(
+                "!oldSelf.hasValue() || self == oldSelf.value()",
+                message_expression="'was ' + oldSelf.value()",
+                reason="FieldValueForbidden",
+                optional_old_self=True,
+            ),
+            Rule("self != 'admin'", message="reserved"),
+        ]
+
+    assert rules_of(Spec, "name") == [
+        {
+            "rule": "!oldSelf.hasValue() || self == oldSelf.value()",
+            "messageExpression": "'was ' + oldSelf.value()",
+            "reason": "FieldValueForbidden",
+            "optionalOldSelf": True,
+        },
+        {"rule": "self != 'admin'", "message": "reserved"},
+    ]
+
+
+def test_the_rules_of_a_kind_are_about_the_whole_object() -> None:
+    @resource("example.com/v1", rules=[Rule("self.spec.maxSize < 9", field_path=".spec.maxSize")])
+    class Example(Resource[Range, None]):
+        pass
+
+    (version,) = cast("dict[str, Any]", crd_of(Example))["spec"]["versions"]
+    assert version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] == [
+        {"rule": "self.spec.maxSize < 9", "fieldPath": ".spec.maxSize"}
+    ]
+
+
+def test_an_immutable_field_that_is_always_there_needs_one_rule() -> None:
+    class Spec(Model):
+        zone: Annotated[str, Immutable()]
+        tier: Annotated[str, Immutable()] = "standard"
+
+    assert rules_of(Spec, "zone") == rules_of(Spec, "tier") == [UNCHANGED]
+    assert rules_of(Spec) is None
+
+
+def test_an_immutable_field_that_is_optional_cannot_be_removed_either() -> None:
+    class Spec(Model):
+        storage_class: Annotated[str | None, Immutable()] = None
+        namespace: Annotated[str, Immutable()] | None = None
+        odd: Annotated[Range | None, Immutable()] = field(default=None, name="a-b__c.d/e")
+
+    assert rules_of(Spec, "storageClass") == rules_of(Spec, "namespace") == [UNCHANGED]
+    assert rules_of(Spec, "a-b__c.d/e") == [ORDERED, UNCHANGED]
+    assert rules_of(Spec) == [
+        {
+            "rule": "!has(oldSelf.storageClass) || has(self.storageClass)",
+            "message": "storageClass is immutable once it is set",
+        },
+        {
+            "rule": "!has(oldSelf.__namespace__) || has(self.__namespace__)",
+            "message": "namespace is immutable once it is set",
+        },
+        {
+            "rule": "!has(oldSelf.a__dash__b__underscores__c__dot__d__slash__e) || "
+            "has(self.a__dash__b__underscores__c__dot__d__slash__e)",
+            "message": "a-b__c.d/e is immutable once it is set",
+        },
+    ]
+
+
+def test_a_rule_with_the_python_name_of_a_field_is_refused_with_its_json_name() -> None:
+    class Wrong(Range, rules=[Rule("size(self.name) > 0 && self.min_size > 0")]):
+        pass
+
+    with pytest.raises(ManifestError) as caught:
+        schema_of(Wrong)
+    assert str(caught.value) == (
+        'Wrong: the rule "size(self.name) > 0 && self.min_size > 0" names the field "min_size" as Python does: '
+        'write "minSize", as in JSON'
+    )
+
+    @resource("example.com/v1", rules=[Rule("oldSelf.spec.max_size == self.spec.maxSize")])
+    class Example(Resource[Range, None]):
+        pass
+
+    with pytest.raises(ManifestError, match=r'^Example: .* write "maxSize", as in JSON$'):
+        crd_of(Example)
+
+
+def test_what_is_no_field_of_the_structure_is_left_to_the_server() -> None:
+    class Spec(Model, rules=[Rule("self.labels.exists(key, key == 'my_key') && self.labels.my_key != ''")]):
+        labels: dict[str, str] = {}
+
+    assert rules_of(Spec) is not None
+
+
+def test_a_rule_about_changes_needs_a_list_whose_items_can_be_told_apart() -> None:
+    class Volume(Model):
+        name: str
+        size: Annotated[int, Immutable()]
+
+    class Told(Model):
+        volumes: Annotated[list[Volume], ListMap("name")] = []
+        by_name: dict[str, Volume] = {}
+
+    class Mixed(Model):
+        inner: Told
+        volumes: list[dict[str, Volume]] = []
+
+    assert rules_of(Told, "volumes", "*", "size") == [UNCHANGED]
+    with pytest.raises(ManifestError) as caught:
+        schema_of(Mixed)
+    assert str(caught.value) == (
+        "Mixed.volumes: the rule 'self == oldSelf' is about changes, but items of this list cannot be told apart: "
+        'make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
+    )
