@@ -1,4 +1,4 @@
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import pytest
@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from kubewright.api.codec import decode_model, encode
 from kubewright.api.errors import DecodeError
+from kubewright.api.markers import Rule
 from kubewright.api.model import BuiltIn, Model
 
 
@@ -126,3 +127,101 @@ def test_a_value_out_of_bounds_is_named_with_its_path() -> None:
 def test_models_are_made_with_keywords_only() -> None:
     with pytest.raises(TypeError):
         Port(80)  # type: ignore[call-arg]
+
+
+class Credentials(Model, redacted=["password"]):
+    user: str = ""
+    password: str = ""
+
+
+class Login(Model):
+    credentials: Credentials
+
+
+def test_a_redacted_field_is_not_shown_wherever_the_structure_is() -> None:
+    login = Login(credentials=Credentials(user="bob", password="hunter2"))
+
+    assert repr(login) == "Login(credentials=Credentials(user='bob', password='<redacted>'))"
+    assert "hunter2" not in str([login.credentials.__rich_repr__()])
+    assert repr(Credentials(user="bob")) == "Credentials(user='bob', password='')"
+    assert sent(login) == {"credentials": {"user": "bob", "password": "hunter2"}}
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"image": "a", "replica": 3}, "Spec has no field 'replica': did you mean 'replicas'?"),
+        (
+            {"image": "a", "clusterIP": ""},
+            "Spec has no field 'clusterIP': Python names are in snake case, write 'cluster_ip'",
+        ),
+        (
+            {"image": "a", "zzz": 1},
+            "Spec has no field 'zzz' (it has image, replicas, paused, tags, limits, ",
+        ),
+        ({"replicas": 3}, "Spec needs the field 'image': write Spec(image=...)"),
+    ],
+)
+def test_wrong_arguments_of_a_model_are_named_with_its_class_and_the_fix(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        Spec(**values)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_attribute_that_is_no_field_is_refused_with_the_field_that_was_meant() -> None:
+    spec: Any = Spec(image="a")
+    with pytest.raises(AttributeError, match=r"^Spec has no field 'clusterIP': Python names .* write 'cluster_ip'$"):
+        spec.clusterIP = "1.2.3.4"
+    with pytest.raises(AttributeError, match=r"^Spec has no field 'replicsa': did you mean 'replicas'\?$"):
+        spec.replicsa  # noqa: B018  # reading it is what fails
+
+
+def test_a_private_field_is_refused_since_all_fields_are_sent() -> None:
+    with pytest.raises(TypeError, match=r"^Hidden\._cache: the fields of a model are sent to the API server"):
+
+        class Hidden(Model):
+            _cache: int = 0
+
+    class Shown(Model):
+        _known: ClassVar[int] = 0
+
+    assert sent(Shown()) == {}
+
+
+def test_a_field_without_a_type_is_refused_since_it_would_be_none() -> None:
+    with pytest.raises(TypeError, match=r"^Untyped\.replicas has no type and so is no field: write replicas: int = 3"):
+
+        class Untyped(Model):
+            replicas = 3
+
+
+def test_methods_properties_and_classes_are_no_fields() -> None:
+    class Full(Model):
+        name: str = "a"
+        limit: ClassVar[int] = 3
+
+        class Inner(Model):
+            pass
+
+        @property
+        def upper(self) -> str:
+            return self.name.upper()
+
+        @staticmethod
+        def made() -> str:
+            return ""
+
+        def method(self) -> None: ...
+
+    assert sent(Full()) == {"name": "a"}
+
+
+@pytest.mark.parametrize("rules", ["self.a > 0", ["self.a > 0"], Rule("true"), [Rule(" ")]])
+def test_rules_that_are_none_are_refused_with_an_example(rules: Any) -> None:
+    with pytest.raises(TypeError, match=r'^Ruled: expected rules=\[Rule\("self.min <= self.max", message="..."\)\], f'):
+
+        class Ruled(Model, rules=rules):
+            pass

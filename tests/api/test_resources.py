@@ -1,5 +1,5 @@
 import copy
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from msgspec import Meta
@@ -123,7 +123,7 @@ def test_names_that_no_server_would_take_are_refused_at_once(
 
 
 def test_a_spec_that_is_no_type_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"Broken: the spec type of Resource\[...\] must be a Model"):
+    with pytest.raises(TypeError, match=r"Broken: the spec type of Resource\[...\] must be a class that derives"):
 
         class Broken(Resource[list[int], GardenStatus]):
             pass
@@ -202,3 +202,83 @@ def test_a_kind_that_derives_from_another_has_its_status() -> None:
         False,
         False,
     ]
+
+
+def test_a_token_is_not_shown_by_the_structure_that_holds_it() -> None:
+    request = TokenRequest(metadata=ObjectMeta(name="a"), status=TokenRequestStatus(token="hunter2"))
+    review = TokenReview(spec=TokenReviewSpec(token="hunter2"))
+
+    assert "hunter2" not in repr(request.status) + repr(review.spec)
+    assert b"hunter2" in encode(request)
+
+
+# --- mistakes
+
+
+def test_the_decorator_without_parentheses_is_refused_with_what_it_needs() -> None:
+    bare: Any = resource
+    with pytest.raises(TypeError) as caught:
+
+        @bare
+        class Shed(Resource[GardenSpec, GardenStatus]):
+            pass
+
+    assert str(caught.value) == '@resource needs the API group and version of Shed: write @resource("example.com/v1")'
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"short_names": "gd"}, 'short_names is a list: write short_names=["gd"]'),
+        ({"categories": "all"}, 'categories is a list: write categories=["all"]'),
+        ({"selectable_fields": ".spec.x"}, 'selectable_fields is a list: write selectable_fields=[".spec.x"]'),
+        ({"columns": Column("A", ".a")}, 'columns is a list of columns: write columns=[Column("Ready", '),
+        ({"columns": [("A", ".a")]}, "not [('A', '.a')]"),
+        ({"scale": ".spec.replicas"}, 'write scale=Scale(".spec.replicas", ".status.replicas"), not '),
+        ({"rules": "self.x"}, '@resource of Shed: expected rules=[Rule("self.min <= self.max", message="...")]'),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_shown_as_it_is_written(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+
+        @resource("green.example.com/v1", **options)
+        class Shed(Resource[GardenSpec, GardenStatus]):
+            pass
+
+    assert message in str(caught.value)
+
+
+def test_a_class_that_is_no_object_cannot_become_a_kind() -> None:
+    decorate: Any = resource("green.example.com/v1")
+    with pytest.raises(TypeError, match=r"^GardenSpec is no object: .* derives from Resource\[Spec, Status\]"):
+        decorate(GardenSpec)
+
+
+def test_a_resource_without_its_types_shows_how_to_write_them() -> None:
+    with pytest.raises(TypeError, match=r"^Shed: a Resource needs .* write Resource\[ShedSpec, ShedStatus\], or"):
+
+        class Shed(Resource):  # type: ignore[type-arg]  # what is wrong here
+            pass
+
+
+def test_options_of_a_kind_belong_to_the_decorator() -> None:
+    with pytest.raises(TypeError, match=r"^Shed: give rules to the decorator of the class: @resource\(..., rules="):
+
+        class Shed(Resource[GardenSpec, GardenStatus], rules=[]):
+            pass
+
+
+def test_a_dict_in_place_of_a_structure_is_refused_with_what_to_write() -> None:
+    metadata: Any = {"name": "a"}
+    with pytest.raises(TypeError, match=r"^ConfigMap: metadata is a dict and must be .*ObjectMeta\(name=...\), or"):
+        ConfigMap(metadata=metadata)
+    assert ConfigMap(data={"a": "b"}).data == {"a": "b"}
+
+
+def test_an_attribute_that_is_no_field_of_an_object_is_refused() -> None:
+    """It would be kept in Python and never be sent."""
+    config_map: Any = ConfigMap()
+    with pytest.raises(AttributeError, match=r"^ConfigMap has no field 'binaryData': .* write 'binary_data'$"):
+        config_map.binaryData = {}
+    config_map.data = {"a": "b"}
+    assert config_map.data == {"a": "b"}

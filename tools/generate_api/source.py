@@ -15,6 +15,8 @@ from kubewright.api.naming import default_plural
 
 _COMMAND = "make generate"
 # Where the first label of a group is the name of a module of ours, the whole group names the package.
+_REDACTED = {"TokenRequestStatus": ["token"], "TokenReviewSpec": ["token"]}
+"""The fields that Kubernetes marks with a data policy, which the documents of the server leave out."""
 _PACKAGES = {"": "core", "resource.k8s.io": "resource_k8s_io"}
 
 
@@ -89,7 +91,8 @@ def _class(kinds: Kinds, name: str, fields: Fields) -> list[str]:
     built_in, short = fields.imports.ours("model", "BuiltIn"), name.rpartition(".")[2]
     kind = kinds.by_schema.get(name)
     if kind is None:
-        return ["", "", f"class {short}({built_in}):", *_indented(fields.lines(name))]
+        options = f", redacted={json.dumps(_REDACTED[short])}" if short in _REDACTED else ""
+        return ["", "", f"class {short}({built_in}{options}):", *_indented(fields.lines(name))]
     heading = f"class {short}({fields.imports.ours('resources', 'Object')}, {built_in}):"
     own = fields.lines(name, leave_out=("apiVersion", "kind", "metadata"))
     return ["", "", f"@{fields.imports.ours('resources', 'resource')}({_arguments(kind)})", heading, *_indented(own)]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, dataclass_transform
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
 from msgspec import NODEFAULT, UNSET, Struct, StructMeta, field
 
@@ -22,6 +23,8 @@ from kubewright.api.naming import json_name
 
 _T = TypeVar("_T")
 _Field: type[Any] = type(field(default=None))
+_NO_FIELDS = (FunctionType, property, classmethod, staticmethod, type)
+"""What a class has besides fields: methods and classes."""
 
 
 class Default(Generic[_T]):
@@ -72,17 +75,24 @@ class ModelMeta(StructMeta):
         namespace: dict[str, object],
         *,
         rules: Sequence[Rule] = (),
+        redacted: Sequence[str] = (),
         zero_is_absent: bool | None = None,
         dict: bool = False,
     ) -> ModelMeta:
         """Create the class. `rules` are enforced by the API server, besides those of the bases.
 
+        The fields named by `redacted` hold credentials: `repr` does not show them.
         `zero_is_absent` is explained at `BuiltIn` and inherited, `dict` is msgspec's.
         """
         if zero_is_absent is None:
             zero_is_absent = any(getattr(base, "__zero_is_absent__", False) for base in bases)
+        annotations = annotations_of(namespace)
+        _check_fields(name, namespace, annotations)
+        if redacted:
+            namespace["__repr__"] = _redacted_repr
+            namespace["__rich_repr__"] = _redacted_rich_repr
         if not zero_is_absent:
-            for field_name in annotations_of(namespace):
+            for field_name in annotations:
                 if field_name in namespace:
                     namespace[field_name] = _always_sent(namespace[field_name])
         created = super().__new__(
@@ -99,11 +109,57 @@ class ModelMeta(StructMeta):
         )
         created.__zero_is_absent__ = zero_is_absent
         inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
+        created.__redacted__ = frozenset(redacted)
         created.__rules__ = checked_rules([*inherited, *checked_rules(rules, name)], name)
         return created
 
+    if not TYPE_CHECKING:  # to type checkers, the fields are the arguments
+
+        def __call__(self, *args: object, **values: object) -> object:
+            """A new instance. An error names the class and the field that the arguments are wrong in."""
+            try:
+                return _instance(self, *args, **values)
+            except TypeError as error:
+                from kubewright.api.mistakes import construction_error
+
+                raise construction_error(error, self, args, values) from None
+
     __zero_is_absent__: bool
+    __redacted__: frozenset[str]
     __rules__: tuple[Rule, ...]
+
+
+_instance = StructMeta.__call__
+
+
+def _check_fields(name: str, namespace: dict[str, Any], annotations: dict[str, Any]) -> None:
+    """Refuse what would silently be no field, or one that nobody meant to send."""
+    for field_name, annotation in annotations.items():
+        if field_name.startswith("_") and "ClassVar" not in str(annotation):
+            raise TypeError(
+                f"{name}.{field_name}: the fields of a model are sent to the API server and cannot be private: "
+                f"rename it, or keep it in the reconciler ({field_name}: ClassVar[...] is no field)"
+            )
+    for field_name, value in namespace.items():
+        if field_name.startswith("_") or field_name in annotations or isinstance(value, _NO_FIELDS):
+            continue
+        raise TypeError(
+            f"{name}.{field_name} has no type and so is no field: write "
+            f"{field_name}: {type(value).__name__} = {value!r} ({field_name}: ClassVar[...] for a class attribute)"
+        )
+
+
+def _redacted_rich_repr(self: Struct) -> list[tuple[str, object]]:
+    hidden = type(self).__redacted__  # type: ignore[attr-defined]  # a class attribute of every model
+    return [
+        (name, "<redacted>" if name in hidden and value else value)
+        for name in self.__struct_fields__
+        for value in (getattr(self, name),)
+    ]
+
+
+def _redacted_repr(self: Struct) -> str:
+    return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in _redacted_rich_repr(self))})"
 
 
 def checked_rules(rules: Sequence[Rule], where: str) -> tuple[Rule, ...]:
@@ -129,6 +185,29 @@ def _always_sent(default: object) -> object:
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Model(Struct, metaclass=ModelMeta):
     """A structure of an object: write the fields as annotations, with defaults where they are optional."""
+
+    if not TYPE_CHECKING:  # to type checkers, a class with these two has every attribute
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("__"):  # of protocols that a model does not have, such as __deepcopy__
+                raise AttributeError(name)
+            raise no_such_field(self, name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            try:
+                _set_field(self, name, value)
+            except AttributeError:
+                raise no_such_field(self, name) from None
+
+
+_set_field = Struct.__setattr__
+
+
+def no_such_field(model: Model, name: str) -> AttributeError:
+    """The error for an attribute that a model does not have."""
+    from kubewright.api.mistakes import attribute_error
+
+    return attribute_error(model, name)
 
 
 class BuiltIn(Model, zero_is_absent=True):

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import Rule
 from kubewright.api.meta import ObjectMeta, OwnerReference
-from kubewright.api.model import Model, ModelMeta, annotations_of, checked_rules
+from kubewright.api.model import Model, ModelMeta, annotations_of, checked_rules, no_such_field
 from kubewright.api.naming import default_plural
 
 SpecT = TypeVar("SpecT")
@@ -98,13 +98,24 @@ class ObjectType(ModelMeta):
 
     __naming__: _Naming
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object]) -> ObjectType:
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **options: object
+    ) -> ObjectType:
         """Create the class, unnamed until `@resource` names its kind."""
+        if options:
+            option = next(iter(options))
+            raise TypeError(f"{name}: give {option} to the decorator of the class: @resource(..., {option}=...)")
         naming = _Naming()
         annotations: dict[str, object] = {"api_version": str, "kind": str}
         namespace["api_version"] = field(default_factory=naming.api_version)
         namespace["kind"] = field(default_factory=naming.kind)
-        for base in typing.cast("tuple[object, ...]", namespace.get("__orig_bases__", ())):
+        generic = typing.cast("tuple[object, ...]", namespace.get("__orig_bases__", ()))
+        if any(base.__name__ == "Resource" for base in bases) and not generic:
+            raise TypeError(
+                f"{name}: a Resource needs the types of its spec and status: write Resource[{name}Spec, {name}Status], "
+                f"or Resource[{name}Spec, None] without a status"
+            )
+        for base in generic:
             arguments = get_args(base)
             if getattr(get_origin(base), "__name__", "") == "Resource" and not isinstance(arguments[0], TypeVar):
                 annotations |= _spec_and_status(name, arguments[0], arguments[1], namespace)
@@ -113,11 +124,26 @@ class ObjectType(ModelMeta):
         created.__naming__ = naming
         return created
 
+    if not typing.TYPE_CHECKING:
+
+        def __call__(cls, *args: object, **values: object) -> object:
+            """A new object. A dict in place of a structure is refused: its attributes could not be read."""
+            for part in ("metadata", "spec", "status"):
+                if type(values.get(part)) is dict and part in cls.__struct_fields__:
+                    raise TypeError(
+                        f"{cls.__name__}: {part} is a dict and must be a structure: write "
+                        f"metadata=ObjectMeta(name=...), or from_json({cls.__name__}, {{...}}) for a whole manifest"
+                    )
+            return super().__call__(*args, **values)
+
 
 def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:
     for role, argument in (("spec", spec), ("status", status)):
-        if argument is not None and argument is not type(None) and not isinstance(argument, type):
-            raise TypeError(f"{name}: the {role} type of Resource[...] must be a Model, not {argument!r}")
+        cls = get_origin(argument) or argument
+        if cls is not None and cls is not type(None) and not (isinstance(cls, type) and issubclass(cls, Model)):
+            raise TypeError(
+                f"{name}: the {role} type of Resource[...] must be a class that derives from Model, not {argument!r}"
+            )
     if status is None or status is type(None):
         namespace["status"] = None
         return {"spec": spec, "status": None}
@@ -157,6 +183,14 @@ class Object(Model, metaclass=ObjectType):
             controller=True if controller else None,
             block_owner_deletion=True if controller else None,
         )
+
+    if not typing.TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: object) -> None:
+            # What is not a field would be kept beside them, and never be sent.
+            if name not in self.__struct_fields__:
+                raise no_such_field(self, name)
+            super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         # In a log line, a traceback or a failed assertion, what is in a Secret must not be seen.
@@ -214,8 +248,15 @@ def resource(
     A `Resource` with a status type has the status subresource; `scale` adds the scale subresource. `rules` are about
     the whole object, and see of its metadata the name and the generateName.
     """
+    _check_arguments(api_version, short_names, categories, subresources, columns, scale, selectable_fields)
 
     def decorate(cls: type[ObjectT]) -> type[ObjectT]:
+        given: object = cls
+        if not isinstance(given, ObjectType):
+            raise TypeError(
+                f"{cls.__name__} is no object: a class with @resource derives from Resource[Spec, Status], or from "
+                "Object when it has neither"
+            )
         gvk = GroupVersionKind.parse(api_version, kind or cls.__name__)
         _check_names(cls, gvk, plural)
         own = set(subresources)
@@ -242,6 +283,39 @@ def resource(
         return cls
 
     return decorate
+
+
+def _check_arguments(
+    api_version: object,
+    short_names: object,
+    categories: object,
+    subresources: object,
+    columns: object,
+    scale: object,
+    selectable_fields: object,
+) -> None:
+    """What type checkers find, for those who run none: each as a sentence with the fix."""
+    if not isinstance(api_version, str):
+        name = getattr(api_version, "__name__", "")
+        raise TypeError(f'@resource needs the API group and version of {name}: write @resource("example.com/v1")')
+    for option, value in (
+        ("short_names", short_names),
+        ("categories", categories),
+        ("subresources", subresources),
+        ("selectable_fields", selectable_fields),
+    ):
+        if isinstance(value, str):
+            raise TypeError(f'@resource("{api_version}"): {option} is a list: write {option}=["{value}"]')
+    for column in columns if isinstance(columns, list | tuple) else [None]:
+        if not isinstance(column, Column):
+            raise TypeError(
+                f'@resource("{api_version}"): columns is a list of columns: write '
+                f'columns=[Column("Ready", ".status.readyReplicas")], not {columns!r}'
+            )
+    if scale is not None and not isinstance(scale, Scale):
+        raise TypeError(
+            f'@resource("{api_version}"): write scale=Scale(".spec.replicas", ".status.replicas"), not {scale!r}'
+        )
 
 
 def resource_info(cls: type[Object]) -> ResourceInfo:

@@ -41,7 +41,7 @@ class TokenRequestSpec(BuiltIn):
     expiration_seconds: Int64 | None = None
 
 
-class TokenRequestStatus(BuiltIn):
+class TokenRequestStatus(BuiltIn, redacted=["token"]):
     expiration_timestamp: Time | None = None
     token: str | None = None
 
@@ -65,6 +65,6 @@ class TokenReview(Object, BuiltIn):
     status: TokenReviewStatus = field(default_factory=TokenReviewStatus)
 
 
-class TokenReviewSpec(BuiltIn):
+class TokenReviewSpec(BuiltIn, redacted=["token"]):
     audiences: Annotated[list[str], Atomic()] = []
     token: str

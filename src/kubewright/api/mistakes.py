@@ -1,0 +1,50 @@
+"""What is said to somebody who writes a model or uses one in a way that cannot work.
+
+Imported only when something is wrong: the message names the class and the fix.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from kubewright.api.naming import python_name
+
+
+def construction_error(
+    error: TypeError, cls: type, args: tuple[object, ...], values: Mapping[str, object]
+) -> TypeError:
+    """Why `cls(*args, **values)` failed, if it is for a mistake in the arguments; else the error itself."""
+    fields: tuple[str, ...] = getattr(cls, "__struct_fields__", ())
+    name = cls.__name__
+    if args:
+        example = f"{fields[0]}=..." if fields else ""
+        return TypeError(f"{name} takes keywords only: write {name}({example})")
+    unknown = next((value for value in values if value not in fields), None)
+    if unknown is not None:
+        return TypeError(f"{name} has no field {unknown!r}{suggestion(unknown, fields)}")
+    if str(error).startswith("Missing required argument"):
+        field = str(error).rpartition(" ")[2].strip("'\"")
+        return TypeError(f"{name} needs the field {field!r}: write {name}({field}=...)")
+    return error
+
+
+def attribute_error(owner: object, attribute: str) -> AttributeError:
+    """There is no such field."""
+    fields: tuple[str, ...] = getattr(owner, "__struct_fields__", ())
+    name = type(owner).__name__
+    return AttributeError(
+        f"{name} has no field {attribute!r}{suggestion(attribute, fields)}", name=attribute, obj=owner
+    )
+
+
+def suggestion(wrong: str, fields: Iterable[str]) -> str:
+    """The field that was meant, as the end of a sentence; all of them when none is close and they are few."""
+    known = list(fields)
+    snake = python_name(wrong)
+    if snake != wrong and snake in known:
+        return f": Python names are in snake case, write {snake!r}"
+    close = difflib.get_close_matches(snake, known, n=1)
+    if close:
+        return f": did you mean {close[0]!r}?"
+    return f" (it has {', '.join(known)})" if 0 < len(known) <= 12 else ""
