@@ -430,7 +430,7 @@ async def test_tls_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tmp_path / "tls.pem")
     trusting = ssl.create_default_context(cadata=authority.certificate)
-    server = Server(HERE, tls=context)
+    server = Server(HERE, tls=lambda: context)
     server.route("/echo", echo)
     async with asyncio.timeout(20), server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)

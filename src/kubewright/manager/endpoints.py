@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
+from kubewright.client import Client
 from kubewright.manager.health import Checks
 from kubewright.manager.metrics import Metrics
-from kubewright.manager.serving import Server
+from kubewright.manager.permissions import Permission
+from kubewright.manager.serving import Handler, Server
+from kubewright.manager.serving_certificate import ServingCertificateError, from_directory, self_signed
 
 
 class Endpoints:
     """The servers of one manager."""
 
-    def __init__(self, *, health_address: str, metrics_address: str, debug_address: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        health_address: str,
+        metrics_address: str,
+        debug_address: str,
+        metrics_secure: bool,
+        metrics_cert_dir: Path | None,
+    ) -> None:
+        if metrics_cert_dir is not None and not metrics_secure:
+            raise ServingCertificateError(
+                f'the certificate in "{metrics_cert_dir}" would not be used: metrics are served with TLS only with '
+                "--metrics-secure, or metrics_secure=True"
+            )
         self.health = Checks("healthz")
         self.ready = Checks("readyz")
         self.metrics = Metrics()
         self.debug_server = Server(debug_address, option="debug_address")
         self._health_server = Server(health_address, option="health_address")
-        self._metrics_server = Server(metrics_address, option="metrics_address")
+        self._metrics_server = _metrics_server(metrics_address, metrics_secure, metrics_cert_dir)
         self.health.serve(self._health_server)
         self.ready.serve(self._health_server)
-        self._metrics_server.route("/metrics", self.metrics.answer)
+        self.needs: list[Permission] = []
+        """What serving them needs to be permitted."""
+        handler: Handler = self.metrics.answer
+        if metrics_secure and self.serves_metrics:
+            from kubewright.manager import delegated_access  # few programs need it
+
+            handler = delegated_access.DelegatedAccess(client).protect(handler)
+            self.needs += delegated_access.NEEDS
+        self._metrics_server.route("/metrics", handler)
 
     @property
     def serves_metrics(self) -> bool:
@@ -45,3 +72,10 @@ class Endpoints:
             for server in (self._health_server, self._metrics_server, self.debug_server):
                 await servers.enter_async_context(server)
             yield
+
+
+def _metrics_server(address: str, is_secure: bool, directory: Path | None) -> Server:
+    def context() -> ssl.SSLContext:
+        return from_directory(directory) if directory is not None else self_signed()
+
+    return Server(address, option="metrics_address", tls=context if is_secure else None)

@@ -25,6 +25,8 @@ class Flags(argparse.Namespace):
     health_address: str
     metrics_address: str
     debug_address: str
+    metrics_secure: bool
+    metrics_cert_dir: str | None
     log_format: Literal["console", "json"] | None
     verbosity: int
 
@@ -101,6 +103,16 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
             metavar="ADDRESS",
             help=f'where to serve {served}, such as :8080 or 127.0.0.1:8080; "0" disables it (default: %(default)s)',
         )
+    parser.add_argument(
+        "--metrics-secure",
+        action="store_true",
+        help="serve /metrics over TLS, and only to tokens whose role permits it",
+    )
+    parser.add_argument(
+        "--metrics-cert-dir",
+        metavar="DIR",
+        help="the directory with tls.crt and tls.key for --metrics-secure (default: a self-signed certificate)",
+    )
     parser.add_argument(
         "--log-format",
         choices=["console", "json"],

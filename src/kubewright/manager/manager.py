@@ -24,6 +24,7 @@ from contextlib import (
     nullcontext,
 )
 from contextvars import copy_context
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kubewright.api.errors import KubernetesError
@@ -78,6 +79,8 @@ class Manager:
         health_address: str = "0",
         metrics_address: str = "0",
         debug_address: str = "0",
+        metrics_secure: bool = False,
+        metrics_cert_dir: str | Path | None = None,
         grace: float | None = GRACE,
         permissions: Iterable[Permission] = (),
         preflight: bool = True,
@@ -88,6 +91,8 @@ class Manager:
     ) -> None:
         """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off.
 
+        `metrics_secure` serves metrics over TLS, to those whom the API server permits (see `delegated_access`), with
+        `tls.crt` and `tls.key` of `metrics_cert_dir`, or else with a self-signed certificate.
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
         every permission that watches and `permissions` need, and fails with the list of those missing. `stream` as in
         `Cache`. `controllers` are options for controllers that are not given their own. `name` is for the log.
@@ -122,7 +127,12 @@ class Manager:
         self._others_group = Group("runnables", self._fail)
         self._leader_group = Group("leader-only runnables", self._fail_leading)
         self._endpoints = Endpoints(
-            health_address=health_address, metrics_address=metrics_address, debug_address=debug_address
+            client,
+            health_address=health_address,
+            metrics_address=metrics_address,
+            debug_address=debug_address,
+            metrics_secure=metrics_secure,
+            metrics_cert_dir=Path(metrics_cert_dir) if metrics_cert_dir is not None else None,
         )
         self.health = self._endpoints.health
         """The checks behind /healthz."""
@@ -458,7 +468,7 @@ class Manager:
             checking.result()
 
     def _needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
-        yield self.live, [*self._permissions, *self._watch_permissions(self.cluster)]
+        yield self.live, [*self._permissions, *self._endpoints.needs, *self._watch_permissions(self.cluster)]
         for other in self._clusters[1:]:
             yield other.live, self._watch_permissions(other)
 

@@ -123,6 +123,8 @@ async def _run(
             health_address=flags.health_address,
             metrics_address=flags.metrics_address,
             debug_address=flags.debug_address,
+            metrics_secure=flags.metrics_secure,
+            metrics_cert_dir=flags.metrics_cert_dir,
             permissions=permissions,
         )
         main, setting_up = asyncio.current_task(), True

@@ -63,6 +63,7 @@ class Query(Struct, frozen=True):
     path: str
     parameters: Mapping[str, list[str]] = {}
     headers: Mapping[str, str] = {}
+    method: str = "GET"
 
 
 class Answer(Struct, frozen=True):
@@ -83,7 +84,10 @@ class Server:
     user calls it, for errors. Leaving closes idle connections at once and gives requests under way five seconds.
     """
 
-    def __init__(self, address: str, *, option: str = "address", tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, address: str, *, option: str = "address", tls: Callable[[], ssl.SSLContext] | None = None
+    ) -> None:
+        """`tls` makes the context to serve with, when the server starts."""
         self._address = address = str(address)  # a number is no address, and gets the sentence that says so
         self._option = option
         self._tls = tls
@@ -113,15 +117,16 @@ class Server:
 
     async def __aenter__(self) -> Self:
         if self._place is not None:
+            context = self._tls() if self._tls is not None else None
             listener = await self._listen(*self._place)
             self._port = listener.getsockname()[1]
             self.is_closing = False
             self._server = await asyncio.start_server(
                 self._connected,
                 sock=listener,
-                ssl=self._tls,
-                ssl_handshake_timeout=HEAD_TIMEOUT if self._tls is not None else None,
-                ssl_shutdown_timeout=_LINGER if self._tls is not None else None,
+                ssl=context,
+                ssl_handshake_timeout=HEAD_TIMEOUT if context is not None else None,
+                ssl_shutdown_timeout=_LINGER if context is not None else None,
                 limit=MAX_HEAD,
             )
         return self
@@ -304,7 +309,7 @@ class _Connection:
             parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
         except (httptools.HttpParserError, ValueError, AttributeError):
             return Answer(400, body=b"this is not a path\n")
-        return await self._server.answer(Query(path, parameters, request.headers))
+        return await self._server.answer(Query(path, parameters, request.headers, request.method.decode()))
 
     async def _write(self, answer: Answer, *, with_body: bool, is_last: bool) -> None:
         head = (

@@ -1,0 +1,139 @@
+"""The certificate of a server that speaks TLS: from files, which are read again when they change, or self-signed."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import socket
+import ssl
+from pathlib import Path
+
+from kubewright.api.errors import KubernetesError
+from kubewright.api.time import exact_now
+from kubewright.client.config.tls import Certificate
+
+CERTIFICATE, KEY = "tls.crt", "tls.key"
+"""As a Secret of type kubernetes.io/tls has them."""
+
+_LIFETIME = datetime.timedelta(days=365)
+_CLOCK_SKEW = datetime.timedelta(hours=1)
+
+_log = logging.getLogger(__name__)
+
+
+class ServingCertificateError(KubernetesError):
+    """There is no certificate to serve with, or it cannot be used."""
+
+
+def from_directory(directory: Path) -> ssl.SSLContext:
+    """Serve with `tls.crt` and `tls.key` of a directory, such as a mounted Secret.
+
+    Each new connection gets what the files hold then. While they cannot be used, the previous certificate stays.
+    """
+    files = _Files(directory)
+    context = files.context
+    # Called at every handshake, whether or not the client names a server: no task has to watch the files.
+    context.sni_callback = files.renew
+    return context
+
+
+def self_signed() -> ssl.SSLContext:
+    """Serve with a certificate of our own, for localhost and the name of this host; it is made anew at each start.
+
+    Clients cannot verify it. Needs the package `cryptography`.
+    """
+    from ipaddress import ip_address
+
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+    except ImportError:
+        raise ServingCertificateError(
+            "serving with TLS needs a certificate: name the directory that has one (--metrics-cert-dir), or install "
+            "the package cryptography, which makes one: pip install cryptography"
+        ) from None
+    host, now = socket.gethostname(), exact_now()
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(
+            x509.SubjectAlternativeName(
+                [
+                    x509.DNSName("localhost"),
+                    x509.DNSName(host),
+                    x509.IPAddress(ip_address("127.0.0.1")),
+                    x509.IPAddress(ip_address("::1")),
+                ]
+            ),
+            critical=False,
+        )
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    context = _new_context()
+    Certificate(chain=certificate.public_bytes(pem), key=private, origin="made here").load_into(context)
+    return context
+
+
+class _Files:
+    """The two files of a directory, and the context that was made of them."""
+
+    def __init__(self, directory: Path) -> None:
+        self._certificate, self._key = directory / CERTIFICATE, directory / KEY
+        self._logged = ""
+        self._state = self._stat()
+        self.context = self._load()
+
+    def renew(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        """Let a connection that is being made use what the files hold now."""
+        try:
+            state = self._stat()
+            if state != self._state:
+                self.context, self._state, self._logged = self._load(), state, ""
+                _log.debug("the certificate %s was read again", self._certificate)
+        except ServingCertificateError as error:
+            if str(error) != self._logged:
+                self._logged = str(error)
+                _log.warning("the previous certificate stays in use: %s", error)
+        connection.context = self.context
+
+    def _stat(self) -> tuple[tuple[int, int, int], ...]:
+        try:
+            found = [file.stat() for file in (self._certificate, self._key)]
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from None
+        return tuple([(each.st_ino, each.st_mtime_ns, each.st_size) for each in found])
+
+    def _load(self) -> ssl.SSLContext:
+        context = _new_context()
+        try:
+            # Without a password OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(self._certificate, self._key, lambda: b"")
+        except ssl.SSLError as error:
+            raise self._unusable(error.reason or "it is damaged") from None
+        except OSError as error:
+            raise self._unusable(error.strerror or str(error)) from None
+        return context
+
+    def _unusable(self, reason: str) -> ServingCertificateError:
+        return ServingCertificateError(
+            f'cannot serve with the certificate "{self._certificate}" and the key "{self._key.name}": {reason}'
+        )
+
+
+def _new_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
