@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
+import pytest
 from tests.controller.scripted import LONG, virtual
 
 from kubewright.api.core.v1 import ConfigMap
@@ -65,7 +67,10 @@ async def write(client: Client, name: str, text: str) -> None:
 
 
 @virtual
-async def test_a_settled_object_costs_no_pass_and_no_request_but_the_watches() -> None:
+async def test_a_settled_object_costs_no_reconcile_no_request_but_the_watches_and_no_log_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
         assert isinstance(plane, EmbeddedControlPlane)
         definition = await client.create(definition_of(Note))
@@ -77,13 +82,19 @@ async def test_a_settled_object_costs_no_pass_and_no_request_but_the_watches() -
             group.create_task(manager.run())
             for name in ("a", "b", "c"):
                 await write(client, name, "hello")
-            await asyncio.sleep(60)  # the echoes of its own writes are followed by passes, too
+            await asyncio.sleep(60)  # the echoes of its own writes are followed by reconciles, too
             begun = showing.begun
             plane.audit.events.clear()
+            # The one that created the child and the one that wrote the status may be two.
+            assert {message.partition(" in ")[0] for message in caplog.messages if "] reconciled" in message} == {
+                f"[note default/{name}] reconciled" for name in ("a", "b", "c")
+            }
+            caplog.clear()
 
             await asyncio.sleep(LONG)
 
             assert showing.begun == begun
+            assert caplog.messages == []
             # Every few minutes the server ends a watch, and it is begun again from where it was.
             asked = {(event.verb, event.resource) for event in plane.audit.events if event.resource != "leases"}
             assert asked == {("watch", "notes"), ("watch", "configmaps")}
