@@ -317,6 +317,34 @@ async def test_an_object_is_looked_at_when_something_happens_to_one_that_it_cont
         assert await every.news() == ["parent"]
 
 
+def test_an_owner_in_another_namespace_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    @at_home
+    async def scenario(home: Home) -> None:
+        home.cache = Cache(home.client, namespaces=["default", "kube-system"])
+        cached = CachedClient(home.client, home.cache)
+
+        class Creating(Noting):
+            async def reconcile(self, request: Request) -> None:
+                owner = await cached.get(ConfigMap, request)
+                for namespace in ("default", "kube-system"):
+                    for suffix in ("x", "y"):
+                        metadata = ObjectMeta(
+                            name=f"{request.name}-{suffix}", namespace=namespace, owner_references=[owner.as_owner()]
+                        )
+                        await cached.create(Secret(metadata=metadata))
+
+        controller_for(home, ConfigMap, labels={"app": "web"}, max_attempts=1).owns(Secret).complete(Creating())
+        await home.create("web")
+        async with home.running():
+            await asyncio.sleep(60)
+
+    scenario()
+    assert [message for message in caplog.messages if "as its owner" in message] == [
+        'Secret "kube-system/web-x" names ConfigMap "web" in namespace "default" as its owner: an owner must be in the '
+        "same namespace, and the garbage collector deletes such objects. Use a label, and watches(Secret, mapped(…))"
+    ]
+
+
 @at_home
 async def test_other_kinds_can_be_watched_whole_or_by_their_metadata(home: Home) -> None:
     noting = Noting()

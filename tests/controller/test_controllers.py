@@ -22,7 +22,7 @@ from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.cache.write_context import reconcile_priority, write_count
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller
-from kubewright.controller.hot_loop import IDLE_PASSES, PASSES, PAUSE
+from kubewright.controller.hot_loop import MAX_IDLE, MAX_WRITING, PAUSE
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
 from kubewright.controller.reconcile_handler import FinishedReconcile
@@ -434,7 +434,7 @@ async def test_a_key_that_spins_without_writing_is_slowed_down_and_named(caplog:
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
-    assert IDLE_PASSES < len(reconciler.begun) < IDLE_PASSES + LONG / PAUSE.limit + 10
+    assert MAX_IDLE < len(reconciler.begun) < MAX_IDLE + LONG / PAUSE.limit + 10
     assert controller.statistics.hot_loops == len(caplog.records)
     message = caplog.records[0].getMessage()
     assert "[spinner a] hot loop: reconciled over and over, many times a second; pausing it for 1 s." in message
@@ -458,7 +458,7 @@ async def test_a_source_that_echoes_each_reconcile_is_a_hot_loop(reason: Reason 
     workers.cancel()
     await asyncio.wait((workers,))
     assert controller.statistics.hot_loops > 0
-    assert controller.statistics.results["success"] < 2 * IDLE_PASSES
+    assert controller.statistics.results["success"] < 2 * MAX_IDLE
 
 
 @virtual
@@ -466,10 +466,10 @@ async def test_an_object_that_many_others_belong_to_is_no_hot_loop() -> None:
     reconciler = Reconciler(succeed)
     controller = Controller("test", reconciler)
     async with running(controller):
-        for number in range(5 * IDLE_PASSES):
+        for number in range(5 * MAX_IDLE):
             controller.queue.add("a", reason=Reason("Pod", "updated", ObjectKey("shop", f"web-{number}")))
             await asyncio.sleep(0.001)
-    assert len(reconciler.begun) == 5 * IDLE_PASSES
+    assert len(reconciler.begun) == 5 * MAX_IDLE
     assert controller.statistics.hot_loops == 0
 
 
@@ -488,12 +488,12 @@ async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() ->
         controller.queue.add("a")
         controller.queue.add("b")
         await asyncio.sleep(0.1)
-        assert reconciler.keys.count("a") == PASSES, "it is paused, although it was added"
+        assert reconciler.keys.count("a") == MAX_WRITING, "it is paused, although it was added"
         assert reconciler.keys[-1] == "b"
         figures = controller.queue.statistics
         assert (figures.work_duration.sum, figures.unfinished_seconds(), figures.longest_running_seconds()) == (0, 0, 0)
         await asyncio.sleep(1)
-        assert reconciler.keys.count("a") == PASSES + 1
+        assert reconciler.keys.count("a") == MAX_WRITING + 1
 
 
 # Its life

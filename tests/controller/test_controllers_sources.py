@@ -15,7 +15,7 @@ from kubewright.cache import Cache, CachedClient
 from kubewright.cache.write_context import write_count
 from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object, mapped
-from kubewright.controller.hot_loop import PASSES
+from kubewright.controller.hot_loop import MAX_WRITING
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Request
 from kubewright.controller.source import Channel
@@ -243,10 +243,10 @@ async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplo
         await asyncio.sleep(LONG)
     loop = [when for when, key in reconciler.begun if key == "loop"]
     # 100 passes in the first second, then pauses of 1, 2, 4 … 60 s: 63 s for six of them, then one a minute.
-    assert len([when for when in loop if when < 1]) == PASSES
-    assert PASSES + 60 < len(loop) < PASSES + 70
+    assert len([when for when in loop if when < 1]) == MAX_WRITING
+    assert MAX_WRITING + 60 < len(loop) < MAX_WRITING + 70
     assert (3, "other") in reconciler.begun, "no worker waits meanwhile"
-    assert controller.statistics.hot_loops == len(loop) - PASSES + 1
+    assert controller.statistics.hot_loops == len(loop) - MAX_WRITING + 1
     assert len(caplog.records) == controller.statistics.hot_loops
     assert "[test loop] hot loop: reconciled over and over" in caplog.records[0].getMessage()
     assert "Does every reconcile write something" in caplog.records[0].getMessage()
@@ -260,7 +260,7 @@ async def test_deleting_over_and_over_is_a_hot_loop_too() -> None:
 
         async def act(key: str) -> None:
             await client.delete(await admin.create(ConfigMap(metadata=ObjectMeta(name=key, namespace="default"))))
-            if len(reconciler.begun) < 2 * PASSES:
+            if len(reconciler.begun) < 2 * MAX_WRITING:
                 controller.queue.add(key)
 
         reconciler = Reconciler(act)
@@ -269,7 +269,7 @@ async def test_deleting_over_and_over_is_a_hot_loop_too() -> None:
             controller.queue.add("a")
             while not controller.statistics.hot_loops:
                 await asyncio.sleep(0.1)
-    assert len(reconciler.begun) == PASSES
+    assert len(reconciler.begun) == MAX_WRITING
     assert controller.statistics.hot_loops == 1
 
 
@@ -278,7 +278,7 @@ async def test_a_change_during_the_pause_is_seen_after_it() -> None:
     changes: list[float] = []
 
     async def act(key: str) -> None:
-        if len(reconciler.begun) <= PASSES:
+        if len(reconciler.begun) <= MAX_WRITING:
             write()
             controller.queue.add("a")
 
@@ -290,14 +290,14 @@ async def test_a_change_during_the_pause_is_seen_after_it() -> None:
         controller.queue.add("a")
         changes.append(now())
         await asyncio.sleep(LONG)
-    assert len(reconciler.begun) == PASSES + 1
+    assert len(reconciler.begun) == MAX_WRITING + 1
     assert reconciler.times[-1] == 1.0
 
 
 @virtual
 async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pytest.LogCaptureFixture) -> None:
     async def act(key: str) -> None:
-        if len(reconciler.begun) < 10 * PASSES:
+        if len(reconciler.begun) < 10 * MAX_WRITING:
             child = ObjectKey("default", f"child-{len(reconciler.begun)}")
             controller.queue.add("a", reason=Reason("Pod", "updated", child))
         if len(reconciler.begun) % 20 == 0:
@@ -308,7 +308,7 @@ async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pyte
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(0.001)
-        assert len(reconciler.begun) == 10 * PASSES
+        assert len(reconciler.begun) == 10 * MAX_WRITING
     assert controller.statistics.hot_loops == 0
     assert not caplog.records
 
@@ -317,14 +317,14 @@ async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pyte
 async def test_a_controller_may_write_as_often_as_it_likes_when_it_says_so(caplog: pytest.LogCaptureFixture) -> None:
     async def act(key: str) -> None:
         write()
-        if len(reconciler.begun) < 10 * PASSES:
+        if len(reconciler.begun) < 10 * MAX_WRITING:
             controller.queue.add("a")
 
     reconciler = Reconciler(act)
     controller = Controller("test", reconciler, slow_hot_loops=False)
     async with running(controller):
         controller.queue.add("a")
-        while len(reconciler.begun) < 10 * PASSES:
+        while len(reconciler.begun) < 10 * MAX_WRITING:
             await asyncio.sleep(0.001)
         # The first pause of a hot loop would be a second.
         assert asyncio.get_running_loop().time() < 1

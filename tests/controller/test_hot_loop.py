@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controller.hot_loop import IDLE_PASSES, PASSES, PAUSE, SECONDS, HotLoops
+from kubewright.controller.hot_loop import MAX_IDLE, MAX_WRITING, PAUSE, SECONDS, HotLoops
 
 
 def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) -> tuple[int, float, float]:
     """Writing passes at a steady pace: how many until the first pause, when, and how long it is."""
-    for number in range(1, 10 * PASSES):
+    for number in range(1, 10 * MAX_WRITING):
         now = start + number * interval
         if pause := loops.note(key, 1, now):
             return number, now, pause
@@ -16,7 +16,7 @@ def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) 
 
 def test_many_writing_passes_in_a_short_time_are_paused() -> None:
     number, _, pause = until_paused(HotLoops(), "a", 0.0, 0.01)
-    assert number == PASSES
+    assert number == MAX_WRITING
     assert pause == PAUSE.base
 
 
@@ -33,26 +33,26 @@ def test_the_pauses_grow_up_to_a_limit() -> None:
 
 def test_passes_that_write_nothing_are_a_loop_when_there_are_far_more_of_them() -> None:
     loops = HotLoops[str]()
-    paused = [loops.note("a", 0, number * 0.001) for number in range(IDLE_PASSES)]
-    assert paused == [0.0] * (IDLE_PASSES - 1) + [PAUSE.base]
+    paused = [loops.note("a", 0, number * 0.001) for number in range(MAX_IDLE)]
+    assert paused == [0.0] * (MAX_IDLE - 1) + [PAUSE.base]
 
 
 def test_an_object_that_is_polled_quickly_is_never_paused() -> None:
     loops = HotLoops[str]()
-    slow = 1.05 * SECONDS / (IDLE_PASSES - 1)
-    assert not any(loops.note("a", 0, number * slow) for number in range(5 * IDLE_PASSES))
+    slow = 1.05 * SECONDS / (MAX_IDLE - 1)
+    assert not any(loops.note("a", 0, number * slow) for number in range(5 * MAX_IDLE))
 
 
 def test_an_object_that_is_written_now_and_then_is_never_paused() -> None:
     loops = HotLoops[str]()
-    slow = 1.05 * SECONDS / (PASSES - 1)
-    assert not any(loops.note("a", 1, number * slow) for number in range(20 * PASSES))
+    slow = 1.05 * SECONDS / (MAX_WRITING - 1)
+    assert not any(loops.note("a", 1, number * slow) for number in range(20 * MAX_WRITING))
 
 
 def test_passes_without_writes_between_those_with_count_less() -> None:
     loops = HotLoops[str]()
-    paused = [loops.note("a", number % 3 == 0, number * 0.01) > 0 for number in range(3 * PASSES)]
-    assert paused.index(True) == 3 * IDLE_PASSES // (IDLE_PASSES // PASSES + 2) - 1
+    paused = [loops.note("a", number % 3 == 0, number * 0.01) > 0 for number in range(3 * MAX_WRITING)]
+    assert paused.index(True) == 3 * MAX_IDLE // (MAX_IDLE // MAX_WRITING + 2) - 1
 
 
 def test_one_key_does_not_slow_another() -> None:
@@ -65,7 +65,7 @@ def test_a_key_that_kept_still_begins_anew() -> None:
     loops = HotLoops[str]()
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)
     number, _, again = until_paused(loops, "a", now + pause + SECONDS, 0.01)
-    assert number == PASSES
+    assert number == MAX_WRITING
     assert again == PAUSE.base
 
 
@@ -73,9 +73,9 @@ def test_a_key_that_kept_still_begins_anew() -> None:
 def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
     loops = HotLoops[int]()
     now = 0.0
-    for number in range(PASSES + earlier_pauses):
+    for number in range(MAX_WRITING + earlier_pauses):
         now += max(loops.note(-1, 1, now), 0.01)
-        if number < PASSES:
+        if number < MAX_WRITING:
             loops.note(number, 1, now)
     assert loops._windows
 

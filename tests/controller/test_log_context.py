@@ -178,7 +178,7 @@ async def test_a_coroutine_that_is_not_awaited_is_an_error_that_names_the_line(
     await asyncio.wait(tasks)
     (record,) = caplog.records
     first = (reconcile_in_thread if in_thread else reconcile).__code__.co_firstlineno
-    how = "wait_for(…) around the call" if in_thread else "await before the call"
+    how = "run_in_loop(…) around the call" if in_thread else "await before the call"
     assert record.levelname == "ERROR"
     assert record.getMessage() == (
         f"[widget shop/web] coroutine '_create' was never awaited, so that it did nothing: write {how} at "

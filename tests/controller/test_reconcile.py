@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.controller.reconcile import Request, Result, checked
+from kubewright.controller.reconcile import Request, Result, checked_result
 
 
 def test_a_request_reads_as_kubectl_writes_it() -> None:
@@ -39,12 +39,12 @@ def test_a_result_cannot_be_changed() -> None:
 
 
 def test_none_means_done() -> None:
-    assert checked(None) == Result()
+    assert checked_result(None) == Result()
 
 
 @pytest.mark.parametrize("result", [Result(), Result(requeue=True), Result(requeue_after=3), Result(priority=7)])
 def test_a_result_is_taken_as_it_is(result: Result) -> None:
-    assert checked(result) is result
+    assert checked_result(result) is result
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_result_is_taken_as_it_is(result: Result) -> None:
 def test_anything_else_is_named(returned: object, message: str) -> None:
     """The types of a result are not checked where it is made, and mypy is not everybody's."""
     with pytest.raises(TypeError, match=message):
-        checked(returned)
+        checked_result(returned)

@@ -17,7 +17,7 @@ from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile import Result, TerminalError
 from kubewright.controller.reconcile_handler import ReconcileTimeout
-from kubewright.controller.thread import wait_for
+from kubewright.controller.thread import run_in_loop
 from kubewright.manager.log import stack_trace
 
 WAIT = 20.0
@@ -208,7 +208,7 @@ async def test_a_thread_can_wait_for_a_coroutine_on_the_loop() -> None:
         return number * 2
 
     def reconcile(key: str) -> Result:
-        return Result(priority=wait_for(double(21)))
+        return Result(priority=run_in_loop(double(21)))
 
     controller = Controller("blocking", Blocking(reconcile))
     async with running(controller), controller.reconciles() as reconciles:
@@ -224,7 +224,7 @@ async def test_what_the_coroutine_raises_is_raised_in_the_thread() -> None:
 
     def reconcile(key: str) -> None:
         try:
-            wait_for(fail())
+            run_in_loop(fail())
         except LookupError as error:
             caught.append(str(error))
 
@@ -250,7 +250,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
     def reconcile(key: str) -> None:
         note()
-        wait_for(note_later())
+        run_in_loop(note_later())
 
     tenant.set("shop")
     controller = Controller("blocking", Blocking(reconcile))
@@ -270,9 +270,9 @@ async def test_wait_for_is_refused_where_await_would_do() -> None:
         return 42
 
     with pytest.raises(RuntimeError, match="elsewhere use await"):
-        wait_for(answer())
+        run_in_loop(answer())
     with pytest.raises(RuntimeError, match="elsewhere use await"):
-        await asyncio.to_thread(functools.partial(wait_for, answer()))
+        await asyncio.to_thread(functools.partial(run_in_loop, answer()))
 
 
 async def test_wait_for_is_refused_on_the_loop_itself() -> None:
@@ -282,9 +282,9 @@ async def test_wait_for_is_refused_on_the_loop_itself() -> None:
         return 42
 
     async def wrong() -> int:
-        return wait_for(answer())
+        return run_in_loop(answer())
 
-    controller = Controller("blocking", Blocking(lambda key: Result(priority=wait_for(wrong()))), max_attempts=1)
+    controller = Controller("blocking", Blocking(lambda key: Result(priority=run_in_loop(wrong()))), max_attempts=1)
     async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
         outcome = (await anext(reconciles)).outcome

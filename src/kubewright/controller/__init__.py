@@ -1,38 +1,66 @@
 """Deciding what to do next: sources, predicates, handlers and a queue, and the reconciler they lead to."""
 
-from kubewright.controller.builder import controller_for as controller_for
-from kubewright.controller.controllers import Controller as Controller
-from kubewright.controller.defaults import ControllerDefaults as ControllerDefaults
-from kubewright.controller.event import Event as Event
-from kubewright.controller.handler import Handler as Handler
-from kubewright.controller.handler import for_object as for_object
-from kubewright.controller.handler import for_owner as for_owner
-from kubewright.controller.handler import mapped as mapped
-from kubewright.controller.predicates import Predicate as Predicate
-from kubewright.controller.predicates import annotations_changed as annotations_changed
-from kubewright.controller.predicates import beyond_status as beyond_status
-from kubewright.controller.predicates import changed as changed
-from kubewright.controller.predicates import finalizers_changed as finalizers_changed
-from kubewright.controller.predicates import foreign_write as foreign_write
-from kubewright.controller.predicates import generation_changed as generation_changed
-from kubewright.controller.predicates import has_labels as has_labels
-from kubewright.controller.predicates import in_namespaces as in_namespaces
-from kubewright.controller.predicates import labels_changed as labels_changed
-from kubewright.controller.predicates import predicate as predicate
-from kubewright.controller.predicates import resource_version_changed as resource_version_changed
-from kubewright.controller.queue import Queue as Queue
-from kubewright.controller.ratelimit import Bucket as Bucket
-from kubewright.controller.ratelimit import ExponentialBackoff as ExponentialBackoff
-from kubewright.controller.ratelimit import MaxOf as MaxOf
-from kubewright.controller.ratelimit import RateLimiter as RateLimiter
-from kubewright.controller.reconcile import Attempt as Attempt
-from kubewright.controller.reconcile import Reconciler as Reconciler
-from kubewright.controller.reconcile import Request as Request
-from kubewright.controller.reconcile import Result as Result
-from kubewright.controller.reconcile import TerminalError as TerminalError
-from kubewright.controller.source import Channel as Channel
-from kubewright.controller.source import Function as Function
-from kubewright.controller.source import Polled as Polled
-from kubewright.controller.source import Source as Source
-from kubewright.controller.thread import wait_for as wait_for
-from kubewright.controller.watched import Watched as Watched
+from kubewright.controller.builder import controller_for
+from kubewright.controller.controllers import Controller
+from kubewright.controller.defaults import ControllerDefaults
+from kubewright.controller.event import Event
+from kubewright.controller.handler import Handler, for_object, for_owner, mapped
+from kubewright.controller.predicates import (
+    Predicate,
+    annotations_changed,
+    beyond_status,
+    changed,
+    finalizers_changed,
+    foreign_write,
+    generation_changed,
+    has_labels,
+    in_namespaces,
+    labels_changed,
+    predicate,
+    resource_version_changed,
+)
+from kubewright.controller.queue import Queue
+from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, MaxOf, RateLimiter
+from kubewright.controller.reconcile import Attempt, Reconciler, Request, Result, TerminalError
+from kubewright.controller.source import Channel, Function, Polled, Source
+from kubewright.controller.thread import run_in_loop
+from kubewright.controller.watched import Watched
+
+__all__ = [
+    "Attempt",
+    "Bucket",
+    "Channel",
+    "Controller",
+    "ControllerDefaults",
+    "Event",
+    "ExponentialBackoff",
+    "Function",
+    "Handler",
+    "MaxOf",
+    "Polled",
+    "Predicate",
+    "Queue",
+    "RateLimiter",
+    "Reconciler",
+    "Request",
+    "Result",
+    "Source",
+    "TerminalError",
+    "Watched",
+    "annotations_changed",
+    "beyond_status",
+    "changed",
+    "controller_for",
+    "finalizers_changed",
+    "for_object",
+    "for_owner",
+    "foreign_write",
+    "generation_changed",
+    "has_labels",
+    "in_namespaces",
+    "labels_changed",
+    "mapped",
+    "predicate",
+    "resource_version_changed",
+    "run_in_loop",
+]

@@ -1,4 +1,4 @@
-"""`controller_for(manager, Kind)`: a controller in a few words.
+"""`controller_for(manager, Kind)`: builds a controller.
 
     controller_for(manager, PodManager, workers=4).owns(Pod).complete(PodManagerReconciler(manager.client))
 
@@ -106,20 +106,18 @@ def controller_for(
             slow_hot_loops=_first(slow_hot_loops, defaults.slow_hot_loops),
         )
 
-    manager.expect(own)
-    builder = Builder(manager, kind, build, _first(workers, defaults.workers_for(gvk)))
-    return builder.source(
-        Watched(
-            manager.cache,
-            kind,
-            for_object,
-            where=beyond_status if where is None else where,
-            namespace=namespace,
-            labels=labels,
-            fields=fields,
-            resync=_first(resync, defaults.resync),
-        )
+    watched = Watched(
+        manager.cache,
+        kind,
+        for_object,
+        where=beyond_status if where is None else where,
+        namespace=namespace,
+        labels=labels,
+        fields=fields,
+        resync=_first(resync, defaults.resync),
     )
+    manager.expect(own)
+    return Builder(manager, watched, kind, build, _first(workers, defaults.workers_for(gvk)))
 
 
 def _check_manager(manager: object) -> None:
@@ -136,20 +134,22 @@ def _first(given: V | UnsetType, default: V) -> V:
 class Builder(Generic[T]):
     """A controller that is being built. Nothing runs before `complete` and the manager's start."""
 
-    __slots__ = ("_build", "_kind", "_manager", "_sources", "_workers")
+    __slots__ = ("_build", "_kind", "_manager", "_sources", "_watched", "_workers")
 
     def __init__(
         self,
         manager: ControllerHost,
+        watched: Watched[Request],
         kind: type[T],
         build: Callable[[Reconciler[Request] | ReconcileFunction[Request], int], Controller[Request]],
         workers: int,
     ) -> None:
         self._manager = manager
+        self._watched = watched
         self._kind = kind
         self._build = build
         self._workers = workers
-        self._sources: list[Source[Request]] = []
+        self._sources: list[Source[Request]] = [watched]
 
     def owns(
         self,
@@ -168,8 +168,9 @@ class Builder(Generic[T]):
         """
         if not kinds:
             raise TypeError("owns() without a kind: give at least one, as in owns(Pod)")
-        handler = for_owner(self._kind, controller_only=not every_owner)
         is_owner_namespaced = resource_info(self._kind).namespaced
+        elsewhere = self._watched.namespace_elsewhere if is_owner_namespaced else None
+        handler = for_owner(self._kind, controller_only=not every_owner, elsewhere=elsewhere)
         for kind in kinds:
             check_kind(kind, "owns(kind)")
             if is_owner_namespaced and resource_info(kind).namespaced is False:

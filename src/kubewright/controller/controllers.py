@@ -36,7 +36,7 @@ _SLICE = 0.005  # seconds that one worker may go on before others get their turn
 _log = logging.getLogger(__name__)
 
 
-class Warner(Protocol):
+class WarningRecorder(Protocol):
     """The part of a recorder of Kubernetes Events that a controller uses itself."""
 
     def warning(self, regarding: Object, reason: str, note: str) -> None:
@@ -82,7 +82,7 @@ class Controller(Generic[Key]):
         self.needs_leader = needs_leader
         self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
         self.statistics = ControllerStatistics(workers)
-        self.recorder: Callable[[str], Warner] | None = None
+        self.recorder: Callable[[str], WarningRecorder] | None = None
         """How a recorder of Kubernetes Events is made, by its component; the manager sets it."""
         self._workers = workers
         self._sync_timeout = sync_timeout
@@ -264,10 +264,10 @@ class Controller(Generic[Key]):
         Another object may be corrected without this one changing, so that such an error is retried.
         """
         for source in self._own_sources():
-            unfit = source.unfit(key, error)
-            if unfit is not None:
+            undecodable = source.undecodable(key, error)
+            if undecodable is not None:
                 if self.recorder is not None:
-                    self.recorder(self.name).warning(unfit, "InvalidObject", text_of(error))
+                    self.recorder(self.name).warning(undecodable, "InvalidObject", text_of(error))
                 return True
         return False
 

@@ -1,4 +1,4 @@
-"""An event: something happened to an object. Predicates judge it, handlers say whom it concerns."""
+"""An event: something happened to an object. Predicates filter it, handlers map it to keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verb: TypeAlias = Literal["added", "updated", "deleted"]
 
 
 class Event(Generic[T_co]):
-    """The entry before and the entry after; one of them may be None, not both. Objects are decoded when asked for."""
+    """The entry before and the entry after; one of them may be None. Objects are decoded when they are read."""
 
     __slots__ = ("_new_object", "_old_object", "initial", "kind", "new", "old", "write_origin")
 

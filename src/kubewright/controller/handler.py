@@ -1,12 +1,12 @@
-"""Handlers: whom an event concerns. From an event to the keys that are put into the queue.
+"""Handlers: from an event to the keys that are enqueued for it.
 
     @mapped
     def those_named(secret: Secret) -> Iterable[ObjectKey]: ...     # of the object
 
     @Handler
-    def everybody(event: Event[Object]) -> Iterable[Request]: ...   # of the event
+    def every_widget(event: Event[Object]) -> Iterable[Request]: ...   # of the event
 
-An update concerns whoever the object belonged to before as well as whoever it belongs to now.
+An update enqueues the owners that the object had before as well as those it has now.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
+from kubewright.api.header import OwnerHeader
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache.entry import CacheEntry
@@ -65,22 +66,54 @@ def for_object(event: Event[Object]) -> Iterable[Request]:
     return (Request(entry.namespace, entry.name),)
 
 
-def for_owner(kind: type[Object], *, controller_only: bool = True) -> Handler[Request]:
-    """The owners of that kind, in whatever version they are referred to; by default only the controlling one."""
+def for_owner(
+    kind: type[Object],
+    *,
+    controller_only: bool = True,
+    elsewhere: Callable[[OwnerHeader, str], str | None] | None = None,
+) -> Handler[Request]:
+    """The owners of that kind, in whatever version they are referred to; by default only the controlling one.
+
+    An owner is in the namespace of what it owns. `elsewhere` returns the namespace of an owner that is not, which is
+    logged for the first such object that this program creates.
+    """
     info = resource_info(kind)
     group, name = info.gvk.group, info.gvk.kind
     if info.namespaced is None:
         raise ValueError(f"{name}: whether an owner of this kind has a namespace is not known; give namespaced=")
     is_namespaced = info.namespaced
 
-    def owners(entry: CacheEntry | None) -> Iterable[Request]:
+    def owners(entry: CacheEntry | None) -> Iterable[OwnerHeader]:
         for owner in entry.owners if entry is not None else ():
             if owner.kind == name and (owner.controller or not controller_only) and _group(owner.api_version) == group:
-                yield Request(cast(CacheEntry, entry).namespace if is_namespaced else "", owner.name)
+                yield owner
+
+    def keys(entry: CacheEntry | None) -> Iterable[Request]:
+        for owner in owners(entry):
+            yield Request(cast(CacheEntry, entry).namespace if is_namespaced else "", owner.name)
+
+    def report(event: Event[Object]) -> None:
+        nonlocal elsewhere
+        for owner in owners(event.new):
+            namespace = elsewhere(owner, event.key.namespace) if elsewhere is not None else None
+            if namespace is not None:
+                elsewhere = None  # once is enough
+                _log.error(
+                    '%s "%s" names %s "%s" in namespace "%s" as its owner: an owner must be in the same namespace, and '
+                    "the garbage collector deletes such objects. Use a label, and watches(%s, mapped(…))",
+                    event.kind.__name__,
+                    event.key,
+                    name,
+                    owner.name,
+                    namespace,
+                    event.kind.__name__,
+                )
 
     @Handler
     def owners_of(event: Event[Object]) -> Iterable[Request]:
-        return dict.fromkeys((*owners(event.old), *owners(event.new)))
+        if elsewhere is not None and event.old is None and event.write_origin is not None:
+            report(event)
+        return dict.fromkeys((*keys(event.old), *keys(event.new)))
 
     return owners_of
 
@@ -114,7 +147,7 @@ def mapped(
 
 
 def _keys(function: Callable[..., object], returned: object) -> Iterator[tuple[Request, None]]:
-    """What a map function returned, checked: it is not everybody's code that mypy has seen."""
+    """What a map function returned, checked: not all code is type-checked."""
     if inspect.iscoroutine(returned):
         returned.close()
         raise TypeError(f"{name_of(function)} returned a coroutine: make the map function async, and await it there")

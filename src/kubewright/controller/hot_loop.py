@@ -17,13 +17,13 @@ from kubewright.client.backoff import Backoff
 
 Key = TypeVar("Key", bound=Hashable)
 
-PASSES, SECONDS = 100, 10.0
-"""So many writing passes of one key within so many seconds are a hot loop."""
+MAX_WRITING, SECONDS = 100, 10.0
+"""So many reconciles of one key that write something, within so many seconds, are a hot loop."""
 
-IDLE_PASSES = 1000
-"""So many passes that write nothing are one, too."""
+MAX_IDLE = 1000
+"""So many reconciles that write nothing are one, too."""
 
-_WEIGHT = IDLE_PASSES // PASSES  # of a writing pass, in passes that write nothing
+_WEIGHT = MAX_IDLE // MAX_WRITING  # of a reconcile that writes, in reconciles that do not
 
 PAUSE = Backoff(1.0, 60.0)
 
@@ -40,14 +40,14 @@ class _Window(msgspec.Struct, gc=False):
 
 
 class HotLoops(Generic[Key]):
-    """Tells when to pause a key. Holds something only of keys noted within the last seconds, or paused."""
+    """Decides when to pause a key. Only keys that were noted within the last seconds, or are paused, are kept."""
 
     def __init__(self) -> None:
         self._windows: dict[Key, _Window] = {}
         self._next_sweep = 0.0
 
     def note(self, key: Key, writes: int, now: float) -> float:
-        """A pass of `key` ended and has written so often. Returns the seconds to pause it; 0 for not at all."""
+        """A reconcile of `key` ended and has written so often. Returns the seconds to pause it; 0 for not at all."""
         if now >= self._next_sweep:
             self._sweep(now)
         weight = _WEIGHT if writes else 1
@@ -56,9 +56,9 @@ class HotLoops(Generic[Key]):
             self._windows[key] = _Window(now, weight)
             return 0.0
         window.weight += weight
-        if window.weight < IDLE_PASSES:
+        if window.weight < MAX_IDLE:
             return 0.0
-        # From now on each further pass is paused, longer every time, until the key keeps still.
+        # From now on each further reconcile is followed by a longer pause, until the key settles.
         window.pauses += 1
         window.began = now
         return PAUSE.delay(window.pauses)

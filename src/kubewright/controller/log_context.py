@@ -83,7 +83,7 @@ class _ShowWarning:
         line: str | None = None,
     ) -> None:
         if category is RuntimeWarning and "was never awaited" in str(message) and current.get() is not None:
-            how = "await before the call" if loop_of_thread.get() is None else "wait_for(…) around the call"
+            how = "await before the call" if loop_of_thread.get() is None else "run_in_loop(…) around the call"
             _log.error("%s, so that it did nothing: write %s at %s:%d", message, how, filename, lineno)
         else:
             self._show(message, category, filename, lineno, file, line)

@@ -1,4 +1,4 @@
-"""Predicates: which events are worth a look.
+"""Predicates: which events lead to a reconcile.
 
     controller_for(manager, Widget, where=generation_changed | annotations_changed)
 
@@ -34,35 +34,35 @@ MaybeObject = TypeVar("MaybeObject")
 
 
 class Predicate:
-    """A test of events, with words for it."""
+    """A test of events, with a description for log lines."""
 
-    __slots__ = ("_test", "words")
+    __slots__ = ("_test", "description")
 
-    def __init__(self, words: str, test: Callable[[Event[Object]], bool]) -> None:
+    def __init__(self, description: str, test: Callable[[Event[Object]], bool]) -> None:
         check_function(test, "the test of a Predicate", "event")
-        self.words = words
+        self.description = description
         self._test = test
 
     def __call__(self, event: Event[Object]) -> bool:
-        """Whether the event is worth a look."""
+        """Whether the event leads to a reconcile."""
         return self._test(event)
 
     def __and__(self, other: Predicate) -> Predicate:
         _check(other)
-        return Predicate(f"({self.words} and {other.words})", lambda event: self(event) and other(event))
+        return Predicate(f"({self.description} and {other.description})", lambda event: self(event) and other(event))
 
     def __or__(self, other: Predicate) -> Predicate:
         _check(other)
-        return Predicate(f"({self.words} or {other.words})", lambda event: self(event) or other(event))
+        return Predicate(f"({self.description} or {other.description})", lambda event: self(event) or other(event))
 
     def __invert__(self) -> Predicate:
-        return Predicate(f"not {self.words}", lambda event: not self(event))
+        return Predicate(f"not {self.description}", lambda event: not self(event))
 
     def __repr__(self) -> str:
-        return f"Predicate({self.words})"
+        return f"Predicate({self.description})"
 
 
-def checked(where: Predicate | None) -> Predicate | None:
+def checked_predicate(where: Predicate | None) -> Predicate | None:
     """What was given as `where`. Raises TypeError saying how a function becomes a predicate."""
     return where if where is None else _check(where)
 
@@ -86,17 +86,17 @@ def predicate(function: Callable[[MaybeObject, MaybeObject], bool]) -> Predicate
     return Predicate(getattr(function, "__name__", "function"), test)
 
 
-def changed(property_: Callable[[CacheEntry], object], words: str = "changed") -> Predicate:
+def changed(property_: Callable[[CacheEntry], object], description: str = "changed") -> Predicate:
     """That something about an object is not as it was; true for objects that appear or go."""
     check_function(property_, "a property", "entry")
 
     def test(event: Event[Object]) -> bool:
         return event.old is None or event.new is None or property_(event.old) != property_(event.new)
 
-    return Predicate(words, test)
+    return Predicate(description, test)
 
 
-# Kinds without a generation, such as ConfigMap, have nothing but their revision to tell a change by.
+# Kinds without a generation, such as ConfigMap, have nothing but their revision to see a change by.
 generation_changed = changed(lambda entry: entry.generation or entry.revision, "generation changed")
 """Leaves out changes of status and metadata alone."""
 
@@ -161,11 +161,11 @@ def _is_more_than_status(event: Event[Object]) -> bool:
 
 beyond_status = Predicate("more than the status changed", _is_more_than_status)
 """Leaves out changes of the status alone; those of spec, labels, annotations, finalizers, deletionTimestamp and any
-other field are left in. This is how a controller watches its own kind unless told otherwise."""
+other field are left in. This is how a controller watches its own kind by default."""
 
 
 def has_labels(labels: Labels) -> Predicate:
-    """That a label selector matches the object before or after: one that leaves the selection is still looked at."""
+    """That a label selector matches the object before or after: one that leaves it is reconciled once more."""
     matches = matcher(labels) or (lambda entry: True)
     return Predicate(f"labels {labels}", lambda event: _any(event, matches))
 
@@ -178,7 +178,7 @@ def in_namespaces(*namespaces: str) -> Predicate:
 foreign_write = Predicate("not an own write", lambda event: not event.own)
 """Leaves out the echoes of this program's own writes, as far as they are known as such.
 
-Use it only where a pass does all it has to: level-triggered code may depend on the second look.
+Use it only where one reconcile does everything: level-triggered code may depend on the next one.
 """
 
 

@@ -1,8 +1,8 @@
-"""The keys that want to be reconciled, and when.
+"""The keys that are to be reconciled, and when.
 
     queue.add(key)                    # something happened to it
     work = await queue.get()
-    ...                               # look at work.key and act
+    ...                               # reconcile work.key
     queue.forget(work.key)            # it went well; queue.add_failed(work.key) when it did not
     queue.done(work.key)              # always, and last; with pause= it is not handed out for a while
 
@@ -73,11 +73,11 @@ class Work(Struct, Generic[Key], frozen=True):
 
 
 class _Item(Struct, Generic[Key]):
-    """What is known of a key, from its first add until nothing is wanted of it any more.
+    """What is known of a key, from its first add until it is neither due nor delayed any more.
 
-    It is wanted at the earliest of three moments: `due` (asked for by add), `quiet` (the end of a debounced burst) and
+    It is handed out at the earliest of three moments: `due` (given by add), `quiet` (the end of a debounced burst) and
     `retry` (the end of its back-off). They are kept apart because `forget` cancels the last one only. Until `held`,
-    the end of a pause, it is not handed out, whatever is wanted.
+    the end of a pause, it is not handed out, whatever is due.
     """
 
     key: Key
@@ -94,7 +94,7 @@ class _Item(Struct, Generic[Key]):
     retry_priority: int = 0
     retry_reason: Reason | None = None
     held: float = _NOW
-    timer: tuple[float, int, _Item[Key]] | None = None  # its place in the heap
+    timer: tuple[float, int, _Item[Key]] | None = None  # its position in the heap
 
 
 class Queue(Generic[Key]):
@@ -102,7 +102,7 @@ class Queue(Generic[Key]):
 
     Lower priorities are not starved: after 15 picks over their heads, one goes to the one whose first key has waited
     longest. With `debounce`, an added key waits until it was not added for so many seconds, but never longer than
-    `debounce_limit` (ten times as long unless given); delays asked for with `after`, and retries, are not debounced.
+    `debounce_limit` (ten times as long unless given); delays given by `after`, and retries, are not debounced.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Queue(Generic[Key]):
         return delay
 
     def forget(self, key: Key) -> None:
-        """`key` succeeded: its back-off begins anew, and a retry that is still to come is cancelled."""
+        """`key` succeeded: its back-off starts from the beginning, and a retry that is still to come is cancelled."""
         self._limiter.forget(key)
         item = self._items.get(key)
         if item is None or item.retry == _NEVER:
@@ -221,7 +221,7 @@ class Queue(Generic[Key]):
         """Take nothing in any more, and drop what is not due yet.
 
         What is due is still handed out; once nothing is, `get` raises `QueueClosed` and does not wait for keys that
-        run. They may finish, and one that was added while it ran is there for whoever asks after its `done`.
+        run. They may finish, and one that was added while it ran can be got after its `done`.
         """
         if self._closed:
             return
@@ -324,7 +324,7 @@ class Queue(Generic[Key]):
         return found
 
     def snapshot(self, limit: int = 100) -> dict[str, object]:
-        """The queue as plain data, for people to look at. Of each sort the first `limit` keys are listed."""
+        """The queue as plain data, for the debug endpoint. Of each sort the first `limit` keys are listed."""
         now = self._now()
         due = islice((item for level in self._descending for item in level.values()), limit)
         running = sorted(self._running.items(), key=itemgetter(1))
@@ -357,25 +357,25 @@ class Queue(Generic[Key]):
     def _place(self, item: _Item[Key], now: float) -> None:
         """Put a key where it belongs by now: with the keys that are due, under the timer, or away."""
         running = item.key in self._running
-        asked = wanted = min(item.due, item.quiet)
+        added = next_due = min(item.due, item.quiet)
         # While a key runs, the end of its back-off means nothing: the run may yet succeed.
-        if item.retry < wanted and not running:
-            wanted = item.retry
-        if item.held > now + _EARLY and (wanted < item.held or wanted == _NEVER):
-            # To be remembered until then, even when nothing is wanted of it so far.
-            wanted = item.held
-        if wanted == _NEVER:
+        if item.retry < next_due and not running:
+            next_due = item.retry
+        if item.held > now + _EARLY and (next_due < item.held or next_due == _NEVER):
+            # To be remembered until then, even when it is not due at all so far.
+            next_due = item.held
+        if next_due == _NEVER:
             if item.timer is not None:
                 self._unschedule(item)
             if not running:
                 del self._items[item.key]
-        elif wanted > now + _EARLY:
-            if item.timer is None or wanted < item.timer[0]:
-                self._schedule(item, wanted)
+        elif next_due > now + _EARLY:
+            if item.timer is None or next_due < item.timer[0]:
+                self._schedule(item, next_due)
         else:
             if item.timer is not None:
                 self._unschedule(item)
-            if asked <= now + _EARLY:
+            if added <= now + _EARLY:
                 item.due = _NOW
             if item.since == _NEVER:
                 item.since = now

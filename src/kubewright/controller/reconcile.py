@@ -3,8 +3,8 @@
     class WidgetReconciler:
         async def reconcile(self, request: Request) -> Result: ...
 
-An async function of the request is one, too. A reconciler is not told what happened, only which object to reconcile:
-whatever happened, and however often, the result is the same. A plain `def` runs in a thread.
+An async function of the request is one, too. It gets the object to reconcile and not what happened to it: whatever
+happened, and however often, the result is the same. A plain `def` runs in a thread.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 _DONE = Result()
 
 
-def checked(returned: object) -> Result:
+def checked_result(returned: object) -> Result:
     """What a reconciler returned, None being `Result()`. Raises `TypeError` saying what it should have returned."""
     if returned is None:
         return _DONE

@@ -25,7 +25,7 @@ from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
 from kubewright.controller.hot_loop import HotLoops
 from kubewright.controller.queue import Queue, Reason, Work
-from kubewright.controller.reconcile import Attempt, ErrorHook, Result, TerminalError, checked
+from kubewright.controller.reconcile import Attempt, ErrorHook, Result, TerminalError, checked_result
 from kubewright.controller.statistics import ControllerStatistics
 
 Key = TypeVar("Key", bound=Hashable)
@@ -136,7 +136,7 @@ class ReconcileHandler(Generic[Key]):
         began = time()
         try:
             try:
-                outcome = checked(await (self._reconcile(key) if self._timeout is None else self._timed(key)))
+                outcome = checked_result(await (self._reconcile(key) if self._timeout is None else self._timed(key)))
             except asyncio.CancelledError as error:
                 if self._is_ending():
                     raise

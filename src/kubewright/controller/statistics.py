@@ -1,7 +1,7 @@
 """Counting durations without slowing down what takes them.
 
-A histogram here is a list of numbers that a hot path bumps. What it looks like to a monitoring system, with its names
-and labels, is decided when somebody asks, not here.
+A histogram here is a list of numbers that a hot path increments. The names and labels that a monitoring system sees are
+added when metrics are collected, not here.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ class QueueStatistics:
         self._now = now
 
     def unfinished_seconds(self) -> float:
-        """How long all keys that run now have run, added up."""
+        """The total time that the keys that are running now have run."""
         return sum(self._now() - started for started in self._started)
 
     def longest_running_seconds(self) -> float:
-        """How long the key has run that runs longest."""
+        """The time that the key has run which has run longest."""
         return self._now() - min(self._started) if self._started else 0.0

@@ -1,7 +1,9 @@
-"""Reconcilers that are plain functions run in a thread, from where the client is used through `wait_for` alone.
+"""Reconcilers that are plain functions run in a thread, from where the client is used through `run_in_loop` alone.
 
-def reconcile(self, request: Request) -> Result:
-widget = wait_for(self.client.find(Widget, request))
+    def reconcile(self, request: Request) -> Result:
+        widget = run_in_loop(self.client.find(Widget, request))
+
+The client and everything else that is async belong to the event loop of the program.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ loop_of_thread: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("kubew
 """The event loop that a reconciler's thread was started from."""
 
 
-def wait_for(coroutine: Coroutine[object, object, T]) -> T:
+def run_in_loop(coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on the event loop of the program, from a reconciler's thread, and return its result."""
     loop = loop_of_thread.get()
     if loop is None or asyncio._get_running_loop() is not None:
         coroutine.close()
-        raise RuntimeError("wait_for is for plain `def` reconcilers, which run in a thread; elsewhere use await")
+        raise RuntimeError("run_in_loop is for plain `def` reconcilers, which run in a thread; elsewhere use await")
     return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
 

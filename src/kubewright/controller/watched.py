@@ -15,6 +15,7 @@ from typing import Generic, TypeVar, cast
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.errors import DecodeError
+from kubewright.api.header import OwnerHeader
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
@@ -26,7 +27,7 @@ from kubewright.controller.arguments import check_kind
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
-from kubewright.controller.predicates import Predicate, checked
+from kubewright.controller.predicates import Predicate, checked_predicate
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import INITIAL_PRIORITY
 
@@ -65,8 +66,8 @@ class Watched(Generic[Key]):
         """With `optional` a kind that does not exist (yet) counts as one without objects. When it gets installed, all
         objects of the controller's own kind are reconciled: some may have waited for it.
 
-        With `resync` every object of the copy is looked at again about every so many seconds, whatever `where` says:
-        in case something was missed that no event tells of.
+        With `resync` all watched objects are reconciled again about every so many seconds, whatever `where` says: in
+        case a change was overlooked.
         """
         check_kind(kind, "watches(kind, handler)")
         if not isinstance(handler, Handler):
@@ -77,7 +78,7 @@ class Watched(Generic[Key]):
         self._cache = cache
         self._kind = kind
         self._handler = handler
-        self._where = checked(where)
+        self._where = checked_predicate(where)
         self._namespace = namespace
         self._watch: Callable[[], WatchHandle[Object]] = lambda: cache.watch(
             kind, namespace=namespace, labels=labels, fields=fields, transform=transform
@@ -88,7 +89,7 @@ class Watched(Generic[Key]):
         self._watching = asyncio.Event()
         self._started = asyncio.Event()
         self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
-        self._unfit: set[ObjectKey] = set()
+        self._undecodable: set[ObjectKey] = set()
         self._begin: asyncio.Event | None = None
         self._enqueue_own: Callable[[Reason], bool] = lambda reason: False
 
@@ -115,8 +116,8 @@ class Watched(Generic[Key]):
         return cast(object, self._handler) is for_object
 
     def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
-        """For a controller: feed its queue not before `begin`, and have all objects of its own kind reconciled by
-        `enqueue_own`, which answers False when it cannot do that.
+        """For a controller: feed its queue not before `begin`; `enqueue_own` enqueues all objects of its own kind, and
+        returns False when it watches none.
         """
         self._begin = begin
         self._enqueue_own = enqueue_own
@@ -162,7 +163,15 @@ class Watched(Generic[Key]):
                 for key in self._handler.keys(Event(self._kind, entry, entry, False, None)):
                     queue.add(key, priority=INITIAL_PRIORITY, reason=reason)
 
-    def unfit(self, key: Key, error: DecodeError) -> Object | None:
+    def namespace_elsewhere(self, owner: OwnerHeader, namespace: str) -> str | None:
+        """The namespace of an owner that is in another one than `namespace`; None when it is not."""
+        informers = self._handle.informers if self._handle is not None else ()
+        if any(informer.find(ObjectKey(namespace, owner.name)) is not None for informer in informers):
+            return None
+        named = (entry for informer in informers for entry in informer.select() if entry.name == owner.name)
+        return next((entry.namespace for entry in named if entry.header.uid == owner.uid), None)
+
+    def undecodable(self, key: Key, error: DecodeError) -> Object | None:
         """The object of that key, with no more than its identity, when `error` says that it does not fit its type.
 
         Whatever happens to it next is put into the queue, whatever `where` says.
@@ -175,7 +184,7 @@ class Watched(Generic[Key]):
                 decode(self._kind, entry.body)
             except DecodeError as own:
                 if str(own) == str(error):
-                    self._unfit.add(entry.key)
+                    self._undecodable.add(entry.key)
                     # Not decoded: it may be nested so deeply that nothing of it can be.
                     names = ObjectMeta(namespace=entry.namespace, name=entry.name, uid=entry.header.uid)
                     return metadata_only(self._kind)(metadata=names)
@@ -194,7 +203,7 @@ class Watched(Generic[Key]):
             elif blocked is not None and (
                 blocked.reason == "forbidden" or not informer.synced.is_set() or _lasts(blocked)
             ):
-                # A server that is away for a moment is no reason to be unready: the copy is still there.
+                # A server that is away for a moment is no reason to be unready: its objects are still cached.
                 return str(blocked)
             if not informer.synced.is_set() and blocked is None:
                 return f"the objects of {informer.kind_name} are being listed"
@@ -205,31 +214,31 @@ class Watched(Generic[Key]):
 
         def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             event = Event(kind, old, new, initial, own)
-            if self._was_unfit(event) or where is None or self._is_wanted(event, where):
+            if self._was_undecodable(event) or where is None or self._passes(event, where):
                 take(event)
 
         handle.subscribe(changed)
         self._started.set()
 
-    def _was_unfit(self, event: Event[Object]) -> bool:
-        """Whether its reconcile was given up until it changes; this is the change."""
-        if not self._unfit or event.key not in self._unfit:
+    def _was_undecodable(self, event: Event[Object]) -> bool:
+        """Whether its reconcile is not retried until it changes; this is the change."""
+        if not self._undecodable or event.key not in self._undecodable:
             return False
-        self._unfit.discard(event.key)
+        self._undecodable.discard(event.key)
         return True
 
-    def _is_wanted(self, event: Event[Object], where: Predicate) -> bool:
+    def _passes(self, event: Event[Object], where: Predicate) -> bool:
         try:
             return where(event)
         except Exception:
-            # A pass too many does no harm; a change that is never looked at may.
-            _log.exception("the predicate %s failed for %s; looking at it", where.words, event.key)
+            # A reconcile too many does no harm; a change that is never reconciled may.
+            _log.exception("the predicate %s failed for %s; reconciling it", where.description, event.key)
             return True
 
     def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
         is_resync = event.old is event.new
-        # The second look at what a pass did is as urgent as the first. After a start that is later than all first
-        # looks, so that it is one for all that a pass has written.
+        # The echo of a write keeps the priority of the reconcile that made it. After a start that is after all initial
+        # reconciles, so that one more is enough for everything that a reconcile has written.
         origin = event.write_origin
         what = "resync" if is_resync else event.verb if origin is None else "own write"
         reason = Reason(self._kind.__name__, what, event.key)
@@ -244,7 +253,7 @@ class Watched(Generic[Key]):
             self._log_failure(event)
 
     async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
-        """Have each object looked at once more, again and again."""
+        """Pass on every object periodically, as if it had been updated."""
         if self._resync is None:
             await asyncio.Event().wait()
             return
@@ -255,22 +264,22 @@ class Watched(Generic[Key]):
                     take(Event(self._kind, entry, entry, False, None))
 
     async def _follow_installation(self, handle: WatchHandle[Object]) -> None:
-        """Wake those who may have waited for a kind when it is there."""
+        """When the kind gets installed, reconcile the objects that may have waited for it."""
         name = self._kind.__name__
         while True:
             await handle.absent()
             if not self._optional:
                 _log.warning("%s is not installed: the server knows no such kind (yet); waiting for it", name)
             await handle.synced()
-            # Before it begins, nobody has looked in vain for anything.
+            # Before it begins, no reconcile can have waited for it.
             if self._optional and (self._begin is None or self._begin.is_set()):
                 self._enqueue_own(Reason(name, "installed", None))
 
     def _leave_unmapped(self, event: Event[Object]) -> None:
-        """Have an event mapped later.
+        """Leave an event to the async map function.
 
-        When too many wait, all objects of the controller's own kind are reconciled in their place: whomever they
-        concern is among these. A controller that watches no kind of its own has nothing to fall back on.
+        When too many wait, all objects of the controller's own kind are enqueued instead: the keys that the events map
+        to are among these. A controller that watches no kind of its own has nothing to fall back on.
         """
         unmapped = self._unmapped
         name = self._kind.__name__
@@ -283,7 +292,7 @@ class Watched(Generic[Key]):
             unmapped.put_nowait(event)
 
     async def _map_later(self, queue: Queue[Key], later_keys: LaterKeys[Key]) -> None:
-        """Map events one after the other, in their order, beside the watch."""
+        """Map events one after the other, in their order, without blocking the watch."""
         while True:
             event = await self._unmapped.get()
             try:
