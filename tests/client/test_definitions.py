@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,15 +10,21 @@ import pytest
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
+from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource
 from kubewright.client.client import Client
-from kubewright.client.errors import NotFound
+from kubewright.client.errors import NoSuchKind, NotFound
+from kubewright.client.wait import exists
 
 if TYPE_CHECKING:
     from tests.client.conftest import ScriptedServer, VirtualTime
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PAGE = b"404 page not found\n"
+NOTHING_SERVED: dict[str, JSONValue] = {"kind": "APIResourceList", "resources": []}
+NO_WIDGETS = (
+    r"Widget.*: the server has no such kind, widgets in example.com/v1: is its CustomResourceDefinition installed\?"
+)
 
 
 @resource("example.com/v1")
@@ -106,7 +113,8 @@ def test_a_definition_that_will_not_serve_the_kind_is_not_waited_for(
 ) -> None:
     server.answers(PAGE, status=404)
     server.answers(unfit)
-    with pytest.raises(NotFound):
+    server.answers(NOTHING_SERVED)
+    with pytest.raises(NoSuchKind):
         virtual_time.run(client.get(Widget, "a"))
 
     assert virtual_time.elapsed == 0
@@ -118,12 +126,13 @@ def test_who_may_not_read_definitions_or_finds_none_is_told_at_once(
 ) -> None:
     server.answers(PAGE, status=404)
     server.refuses(code, "Forbidden" if code == 403 else "NotFound", name="widgets.example.com")
-    with pytest.raises(NotFound, match=r"^get Widget shop/a: HTTP 404"):
+    server.answers(NOTHING_SERVED)
+    with pytest.raises(NoSuchKind, match=NO_WIDGETS):
         virtual_time.run(client.get(Widget, "a"))
 
     server.answers(PAGE, status=404)
     server.refuses(403, "Forbidden")
-    with pytest.raises(NotFound, match='the server has no kind "Widget"'):
+    with pytest.raises(NotFound, match=r"the server has no such kind, Widget in example\.com/v1"):
         virtual_time.run(client.get(Dynamic.of("example.com/v1", "Widget"), "a"))
 
     assert virtual_time.elapsed == 0
@@ -135,7 +144,45 @@ async def test_objects_that_are_not_there_and_kinds_of_kubernetes_need_no_defini
     server.refuses(404, "NotFound", name="a")
     assert await client.find(Widget, "a") is None
     server.answers(PAGE, status=404)
-    with pytest.raises(NotFound):
+    server.answers({"kind": "APIResourceList", "resources": [{"name": "configmaps", "kind": "ConfigMap"}]})
+    with pytest.raises(NotFound) as raised:
         await client.get(ConfigMap, "a")
 
-    assert len(server.sent) == 2
+    assert not isinstance(raised.value, NoSuchKind)
+    assert [sent.path for sent in server.sent[1:]] == ["/api/v1/namespaces/shop/configmaps/a", "/api/v1"]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.get(Widget, "a"),
+        lambda client: client.find(Widget, "a"),
+        lambda client: client.list(Widget)._all(),
+        lambda client: client.create(Widget(metadata=ObjectMeta(name="a"))),
+        lambda client: client.delete(Widget, "a", missing_ok=True),
+        lambda client: client.wait_for(Widget, "a", exists),
+        lambda client: client.watch(Widget).__aenter__(),
+    ],
+    ids=["get", "find", "list", "create", "delete", "wait_for", "watch"],
+)
+async def test_every_request_for_a_kind_that_is_not_served_says_so(
+    client: Client, server: ScriptedServer, ask: Callable[[Client], Awaitable[object]]
+) -> None:
+    server.answers(PAGE, status=404)
+    server.refuses(404, "NotFound", name="widgets.example.com")
+    server.answers(PAGE, status=404)
+    server.answers({"kind": "APIGroupList", "groups": []})
+    with pytest.raises(NoSuchKind, match=NO_WIDGETS):
+        await ask(client)
+
+
+async def test_a_404_that_discovery_does_not_confirm_is_not_about_the_kind(
+    client: Client, server: ScriptedServer
+) -> None:
+    """A proxy that has lost its way answers 404 to everything."""
+    for _ in range(6):
+        server.answers(PAGE, status=404)
+    with pytest.raises(NotFound, match=r"^get Widget shop/a: HTTP 404") as raised:
+        await client.get(Widget, "a")
+
+    assert not isinstance(raised.value, NoSuchKind)

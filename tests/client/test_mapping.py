@@ -89,7 +89,7 @@ async def test_a_missing_kind_is_an_error_that_lists_the_others(mapper: Mapper, 
         await mapper.info(Dynamic.of("example.com/v1", "Wigdet"))
 
     assert str(caught.value) == (
-        'the server has no kind "Wigdet" in "example.com/v1" (kinds there: Gadget, Widget); '
+        "the server has no such kind, Wigdet in example.com/v1 (kinds there: Gadget, Widget): "
         "is its CustomResourceDefinition installed?"
     )
     assert caught.value.code == 404
@@ -98,7 +98,7 @@ async def test_a_missing_kind_is_an_error_that_lists_the_others(mapper: Mapper, 
 async def test_a_missing_group_is_the_same_error(mapper: Mapper, server: ScriptedServer) -> None:
     server.answers(b"404 page not found\n", status=404, headers={"Content-Type": "text/plain"})
     server.answers(NO_DEFINITIONS)
-    with pytest.raises(NotFound, match=r'no kind "Widget" in "example.com/v1" \(kinds there: none\)'):
+    with pytest.raises(NotFound, match=r"no such kind, Widget in example.com/v1 \(kinds there: none\)"):
         await mapper.info(Widget)
 
 

@@ -51,6 +51,7 @@ from kubewright.client.errors import (
     Forbidden,
     InternalError,
     Invalid,
+    NoSuchKind,
     NotFound,
     ProtocolError,
     RequestTimeout,
@@ -348,7 +349,7 @@ class Reflector:
     async def _note_not_found(self, error: NotFound) -> None:
         """The kind is gone when discovery confirms it. Everything else that answers 404 says nothing of any object."""
         try:
-            is_served = await self._client.serves(self._kind)
+            is_served = not isinstance(error, NoSuchKind) and await self._client.serves(self._kind)
         except KubernetesError as doubt:
             self._block("unreachable", error, f"whether the kind is gone is not known ({doubt})")
             return

@@ -13,7 +13,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import BuiltIn
-from kubewright.client.paths import segment
+from kubewright.client.paths import may_be_custom, segment
 from kubewright.client.session import Session
 
 _GROUP = "apiextensions.k8s.io"
@@ -69,14 +69,10 @@ class Definitions:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def claim_path(self, target: str) -> bool:
-        """Whether a definition claims the resource that a request was about."""
-        steps = target.partition("?")[0].split("/")[1:]
-        if len(steps) > 5 and steps[3] == "namespaces":
-            del steps[3:5]
-        if len(steps) < 4 or steps[0] != "apis" or not _may_be_custom(steps[1]):
+    async def claim_resource(self, group: str, version: str, plural: str) -> bool:
+        """Whether a definition claims a resource."""
+        if not may_be_custom(group):
             return False
-        _, group, version, plural, *_ = steps
         try:
             return (await self._read(f"{plural}.{group}")).serves(version)
         except KubernetesError:
@@ -84,7 +80,7 @@ class Definitions:
 
     async def claim_kind(self, gvk: GroupVersionKind) -> bool:
         """Whether a definition claims a kind of which nothing is known but its name."""
-        if not _may_be_custom(gvk.group):
+        if not may_be_custom(gvk.group):
             return False
         try:
             response = await self._session.request("GET", _PATH, request="list definitions", headers=[_NAMES_ONLY])
@@ -97,8 +93,3 @@ class Definitions:
     async def _read(self, name: str) -> _Definition:
         response = await self._session.request("GET", f"{_PATH}/{segment(name)}", request=f"get definition {name}")
         return decode_model(_Definition, response.body)
-
-
-def _may_be_custom(group: str) -> bool:
-    # The groups of definitions have a dot; and definitions are not defined by definitions.
-    return "." in group and group != _GROUP

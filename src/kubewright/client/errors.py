@@ -138,6 +138,10 @@ class NotFound(APIError):
         return self.status.details is not None and self.status.details.name == name
 
 
+class NoSuchKind(NotFound):
+    """404: the server does not serve the kind at all, which its discovery confirms."""
+
+
 class MethodNotAllowed(APIError):
     """405: the kind does not support the verb."""
 

@@ -12,8 +12,16 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.model import BuiltIn
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable
-from kubewright.client.errors import NotFound, ProtocolError, Status, StatusDetails
-from kubewright.client.paths import api_root
+from kubewright.client.errors import (
+    APIError,
+    KubernetesError,
+    NoSuchKind,
+    NotFound,
+    ProtocolError,
+    Status,
+    StatusDetails,
+)
+from kubewright.client.paths import api_root, may_be_custom, resource_at
 from kubewright.client.session import COMING, MAX_RETRIES, Session
 
 if TYPE_CHECKING:
@@ -60,7 +68,7 @@ class Mapper:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        session.is_coming = lambda target: self._definitions().claim_path(target)
+        session.explain_not_found = self._explain_not_found
         self._known: dict[GroupVersionKind, ResourceInfo] = {}
 
     def known(self, kind: type[Object]) -> ResourceInfo | None:
@@ -69,7 +77,7 @@ class Mapper:
         return info if info.namespaced is not None else self._known.get(info.gvk)
 
     async def info(self, kind: type[Object]) -> ResourceInfo:
-        """All that is needed to address a kind. Raises `NotFound` when the server does not serve it.
+        """All that is needed to address a kind. Raises `NoSuchKind` when the server does not serve it.
 
         A kind that a definition claims is waited for some seconds: discovery lags behind.
         """
@@ -108,22 +116,44 @@ class Mapper:
     async def serves(self, kind: type[Object]) -> bool:
         """Whether discovery has the kind now. Raises where discovery does not say: a 404 alone may be a proxy's."""
         gvk = resource_info(kind).gvk
-        try:
-            found = await self._resource_list(gvk.api_version)
-        except NotFound:
-            if not gvk.group or await self._lists_version(gvk):
-                raise
-            return False
-        _check_kind(found.kind, "APIResourceList", f"discover {gvk.api_version}")
-        return any(resource.kind == gvk.kind and "/" not in resource.name for resource in found.resources)
+        served = await self._served(gvk.api_version)
+        return any(resource.kind == gvk.kind and "/" not in resource.name for resource in served)
 
-    async def _lists_version(self, gvk: GroupVersionKind) -> bool:
+    async def _served(self, api_version: str) -> list[APIResource]:
+        """What discovery has in one group and version; none when it has no such version, which it must confirm."""
+        try:
+            found = await self._resource_list(api_version)
+        except NotFound:
+            if "/" not in api_version or await self._lists_version(api_version):
+                raise
+            return []
+        _check_kind(found.kind, "APIResourceList", f"discover {api_version}")
+        return found.resources
+
+    async def _explain_not_found(self, target: str, error: APIError) -> APIError | None:
+        """See `Session.explain_not_found`."""
+        resource = resource_at(target)
+        if resource is None:
+            return error
+        group, version, plural = resource
+        if await self._definitions().claim_resource(group, version, plural):
+            return None
+        api_version = f"{group}/{version}" if group else version
+        try:
+            served = await self._served(api_version)
+        except KubernetesError:
+            return error
+        if any(each.name == plural for each in served):
+            return error
+        return _no_such_kind(group, plural, f"{plural} in {api_version}", error.request)
+
+    async def _lists_version(self, api_version: str) -> bool:
         request = "discover API groups"
         response = await self._session.request("GET", "/apis", request=request)
         with readable(response, request):
             found = decode_model(_APIGroupList, response.body)
         _check_kind(found.kind, "APIGroupList", request)
-        return any(version.group_version == gvk.api_version for group in found.groups for version in group.versions)
+        return any(version.group_version == api_version for group in found.groups for version in group.versions)
 
     async def _discover(self, gvk: GroupVersionKind) -> None:
         try:
@@ -147,15 +177,14 @@ class Mapper:
                 )
         if gvk not in self._known:
             kinds = ", ".join(sorted({resource.kind for resource in resources})) or "none"
-            raise NotFound(
-                Status(
-                    code=404,
-                    reason="NotFound",
-                    message=f'the server has no kind "{gvk.kind}" in "{gvk.api_version}" (kinds there: {kinds}); '
-                    "is its CustomResourceDefinition installed?",
-                    details=StatusDetails(group=gvk.group, kind=gvk.kind),
-                )
-            )
+            raise _no_such_kind(gvk.group, gvk.kind, f"{gvk.kind} in {gvk.api_version} (kinds there: {kinds})")
+
+
+def _no_such_kind(group: str, kind: str, described: str, request: str = "") -> NoSuchKind:
+    fix = "is its CustomResourceDefinition installed?" if may_be_custom(group) else "is the server older than the kind?"
+    message = f"the server has no such kind, {described}: {fix}"
+    details = StatusDetails(group=group, kind=kind)
+    return NoSuchKind(Status(code=404, reason="NotFound", message=message, details=details), request)
 
 
 def _check_kind(found: str, expected: str, request: str) -> None:

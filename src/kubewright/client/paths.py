@@ -51,6 +51,27 @@ def object_path(info: ResourceInfo, namespace: str, name: str, subresource: str 
     return f"{path}/{subresource}" if subresource else path
 
 
+def resource_at(target: str) -> tuple[str, str, str] | None:
+    """Group, version and plural of what a request is about; None for what is no resource, such as discovery."""
+    steps = target.partition("?")[0].split("/")[1:]
+    match steps:
+        case ["api", version, *rest]:
+            group = ""
+        case ["apis", group, version, *rest]:
+            pass
+        case _:
+            return None
+    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
+        del rest[:2]
+    return (group, version, rest[0]) if rest else None
+
+
+def may_be_custom(group: str) -> bool:
+    """Whether kinds of this group may come from a CustomResourceDefinition."""
+    # The groups of definitions have a dot; and definitions are not defined by definitions.
+    return "." in group and group != "apiextensions.k8s.io"
+
+
 def segment(name: str) -> str:
     """A name as one step of a path: never more, whatever is in it."""
     if not name or name in (".", ".."):

@@ -25,7 +25,7 @@ from kubewright.client.backoff import Backoff
 from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import Credential
 from kubewright.client.config.tls import Certificate
-from kubewright.client.errors import ConfigError, ConnectionLost, RequestTimeout, TransportError
+from kubewright.client.errors import APIError, ConfigError, ConnectionLost, RequestTimeout, TransportError
 from kubewright.client.http.transport import HTTPTransport, Response, StreamedResponse, Transport
 from kubewright.client.request_observer import RequestAttempt, RequestObserver
 from kubewright.client.token_bucket import TokenBucket
@@ -79,8 +79,9 @@ class Session:
         self._rate_limit = rate_limit
         self._timeout = timeout
         self._sleep = sleep
-        self.is_coming: Callable[[str], Awaitable[bool]] | None = None
-        """Whether the resource at a path that was not found is going to be served: then it is asked for again."""
+        self.explain_not_found: Callable[[str, APIError], Awaitable[APIError | None]] | None = None
+        """What a 404 for a path that names no object means: the error to raise; None to ask again, for the resource is
+        going to be served."""
         self._warnings = Warnings(on_warning)
         self._is_closed = False
         self.answers: dict[tuple[str, str, str], int] = {}
@@ -185,8 +186,10 @@ class Session:
             if last:
                 break
             if response.status == 404:
-                missing = failure(404, response.headers, await self._rest(response, request), request)
-                if self.is_coming is None or missing.status.names_object or not await self.is_coming(target):
+                missing: APIError | None = failure(404, response.headers, await self._rest(response, request), request)
+                if self.explain_not_found is not None and missing is not None and not missing.status.names_object:
+                    missing = await self.explain_not_found(target, missing)
+                if missing is not None:
                     self._warnings.read(response.headers)
                     raise missing
                 await self._sleep(COMING.delay(number + 1))
