@@ -25,7 +25,7 @@ class Answer(NamedTuple):
     warnings: list[str]
 
     @property
-    def told(self) -> tuple[int, str, str]:
+    def refusal(self) -> tuple[int, str, str]:
         """The code, reason and message of a failure."""
         return self.code, text(self.body, "reason"), text(self.body, "message")
 

@@ -38,10 +38,12 @@ class Pair:
         found = []
         for transport in self.transports:
             answer = await transport.request(method, target, headers, body, timeout=30)
-            told = re.sub("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID", answer.body.decode())
+            refusal = re.sub(
+                "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID", answer.body.decode()
+            )
             is_status = answer.headers.get("Content-Type") == JSON
             # Go writes `<` in JSON as an escape, which means the same.
-            shown = json.dumps(json.loads(told), ensure_ascii=False) if is_status else told
+            shown = json.dumps(json.loads(refusal), ensure_ascii=False) if is_status else refusal
             found.append((answer.status, "" if answer.status < 300 else shown))
             assert (await transport.request("GET", "/version", timeout=30)).status == 200
         return found

@@ -45,12 +45,12 @@ async def test_flow_schemas_refer_to_levels_that_exist(admin: Client) -> None:
         (condition,) = items(sent(schema), "status", "conditions")
         level = text(sent(schema), "spec", "priorityLevelConfiguration", "name")
         assert level in levels
-        told = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and it exists'
+        refusal = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}" and it exists'
         assert {name: value for name, value in mapping(condition).items() if name != "lastTransitionTime"} == {
             "type": "Dangling",
             "status": "False",
             "reason": "Found",
-            "message": told,
+            "message": refusal,
         }
 
 

@@ -156,7 +156,7 @@ async def test_a_request_must_be_one(ask: Ask, name: str, fields: JSONObject, co
     refused = await ask("POST", PLACE, {"metadata": {"name": name}, "spec": spec(**fields)})
 
     message = f'CertificateSigningRequest.certificates.k8s.io "{name}" is invalid: {complaint}'
-    assert refused.told == (422, "Invalid", message)
+    assert refused.refusal == (422, "Invalid", message)
 
 
 @pytest.mark.parametrize("before", [b"hello\n", b"-----BEGIN CERTIFICATE REQUEST-----\n", b"-----BEGIN X-----\n!\n"])
@@ -186,7 +186,7 @@ async def test_nobody_asks_for_a_certificate_of_an_administrator(ask: Ask, name:
         f'certificatesigningrequests.certificates.k8s.io "{name}" is forbidden: '
         f"use of {CLIENT} signer with system:masters group is not allowed"
     )
-    assert refused.told == (403, "Forbidden", message)
+    assert refused.refusal == (403, "Forbidden", message)
     assert elsewhere.code == 201
 
 
@@ -194,8 +194,8 @@ async def test_nobody_asks_for_a_certificate_of_an_administrator(ask: Ask, name:
 
 
 def invalid(name: str, *complaints: str) -> tuple[int, str, str]:
-    told = complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]"
-    return 422, "Invalid", f'CertificateSigningRequest.certificates.k8s.io "{name}" is invalid: {told}'
+    refusal = complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]"
+    return 422, "Invalid", f'CertificateSigningRequest.certificates.k8s.io "{name}" is invalid: {refusal}'
 
 
 EXCLUSIVE = 'status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive'
@@ -222,7 +222,7 @@ async def test_conditions_are_checked(
     await created(ask, name)
     refused = await ask("PATCH", f"{request_}/approval", {"status": {"conditions": [condition]}}, MERGE)
 
-    assert refused.told == invalid(name, complaint)
+    assert refused.refusal == invalid(name, complaint)
 
 
 async def test_a_decision_is_made_by_the_endpoint_approval_and_stands(ask: Ask, name: str, request_: str) -> None:
@@ -243,8 +243,8 @@ async def test_a_decision_is_made_by_the_endpoint_approval_and_stands(ask: Ask, 
     assert (plainly.code, at(plainly.body, "status")) == (200, {})
     added = 'status.conditions: Forbidden: updates may not add a condition of type "Approved"'
     removed = 'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
-    assert by_status.told == invalid(name, added)
-    assert both.told == invalid(name, EXCLUSIVE)
+    assert by_status.refusal == invalid(name, added)
+    assert both.refusal == invalid(name, EXCLUSIVE)
     (condition,) = map(mapping, items(approved.body, "status", "conditions"))
     assert text(condition, "lastUpdateTime") == text(condition, "lastTransitionTime") != ""
     assert {field: condition[field] for field in ("type", "status", "reason")} == {
@@ -254,8 +254,8 @@ async def test_a_decision_is_made_by_the_endpoint_approval_and_stands(ask: Ask, 
     }
     assert at(approved.body, "metadata", "labels") == {"a": "b"}
     assert read.body == approved.body
-    assert changed_mind.told == invalid(name, removed)
-    assert taken_back.told == invalid(name, removed)
+    assert changed_mind.refusal == invalid(name, removed)
+    assert taken_back.refusal == invalid(name, removed)
     # What an endpoint is not about, it leaves as it is.
     for ignored in (certified, rewritten):
         assert (ignored.code, at(ignored.body, "status")) == (200, at(approved.body, "status"))
@@ -277,14 +277,16 @@ async def test_a_certificate_is_set_once_by_the_endpoint_status(
     recovered = await ask("PATCH", f"{request_}/status", {"status": {"conditions": []}}, MERGE)
 
     wrong = 'status.certificate: Invalid value: "<certificate data>":'
-    assert nothing.told == invalid(name, f"{wrong} must contain at least one CERTIFICATE PEM block")
-    assert other.told == invalid(name, f'{wrong} only CERTIFICATE PEM blocks are allowed, found "CERTIFICATE REQUEST"')
+    assert nothing.refusal == invalid(name, f"{wrong} must contain at least one CERTIFICATE PEM block")
+    assert other.refusal == invalid(
+        name, f'{wrong} only CERTIFICATE PEM blocks are allowed, found "CERTIFICATE REQUEST"'
+    )
     assert at(given.body, "status") == {"certificate": encoded(control_plane.ca_certificate.encode())}
-    assert again.told == invalid(
+    assert again.refusal == invalid(
         name, "status.certificate: Forbidden: updates may not modify existing certificate content"
     )
     assert failed.code == 200
-    assert recovered.told == invalid(
+    assert recovered.refusal == invalid(
         name, 'status.conditions: Forbidden: updates may not remove a condition of type "Failed"'
     )
 
@@ -332,7 +334,7 @@ async def test_approving_and_signing_need_the_rights_of_the_signer(
         f'certificatesigningrequests.certificates.k8s.io "{name}" is forbidden: '
         f'user not permitted to {verb} requests with signerName "example.com/none"'
     )
-    assert refused.told == (403, "Forbidden", message)
+    assert refused.refusal == (403, "Forbidden", message)
     # Who signs nothing may write to the status; the endpoint `approval` is for approvers whatever they write.
     assert unchanged.code == (200 if endpoint == "status" else 403)
     assert allowed.code == 200

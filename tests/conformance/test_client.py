@@ -570,9 +570,9 @@ async def test_impersonation_is_sent(control_plane: ControlPlane) -> None:
     config = Config.from_kubeconfig_text(control_plane.kubeconfig())
     someone = replace(config, impersonate=Impersonation(user="eve", groups=("a", "b")))
     async with Client(someone) as client:
-        told = (await client.create(SelfSubjectReview())).status.user_info
-    assert told is not None
-    assert (told.username, told.groups[:2]) == ("eve", ["a", "b"])
+        refusal = (await client.create(SelfSubjectReview())).status.user_info
+    assert refusal is not None
+    assert (refusal.username, refusal.groups[:2]) == ("eve", ["a", "b"])
 
 
 async def test_a_view_of_a_namespace_stays_there(client: Client) -> None:
@@ -604,8 +604,8 @@ async def test_waiting_ends_when_the_expectation_holds(client: Client) -> None:
 
 async def test_waiting_in_vain_tells_what_was_there(client: Client) -> None:
     await client.create(pod("web"))
-    told = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
-    with pytest.raises(WaitTimeout, match=told):
+    refusal = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
+    with pytest.raises(WaitTimeout, match=refusal):
         await client.wait_for(Pod, "web", ready, timeout=1)
 
 

@@ -76,7 +76,7 @@ async def test_a_definition_goes_after_its_objects(kind: Kind) -> None:
     assert (at(marked, "generation"), at(marked, "deletionGracePeriodSeconds")) == (2, 0)
     # Only now is it sure that the part of the server which creates objects has heard of the deletion.
     late = await kind.create("late")
-    assert late.told == (
+    assert late.refusal == (
         403,
         "Forbidden",
         f'{kind.name} "late" is forbidden: create not allowed while custom resource definition is terminating',
@@ -115,14 +115,14 @@ async def test_what_identifies_a_definition_stays(kind: Kind) -> None:
     without = await kind.ask("PUT", place, {"metadata": {"name": kind.name}, "spec": at(await kind.read(), "spec")})
 
     name = f'CustomResourceDefinition.apiextensions.k8s.io "{kind.name}" is invalid'
-    assert scope.told == (422, "Invalid", f'{name}: spec.scope: Invalid value: "Cluster": field is immutable')
-    assert unknown.told == (
+    assert scope.refusal == (422, "Invalid", f'{name}: spec.scope: Invalid value: "Cluster": field is immutable')
+    assert unknown.refusal == (
         422,
         "Invalid",
         f"{name}: spec.preserveUnknownFields: Invalid value: true: cannot set to true, set "
         "x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
     )
-    assert without.told == (
+    assert without.refusal == (
         422,
         "Invalid",
         f'customresourcedefinitions.apiextensions.k8s.io "{kind.name}" is invalid: metadata.resourceVersion: '
@@ -179,7 +179,7 @@ async def test_a_custom_resource_scales_where_its_definition_says(kind: Kind) ->
     assert (scaled.body["spec"], scaled.body["status"]) == ({"replicas": 4}, {"replicas": 1, "selector": "a=b"})
     assert (after["spec"], at(after, "metadata", "generation")) == ({"n": 4}, 2)
     assert ("tester", "scale") in managers(after)
-    assert negative.told == (
+    assert negative.refusal == (
         422,
         "Invalid",
         f'Thing.{kind.group} "a" is invalid: .spec.n: Invalid value: -4: should be a non-negative integer',
@@ -188,7 +188,7 @@ async def test_a_custom_resource_scales_where_its_definition_says(kind: Kind) ->
     assert text(other.body, "message").endswith(
         f"UID in precondition: x, UID in object meta: {mapping(created, 'metadata')['uid']}"
     )
-    assert absent.told == (
+    assert absent.refusal == (
         500,
         "InternalError",
         'Internal error occurred: the spec replicas field ".spec.n" does not exist',
@@ -205,9 +205,9 @@ async def test_a_custom_resource_says_what_it_is(kind: Kind) -> None:
     patched = await kind.ask("PATCH", kind.path("a"), {"kind": "Other"}, MERGE)
 
     wrong = 'is invalid: kind: Invalid value: "Other": must be Thing'
-    assert other.told == (422, "Invalid", f'Other.{kind.group} "b" {wrong}')
-    assert patched.told == (422, "Invalid", f'Other.{kind.group} "a" {wrong}')
-    assert nothing.told == (
+    assert other.refusal == (422, "Invalid", f'Other.{kind.group} "b" {wrong}')
+    assert patched.refusal == (422, "Invalid", f'Other.{kind.group} "a" {wrong}')
+    assert nothing.refusal == (
         400,
         "BadRequest",
         "the object provided is unrecognized (must be of type Thing): Object 'Kind' is missing in "
@@ -223,7 +223,7 @@ async def test_an_object_that_etcd_does_not_take_is_not_stored(kind: Kind) -> No
     grown = await kind.ask("PATCH", kind.path("small"), {"spec": {"b": "x" * 300_000}}, MERGE)
 
     assert small.code == 201
-    assert large.told == grown.told == (500, "", "etcdserver: request is too large")
+    assert large.refusal == grown.refusal == (500, "", "etcdserver: request is too large")
     assert (larger.code, text(larger.body, "message").partition(" (")[0]) == (
         500,
         "rpc error: code = ResourceExhausted desc = trying to send message larger than max",

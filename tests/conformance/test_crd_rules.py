@@ -382,7 +382,9 @@ async def test_a_definition_with_a_bad_rule_is_refused(admin: Client) -> None:
         with pytest.raises(Invalid) as caught:
             await attempt
 
-        errors = [(f"{place}.properties[spec].properties[a].{at}" if at else place, told) for at, told in expected]
+        errors = [
+            (f"{place}.properties[spec].properties[a].{at}" if at else place, refusal) for at, refusal in expected
+        ]
         assert (schema, found(caught.value)) == (schema, sorted(errors))
 
 

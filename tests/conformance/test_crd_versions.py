@@ -27,7 +27,7 @@ async def test_objects_are_seen_in_every_version(kind: Kind) -> None:
         f"{kind.group}/v1",
         f"{kind.group}/v2",
     ]
-    assert wrong.told == (
+    assert wrong.refusal == (
         400,
         "BadRequest",
         f"the API version in the data ({kind.group}/v2) does not match the expected API version ({kind.group}/v1)",
@@ -56,7 +56,7 @@ async def test_versions_that_were_stored_once_are_kept_in_mind(kind: Kind) -> No
     removed = await kind.change(version("v2"))
 
     assert at(switched.body, "status", "storedVersions") == ["v1", "v2"]
-    assert too_early.told == (
+    assert too_early.refusal == (
         422,
         "Invalid",
         f'CustomResourceDefinition.apiextensions.k8s.io "{kind.name}" is invalid: status.storedVersions[0]: Invalid '
@@ -127,7 +127,7 @@ async def test_what_is_wrong_and_stays_is_let_pass(kind: Kind) -> None:
     same = await kind.ask("PATCH", kind.path("a"), {"spec": {"a": "longer"}}, MERGE)
 
     assert other.code == 200
-    assert same.told == (
+    assert same.refusal == (
         422,
         "Invalid",
         f'Thing.{kind.group} "a" is invalid: spec.a: Too long: may not be more than 2 bytes',
@@ -143,7 +143,7 @@ async def test_objects_are_selected_by_the_fields_a_version_names(kind: Kind) ->
 
     async def selected(selector: str) -> list[str] | tuple[int, str, str]:
         answer = await kind.ask("GET", f"{kind.path()}?fieldSelector={selector}")
-        return [text(item, "metadata", "name") for item in items(answer.body, "items")] or answer.told
+        return [text(item, "metadata", "name") for item in items(answer.body, "items")] or answer.refusal
 
     assert await selected("spec.color%3Dred") == ["red"]
     assert await selected("spec.color!%3Dred") == ["blue"]
@@ -191,10 +191,10 @@ async def test_objects_of_a_stored_version_that_is_gone_cannot_be_read(kind: Kin
         "delete": await kind.ask("DELETE", f"{v2}/z"),
     }
 
-    assert {asked: answer.told for asked, answer in answers.items()} == dict.fromkeys(answers, (500, "", why))
-    assert listed.told == watched.told == (429, "TooManyRequests", unlistable)
+    assert {asked: answer.refusal for asked, answer in answers.items()} == dict.fromkeys(answers, (500, "", why))
+    assert listed.refusal == watched.refusal == (429, "TooManyRequests", unlistable)
     assert [(await kind.ask("GET", f"{v2}/a")).code, (await kind.ask("GET", f"{v2}?limit=1")).code] == [200, 200]
-    assert (await kind.create("z", version="v2")).told[:2] == (409, "AlreadyExists")
+    assert (await kind.create("z", version="v2")).refusal[:2] == (409, "AlreadyExists")
 
     await kind.ask("DELETE", f"{DEFINITIONS}/{kind.name}")
     terminating = await kind.eventually(

@@ -60,7 +60,7 @@ async def test_an_apply_or_update_that_creates_needs_the_permission_to_create(
     by_admin = await ask_as("")(method, path, body, content_type)
     changed = await ask_as("jane")(method, path, body, content_type)
 
-    assert refused.told == (403, "Forbidden", refusal(resource, group, namespace))
+    assert refused.refusal == (403, "Forbidden", refusal(resource, group, namespace))
     assert by_admin.code == 201
     # What is there already takes no more than the permission to update.
     assert changed.code == (403 if query else 200)
@@ -79,8 +79,8 @@ async def test_what_is_wrong_with_an_object_is_said_before_the_permission_to_cre
     missing = await ask("PATCH", f"{MAPS}/a", {"data": {}}, "application/merge-patch+json")
 
     assert (invalid.code, text(invalid.body, "reason")) == (422, "Invalid")
-    assert nowhere.told == (404, "NotFound", 'namespaces "nowhere" not found')
-    assert missing.told == (404, "NotFound", 'configmaps "a" not found')
+    assert nowhere.refusal == (404, "NotFound", 'namespaces "nowhere" not found')
+    assert missing.refusal == (404, "NotFound", 'configmaps "a" not found')
 
 
 async def test_who_may_create_and_patch_applies_what_is_new(ask_as: AskAs, grant: Grant) -> None:

@@ -20,12 +20,12 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, i
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest
-from kubewright.controlplane.embedded.http.negotiation import Wanted
+from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions
 from kubewright.controlplane.embedded.openapi import openapi_response
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-WANTED = Wanted(group="apidiscovery.k8s.io", version="v2", kind="APIGroupDiscoveryList")
+WANTED = MediaTypeOptions(group="apidiscovery.k8s.io", version="v2", kind="APIGroupDiscoveryList")
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,8 @@ def decoded(body: bytes) -> JSONObject:
     return cast(JSONObject, msgspec.json.decode(body))
 
 
-def ours(path: str, catalog: Catalog, wanted: Wanted | None = None) -> bytes:
-    response = discovery_response(path, wanted or Wanted(), catalog)
+def ours(path: str, catalog: Catalog, wanted: MediaTypeOptions | None = None) -> bytes:
+    response = discovery_response(path, wanted or MediaTypeOptions(), catalog)
     assert response is not None
     return response.body
 

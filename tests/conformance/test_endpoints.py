@@ -52,9 +52,9 @@ async def test_health_is_told_check_by_check(fetch: Fetch, name: str) -> None:
 
 
 async def test_checks_can_be_left_out(fetch: Fetch) -> None:
-    told = (await fetch("/livez?verbose&exclude=etcd&exclude=two&exclude=one")).body.decode().splitlines()
-    assert "[+]etcd excluded: ok" in told
-    assert told[-2:] == [
+    refusal = (await fetch("/livez?verbose&exclude=etcd&exclude=two&exclude=one")).body.decode().splitlines()
+    assert "[+]etcd excluded: ok" in refusal
+    assert refusal[-2:] == [
         'warn: some health checks cannot be excluded: no matches for "one","two"',
         "livez check passed",
     ]

@@ -166,5 +166,5 @@ async def test_options_that_do_not_go_together_are_refused(fetch: Fetch, query: 
     status = decoded(answer)
     assert answer.status == 422
     assert str(status["message"]).startswith('ListOptions.meta.k8s.io "" is invalid: ')
-    told = [text(cause, "message") for cause in items(status, "details", "causes")]
-    assert [message.removeprefix("Forbidden: ") for message in told] == complaints
+    refusal = [text(cause, "message") for cause in items(status, "details", "causes")]
+    assert [message.removeprefix("Forbidden: ") for message in refusal] == complaints

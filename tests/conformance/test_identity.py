@@ -13,7 +13,7 @@ async def test_what_is_applied_to_a_uid_that_is_not_there_is_not_created(ask: As
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x"}}
     refused = await ask("PATCH", f"{place}?fieldManager=tests", body, APPLY)
 
-    assert refused.told == (
+    assert refused.refusal == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on configmaps "a": '
@@ -25,7 +25,7 @@ async def test_what_is_applied_to_a_uid_that_is_not_there_is_not_created(ask: As
 async def test_what_is_put_where_nothing_with_its_uid_is_is_not_created(ask: Ask, namespace: str) -> None:
     refused = await ask("PUT", f"{LEASES}/a", {"metadata": {"name": "a", "uid": "x"}})
 
-    assert refused.told == (
+    assert refused.refusal == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on leases.coordination.k8s.io "a": StorageError: invalid object, Code: 4, '

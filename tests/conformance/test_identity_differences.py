@@ -61,13 +61,13 @@ class Place:
             content if method != "GET" else None,
             timeout=30,
         )
-        told = answer.body.decode()
+        refusal = answer.body.decode()
         for pattern, word in _NOT_EQUAL:
-            told = pattern.sub(word, told)
+            refusal = pattern.sub(word, refusal)
         try:
-            return answer.status, json.dumps(_without_managed_fields(json.loads(told)), sort_keys=True, indent=1)
+            return answer.status, json.dumps(_without_managed_fields(json.loads(refusal)), sort_keys=True, indent=1)
         except ValueError:
-            return answer.status, told
+            return answer.status, refusal
 
 
 def _without_managed_fields(answer: JSONValue) -> JSONValue:

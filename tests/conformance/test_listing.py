@@ -179,7 +179,7 @@ async def test_what_cannot_be_decoded_in_a_query_is_passed_over(ask: Ask) -> Non
     configmaps = "/api/v1/namespaces/NAMESPACE/configmaps"
 
     assert (await ask("GET", f"{configmaps}?labelSelector=%zz")).code == 200
-    assert (await ask("GET", f"{configmaps}?limit=99999999999999999999")).told == (
+    assert (await ask("GET", f"{configmaps}?limit=99999999999999999999")).refusal == (
         400,
         "BadRequest",
         'strconv.ParseInt: parsing "99999999999999999999": value out of range',

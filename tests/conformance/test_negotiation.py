@@ -27,8 +27,8 @@ async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Cli
     await transport.aclose()
     assert created.status == 201
     assert created.headers.get("Content-Type") == "application/yaml"
-    told = yaml.safe_load(created.body)
-    assert (told["kind"], told["metadata"]["name"], told["data"]) == ("ConfigMap", "a", {"x": "1"})
+    refusal = yaml.safe_load(created.body)
+    assert (refusal["kind"], refusal["metadata"]["name"], refusal["data"]) == ("ConfigMap", "a", {"x": "1"})
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

@@ -45,7 +45,7 @@ async def test_a_binding_places_a_pod_once(ask: Ask) -> None:
     pod = (await ask("GET", f"{PODS}/a")).body
 
     assert dry.body == bound.body == SUCCESS
-    assert again.told == (
+    assert again.refusal == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on pods/binding "a": pod a is already assigned to node "first"',
@@ -93,7 +93,7 @@ async def test_a_binding_is_for_the_pod_it_was_made_for(ask: Ask, namespace: str
         "POST", f"{PODS}/a/binding", {"metadata": {"name": "a", "uid": "other"}, "target": {"name": "n"}}
     )
 
-    assert refused.told == (
+    assert refused.refusal == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on pods "a": StorageError: invalid object, Code: 4, '
@@ -117,7 +117,7 @@ async def test_an_evicted_pod_is_told_why(ask: Ask) -> None:
     pod = (await ask("GET", f"{PODS}/a")).body
     again = await evict(ask, "a")
 
-    assert other.told == (400, "BadRequest", "name in URL does not match name in Eviction object")
+    assert other.refusal == (400, "BadRequest", "name in URL does not match name in Eviction object")
     assert evicted.body == again.body == SUCCESS
     assert at(pod, "metadata", "deletionGracePeriodSeconds") == 30
     assert conditions(pod) == [("DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting")]
@@ -143,7 +143,7 @@ async def test_an_eviction_is_read_as_any_other_object(ask: Ask, content: JSONOb
     answer = await ask("POST", f"{PODS}/a/eviction?fieldValidation=Strict", eviction)
 
     message = f'Eviction in version "v1" cannot be handled as a Eviction: {why}'
-    assert answer.told == (400, "BadRequest", message)
+    assert answer.refusal == (400, "BadRequest", message)
 
 
 async def test_a_pod_with_two_budgets_is_not_evicted(ask: Ask) -> None:
@@ -154,7 +154,7 @@ async def test_a_pod_with_two_budgets_is_not_evicted(ask: Ask) -> None:
         await ask("POST", BUDGETS, {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": selector}})
     refused = await evict(ask, "a")
 
-    assert refused.told == (
+    assert refused.refusal == (
         500,
         "",
         "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
@@ -186,7 +186,7 @@ async def test_debug_containers_are_added_and_stay(ask: Ask) -> None:
     assert at(added.body, "metadata", "labels") == {"app": "a"}
     assert '.name: Duplicate value: "main"' in text(taken.body, "message")
     assert "cannot be set for an Ephemeral Container" in text(ports.body, "message")
-    assert removed.told == (
+    assert removed.refusal == (
         422,
         "Invalid",
         'Pod "a" is invalid: spec.ephemeralContainers: Forbidden: '
@@ -209,7 +209,7 @@ async def test_a_pod_is_resized_within_its_class(ask: Ask) -> None:
     container = mapping(items(resized.body, "spec", "containers")[0])
     assert (container["image"], container["resources"]) == ("web:1", {"requests": {"cpu": "2"}})
     assert at(resized.body, "metadata", "generation") == 2
-    assert better.told == (
+    assert better.refusal == (
         422,
         "Invalid",
         'Pod "none" is invalid: spec: Invalid value: "BestEffort": '

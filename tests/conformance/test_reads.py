@@ -165,19 +165,19 @@ async def test_every_kind_is_selected_by_its_fields_and_no_others(fetch: Fetch) 
 async def test_metadata_alone_is_the_answer_to_everything(client: Client, fetch: Fetch, path: str) -> None:
     accept, kind = ("Accept", METADATA), ("PartialObjectMetadata", "meta.k8s.io/v1")
 
-    def told(response: Response) -> tuple[str, str]:
+    def refusal(response: Response) -> tuple[str, str]:
         found = decoded(response)
         assert found.keys() == {"kind", "apiVersion", "metadata"}
         return text(found, "kind"), text(found, "apiVersion")
 
     body = b'{"metadata":{"name":"m","finalizers":["example.com/wait"]},"data":{"x":"1"}}'
     created = await fetch(path, "POST", [accept, JSON], body)
-    assert (created.status, told(created)) == (201, kind)
+    assert (created.status, refusal(created)) == (201, kind)
     patch = ("Content-Type", "application/merge-patch+json")
-    assert told(await fetch(f"{path}/m", headers=[accept])) == kind
-    assert told(await fetch(f"{path}/m", "PATCH", [accept, patch], b'{"data":{"x":"2"}}')) == kind
+    assert refusal(await fetch(f"{path}/m", headers=[accept])) == kind
+    assert refusal(await fetch(f"{path}/m", "PATCH", [accept, patch], b'{"data":{"x":"2"}}')) == kind
     deleted = await fetch(f"{path}/m", "DELETE", [accept])
-    assert told(deleted) == kind
+    assert refusal(deleted) == kind
     assert text(decoded(deleted), "metadata", "deletionTimestamp")
     listed = decoded(await fetch(f"{path}?fieldSelector=metadata.name%3Dm", headers=[("Accept", METADATA_LIST)]))
     assert (text(listed, "kind"), text(listed, "apiVersion")) == ("PartialObjectMetadataList", "meta.k8s.io/v1")

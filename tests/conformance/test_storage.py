@@ -132,7 +132,7 @@ async def answered_with(code: int, ask: Ask, patch: JSONObject) -> Answer:
 async def test_a_claim_whose_class_does_not_allow_it_cannot_grow(grow: Grow, allowed: bool | None) -> None:
     refused = await grow(allowed=allowed)
 
-    assert refused.told == (403, "Forbidden", CANNOT_GROW)
+    assert refused.refusal == (403, "Forbidden", CANNOT_GROW)
 
 
 async def test_a_claim_whose_class_allows_it_grows(grow: Grow, ask: Ask) -> None:
@@ -156,7 +156,7 @@ async def test_a_claim_whose_class_is_gone_cannot_grow(grow: Grow, ask: Ask, nam
             size += 1
     labelled = await ask("PATCH", f"{CLAIMS}/data", {"metadata": {"labels": {"a": "b"}}}, MERGE)
 
-    assert refused.told == (403, "Forbidden", CANNOT_GROW)
+    assert refused.refusal == (403, "Forbidden", CANNOT_GROW)
     assert labelled.code == 200
 
 

@@ -37,7 +37,7 @@ async def test_a_pod_without_a_node_has_no_log_and_no_process(ask: Ask, fetch: F
     *refused, _ = await streams(ask, "free")
     log = await fetch(f"{PODS.replace('NAMESPACE', namespace)}/free/log")
 
-    assert [answer.told for answer in refused] == [(400, "BadRequest", "pod free does not have a host assigned")] * 3
+    assert [answer.refusal for answer in refused] == [(400, "BadRequest", "pod free does not have a host assigned")] * 3
     assert (log.status, log.body, log.headers.get("Content-Type")) == (204, b"", None)
 
 
@@ -45,7 +45,7 @@ async def test_a_pod_on_a_node_that_is_not_there_is_said_to_be_missing(ask: Ask)
     await create_pod(ask, "lost", "nowhere")
 
     for answer in await streams(ask, "lost"):
-        assert answer.told == (404, "NotFound", 'pods "nowhere" not found')
+        assert answer.refusal == (404, "NotFound", 'pods "nowhere" not found')
         assert answer.body["details"] == {"name": "nowhere", "kind": "pods"}
 
 
@@ -53,7 +53,7 @@ async def test_a_node_without_an_address_is_not_reached(ask: Ask, node: str) -> 
     await create_pod(ask, "quiet", node)
 
     for answer in [*await streams(ask, "quiet"), await ask("GET", f"/api/v1/nodes/{node}/proxy")]:
-        assert answer.told == (500, "", "no preferred addresses found; known addresses: []")
+        assert answer.refusal == (500, "", "no preferred addresses found; known addresses: []")
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ async def test_a_log_is_asked_for_in_a_way_that_makes_sense(ask: Ask, query: str
     answer = await ask("GET", f"{PODS}/free/log?{query}")
 
     invalid = f'PodLogOptions "free" is invalid: {message}'
-    assert answer.told == ((422, "Invalid", invalid) if code == 422 else (400, "BadRequest", message))
+    assert answer.refusal == ((422, "Invalid", invalid) if code == 422 else (400, "BadRequest", message))

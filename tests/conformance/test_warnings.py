@@ -229,7 +229,7 @@ async def test_finalizers_without_a_domain_are_warned_about_when_they_are_added(
     for name in ("a", "b"):
         await ask("PATCH", f"{place}/{name}", {"metadata": {"finalizers": None}}, MERGE)
 
-    def told(*finalizers: str) -> list[str]:
+    def refusal(*finalizers: str) -> list[str]:
         return shown(
             [
                 f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name'
@@ -239,12 +239,12 @@ async def test_finalizers_without_a_domain_are_warned_about_when_they_are_added(
             ]
         )
 
-    assert created.warnings == told("a", "a.b", "b")
+    assert created.warnings == refusal("a", "a.b", "b")
     assert (kept.code, kept.warnings) == (200, [])
-    assert patched.warnings == told("c")
+    assert patched.warnings == refusal("c")
     assert (status.code, status.warnings) == (200, [])
     assert (malformed.code, malformed.warnings) == (422, [])
-    assert (applied.code, applied.warnings) == (201, told("e"))
+    assert (applied.code, applied.warnings) == (201, refusal("e"))
 
 
 async def test_a_kind_of_kubernetes_that_takes_any_finalizer_is_not_warned_about(ask: Ask) -> None:

@@ -73,7 +73,7 @@ REFUSED: list[tuple[JSONValue, tuple[int, str, str]]] = [
 async def test_what_cannot_be_created_is_refused_with_a_reason(
     ask: Ask, body: JSONValue, expected: tuple[int, str, str]
 ) -> None:
-    assert (await ask("POST", CONFIG_MAPS, body)).told == expected
+    assert (await ask("POST", CONFIG_MAPS, body)).refusal == expected
 
 
 async def test_what_the_server_sets_is_not_taken_from_the_client(ask: Ask) -> None:
@@ -102,8 +102,8 @@ async def test_a_name_is_taken_until_its_object_is_gone(ask: Ask) -> None:
     await ask("DELETE", f"{CONFIG_MAPS}/a")
     waiting = await ask("POST", CONFIG_MAPS, config_map("a"))
 
-    assert twice.told == (409, "AlreadyExists", 'configmaps "a" already exists')
-    assert waiting.told == (409, "AlreadyExists", 'object is being deleted: configmaps "a" already exists')
+    assert twice.refusal == (409, "AlreadyExists", 'configmaps "a" already exists')
+    assert waiting.refusal == (409, "AlreadyExists", 'object is being deleted: configmaps "a" already exists')
 
 
 async def test_a_generated_name_fits_into_a_label(ask: Ask) -> None:
@@ -118,7 +118,7 @@ async def test_a_generated_name_fits_into_a_label(ask: Ask) -> None:
 async def test_nothing_is_created_where_no_namespace_is(ask: Ask) -> None:
     answer = await ask("POST", "/apis/apps/v1/namespaces/none-such/deployments", {"metadata": {"name": "a"}})
 
-    assert answer.told == (404, "NotFound", 'namespaces "none-such" not found')
+    assert answer.refusal == (404, "NotFound", 'namespaces "none-such" not found')
 
 
 async def test_owners_that_are_named_twice_are_named_once(ask: Ask) -> None:
@@ -151,7 +151,7 @@ async def test_options_that_make_no_sense_are_refused(ask: Ask, query: str, comp
     patch = await ask("PATCH", f"{CONFIG_MAPS}/a?{query}", {}, MERGE)
 
     for answer, kind in ((creation, "CreateOptions"), (update, "UpdateOptions"), (patch, "PatchOptions")):
-        assert answer.told == (422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {complaint}')
+        assert answer.refusal == (422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {complaint}')
 
 
 # The body of an update, and why it is refused.
@@ -185,7 +185,7 @@ async def test_an_update_must_be_of_the_object_it_is_sent_to(
     ask: Ask, body: JSONObject, expected: tuple[int, str, str]
 ) -> None:
     await created(ask, "a")
-    assert (await ask("PUT", f"{CONFIG_MAPS}/a", body)).told == expected
+    assert (await ask("PUT", f"{CONFIG_MAPS}/a", body)).refusal == expected
 
 
 async def test_an_update_of_another_object_of_that_name_is_a_conflict(ask: Ask) -> None:
@@ -193,14 +193,14 @@ async def test_an_update_of_another_object_of_that_name_is_a_conflict(ask: Ask) 
     answer = await ask("PUT", f"{CONFIG_MAPS}/a", config_map("a", uid="other"))
     patch = await ask("PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"uid": "other"}}, MERGE)
 
-    assert answer.told == (
+    assert answer.refusal == (
         409,
         "Conflict",
         'Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, Key: '
         f"/registry/configmaps/{metadata['namespace']}/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
         f"UID in precondition: other, UID in object meta: {metadata['uid']}",
     )
-    assert patch.told == (
+    assert patch.refusal == (
         422,
         "Invalid",
         'ConfigMap "a" is invalid: metadata.uid: Invalid value: "other": field is immutable',
@@ -232,9 +232,9 @@ async def test_only_some_kinds_are_updated_without_a_revision_or_created_by_an_u
     lease = await ask("PUT", f"{LEASES}/new", {"metadata": {"name": "new"}, "spec": {}})
     again = await ask("PUT", f"{LEASES}/new", {"metadata": {"name": "new"}, "spec": {"holderIdentity": "me"}})
 
-    assert unknown.told == (404, "NotFound", 'configmaps "none" not found')
+    assert unknown.refusal == (404, "NotFound", 'configmaps "none" not found')
     assert lease.code == 201
-    assert again.told == (
+    assert again.refusal == (
         422,
         "Invalid",
         'leases.coordination.k8s.io "new" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified '
@@ -305,7 +305,7 @@ async def test_a_deletion_that_makes_no_sense_is_refused(
     ask: Ask, query: str, options: JSONValue, expected: tuple[int, str, str]
 ) -> None:
     await created(ask, "a")
-    assert (await ask("DELETE", f"{CONFIG_MAPS}/a{query}", options)).told == expected
+    assert (await ask("DELETE", f"{CONFIG_MAPS}/a{query}", options)).refusal == expected
 
 
 async def test_a_deletion_may_be_of_one_revision_only(ask: Ask) -> None:
@@ -320,7 +320,7 @@ async def test_a_deletion_may_be_of_one_revision_only(ask: Ask) -> None:
         'Operation cannot be fulfilled on ConfigMap "a": the ResourceVersion in the precondition (1) does not match '
         f"the ResourceVersion in record ({metadata['resourceVersion']}). The object might have been modified",
     )
-    assert (one.told, all_.told) == (expected, expected)
+    assert (one.refusal, all_.refusal) == (expected, expected)
 
 
 async def test_what_is_deleted_at_once_is_answered_with_its_resource(ask: Ask) -> None:
@@ -347,7 +347,7 @@ async def test_finalizers_keep_an_object_and_only_become_fewer(ask: Ask) -> None
 
     assert (marked.code, at(marked.body, "metadata", "deletionGracePeriodSeconds")) == (200, 0)
     assert again.body == marked.body
-    assert added.told == (
+    assert added.refusal == (
         422,
         "Invalid",
         'ConfigMap "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the object is '
@@ -356,7 +356,7 @@ async def test_finalizers_keep_an_object_and_only_become_fewer(ask: Ask) -> None
     assert (fewer.code, last.code) == (200, 200)
     # The last state is that of the patch, at the revision before.
     assert at(last.body, "metadata", "resourceVersion") == at(fewer.body, "metadata", "resourceVersion")
-    assert gone.told == (404, "NotFound", 'configmaps "a" not found')
+    assert gone.refusal == (404, "NotFound", 'configmaps "a" not found')
 
 
 async def test_the_old_way_to_ask_for_a_cascade_is_accepted(ask: Ask) -> None:
@@ -401,4 +401,4 @@ async def test_methods_that_a_path_has_no_use_for_are_refused(ask: Ask) -> None:
     ]
 
     message = "the server does not allow this method on the requested resource"
-    assert [answer.told for answer in answers] == [(405, "MethodNotAllowed", message)] * 3
+    assert [answer.refusal for answer in answers] == [(405, "MethodNotAllowed", message)] * 3

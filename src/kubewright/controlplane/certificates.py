@@ -19,7 +19,7 @@ _LIFETIME = timedelta(days=365)
 # Containers and virtual machines that were paused come back with a clock that is behind.
 _CLOCK_SKEW = timedelta(hours=1)
 # X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones.
-_LONGEST_NAME = 64
+_MAX_NAME_LENGTH = 64
 _EXTENDED_USAGES = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}
 _ALTERNATIVES = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
 
@@ -168,9 +168,9 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _checked(what: str, name: str) -> str:
-    if not 0 < len(name) <= _LONGEST_NAME:
+    if not 0 < len(name) <= _MAX_NAME_LENGTH:
         raise ValueError(
-            f"the {what} name {name!r} has {len(name)} characters, a certificate holds 1 to {_LONGEST_NAME}"
+            f"the {what} name {name!r} has {len(name)} characters, a certificate holds 1 to {_MAX_NAME_LENGTH}"
         )
     return name
 

@@ -90,11 +90,11 @@ class Both:
         """The first step that is answered differently, with what came before it. Later ones follow from it."""
         ours, theirs = self.sides(path, label, unfinished)
         for number, step in enumerate(sequence):
-            told, expected = await asyncio.gather(ours.send(step), theirs.send(step))
-            if told != expected:
+            refusal, expected = await asyncio.gather(ours.send(step), theirs.send(step))
+            if refusal != expected:
                 history = "\n".join(map(str, sequence[: number + 1]))
                 delta = "\n".join(
-                    unified_diff(expected.splitlines(), told.splitlines(), "real", "embedded", n=2, lineterm="")
+                    unified_diff(expected.splitlines(), refusal.splitlines(), "real", "embedded", n=2, lineterm="")
                 )
                 return f"{history}\n{delta}\n"
         return ""
@@ -130,10 +130,10 @@ class Side:
         )
         document = msgspec.json.decode(answer.body, type=JSONObject)
         self._remember(name, document, step)
-        told = f"{answer.status} {self.comparable(document)}"
+        refusal = f"{answer.status} {self.comparable(document)}"
         if step.method != "GET":
             await self._settled(name)
-        return told
+        return refusal
 
     def comparable(self, document: JSONObject) -> str:
         """The document as text, without what is never the same twice."""
@@ -209,8 +209,8 @@ def _with_causes_in_order(status: JSONObject) -> JSONObject:
     causes = [mapping(cause) for cause in items(status, "details", "causes")]
     if text(status, "details", "group") != CUSTOM_GROUP and text(status, "reason") != "Conflict":
         return {}
-    told = list(dict.fromkeys(f"{text(cause, 'field')}: {text(cause, 'message')}" for cause in causes))
-    written, ordered = (", ".join(causes) for causes in (told, sorted(told)))
+    refusal = list(dict.fromkeys(f"{text(cause, 'field')}: {text(cause, 'message')}" for cause in causes))
+    written, ordered = (", ".join(causes) for causes in (refusal, sorted(refusal)))
     return {
         "details": {**mapping(status, "details"), "causes": sorted(causes, key=lambda cause: json.dumps(cause))},
         "message": text(status, "message").replace(written, ordered),

@@ -100,7 +100,7 @@ async def test_lists_are_selected_and_paged_the_same(both: Both) -> None:
         found = []
         for query in examples(queries(), 150):
             ours, theirs = both.sides(family.path, "")
-            told, expected = await pages(ours, query), await pages(theirs, query)
-            if told != expected:
-                found.append(f"{query}\nreal: {expected}\nembedded: {told}\n")
+            refusal, expected = await pages(ours, query), await pages(theirs, query)
+            if refusal != expected:
+                found.append(f"{query}\nreal: {expected}\nembedded: {refusal}\n")
         assert not found, f"{len(found)} lists of {family.kind} differ:\n" + "\n".join(found)

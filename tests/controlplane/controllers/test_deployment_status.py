@@ -44,10 +44,10 @@ def deployment(replicas: int = 4, deadline: int | None = 60) -> Deployment:
     )
 
 
-def replica_set(name: str, wanted: int, there: int, ready: int, terminating: int | None = 0) -> ReplicaSet:
+def replica_set(name: str, desired: int, there: int, ready: int, terminating: int | None = 0) -> ReplicaSet:
     return ReplicaSet(
         metadata=ObjectMeta(name=name),
-        spec=ReplicaSetSpec(replicas=wanted, selector=LabelSelector(), template=TEMPLATE),
+        spec=ReplicaSetSpec(replicas=desired, selector=LabelSelector(), template=TEMPLATE),
         status=ReplicaSetStatus(
             replicas=there,
             ready_replicas=ready or None,

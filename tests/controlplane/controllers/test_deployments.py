@@ -194,9 +194,9 @@ async def test_recreating_waits_until_every_old_pod_is_gone(
     controllers: list[BuiltInController] = [SimulatedNodes(client), Scheduler(client), simulator]
     for controller in [*controllers, ReplicaSets(client), Deployments(client)]:
         start(controller)
-    wanted = deployment(pod_namespace, replicas=2)
-    wanted.spec.strategy = DeploymentStrategy(type="Recreate")
-    subject = await client.create(wanted)
+    desired = deployment(pod_namespace, replicas=2)
+    desired.spec.strategy = DeploymentStrategy(type="Recreate")
+    subject = await client.create(desired)
     await client.wait_for(subject, rolled_out("1", 2))
 
     await client.patch(subject, image_is("web:2"))
@@ -237,9 +237,9 @@ async def test_a_rollout_that_gets_nowhere_misses_its_deadline_and_can_be_undone
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     run_pods(client, start, ReplicaSets(client), Deployments(client, clock=clock))
-    wanted = deployment(pod_namespace)
-    wanted.spec.progress_deadline_seconds = 60
-    subject = await client.create(wanted)
+    desired = deployment(pod_namespace)
+    desired.spec.progress_deadline_seconds = 60
+    subject = await client.create(desired)
     await client.wait_for(subject, rolled_out("1"))
 
     await client.patch(subject, as_template(waiting="ImagePullBackOff"))
@@ -259,9 +259,9 @@ async def test_a_rollout_that_gets_nowhere_misses_its_deadline_and_can_be_undone
 
 async def test_old_revisions_beyond_the_limit_are_forgotten(client: Client, pod_namespace: str, start: Start) -> None:
     run_pods(client, start, ReplicaSets(client), Deployments(client))
-    wanted = deployment(pod_namespace, replicas=1)
-    wanted.spec.revision_history_limit = 1
-    subject = await client.create(wanted)
+    desired = deployment(pod_namespace, replicas=1)
+    desired.spec.revision_history_limit = 1
+    subject = await client.create(desired)
     await client.wait_for(subject, rolled_out("1", 1))
     (first,) = await client.list(ReplicaSet, namespace=pod_namespace)
 
@@ -275,8 +275,8 @@ async def test_old_revisions_beyond_the_limit_are_forgotten(client: Client, pod_
 
 
 async def test_a_name_that_another_set_has_is_avoided(client: Client, pod_namespace: str, start: Start) -> None:
-    wanted = deployment(pod_namespace, replicas=1)
-    subject = await client.create(wanted)
+    desired = deployment(pod_namespace, replicas=1)
+    subject = await client.create(desired)
     hashed = template_hash(subject.spec.template, None)
     await client.create(replica_set(pod_namespace, f"web-{hashed}", {"app": "other"}))
     run_pods(client, start, ReplicaSets(client), Deployments(client))

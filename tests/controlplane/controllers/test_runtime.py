@@ -42,7 +42,7 @@ async def running(*work: Awaitable[None]) -> AsyncIterator[None]:
                 await task
 
 
-class Passes:
+class Reconciles:
     """The keys that were reconciled, in their order."""
 
     def __init__(self, act: Callable[[], None] = lambda: None) -> None:
@@ -65,30 +65,30 @@ class Passes:
 async def test_of_several_alarms_for_a_key_the_earliest_rings_and_by_the_clock(
     client: Client, clock: VirtualClock
 ) -> None:
-    alarms, others, passes = Alarms[Request](clock), Channel[Request](), Passes()
-    async with running(Runtime(client).run("test", passes.reconcile, alarms, others)):
+    alarms, others, reconciles = Alarms[Request](clock), Channel[Request](), Reconciles()
+    async with running(Runtime(client).run("test", reconciles.reconcile, alarms, others)):
         for seconds in (10, 5, 7):
             alarms.set(A, seconds)
         clock.advance(4.9)
         others.send(B)
-        await passes.until(lambda: B in passes.keys)
-        assert passes.keys == [B]
+        await reconciles.until(lambda: B in reconciles.keys)
+        assert reconciles.keys == [B]
         clock.advance(0.1)
-        await passes.until(lambda: A in passes.keys)
+        await reconciles.until(lambda: A in reconciles.keys)
         clock.advance(100)
         others.send(B)
-        await passes.until(lambda: passes.keys.count(B) == 2)
-        assert passes.keys == [B, A, B]
+        await reconciles.until(lambda: reconciles.keys.count(B) == 2)
+        assert reconciles.keys == [B, A, B]
 
 
 async def test_an_alarm_does_not_outlive_its_controller(client: Client, clock: VirtualClock) -> None:
-    alarms, passes = Alarms[Request](clock), Passes()
-    async with running(Runtime(client).run("test", passes.reconcile, alarms)):
+    alarms, reconciles = Alarms[Request](clock), Reconciles()
+    async with running(Runtime(client).run("test", reconciles.reconcile, alarms)):
         alarms.set(B, 0)
         clock.advance(0)
-        await passes.until(lambda: B in passes.keys)
+        await reconciles.until(lambda: B in reconciles.keys)
         alarms.set(A, 5)
-    again = Passes()
+    again = Reconciles()
     async with running(Runtime(client).run("test", again.reconcile, alarms)):
         clock.advance(5)
         alarms.send(B)
@@ -100,27 +100,27 @@ async def test_what_the_server_refuses_is_tried_again_without_a_word_even_when_t
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> None:
-        if len(passes.keys) < 3:
+        if len(reconciles.keys) < 3:
             raise Forbidden(Status(code=403, reason="Forbidden", message="not yet"))
 
-    passes, keys = Passes(refuse), Channel[Request]()
+    reconciles, keys = Reconciles(refuse), Channel[Request]()
     keys.send(A)
     caplog.set_level(logging.INFO)
-    async with running(Runtime(client).run("test", passes.reconcile, keys)):
-        await passes.until(lambda: passes.keys == [A, A, A])
+    async with running(Runtime(client).run("test", reconciles.reconcile, keys)):
+        await reconciles.until(lambda: reconciles.keys == [A, A, A])
     assert not caplog.records
 
 
 async def test_a_mistake_is_told_and_holds_up_nobody_else(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
-        if passes.keys == [A]:
+        if reconciles.keys == [A]:
             raise ValueError("a mistake")
 
-    passes, keys = Passes(fail), Channel[Request]()
+    reconciles, keys = Reconciles(fail), Channel[Request]()
     keys.send(A)
     keys.send(B)
-    async with running(Runtime(client).run("test", passes.reconcile, keys, workers=1)):
-        await passes.until(lambda: passes.keys == [A, B, A])
+    async with running(Runtime(client).run("test", reconciles.reconcile, keys, workers=1)):
+        await reconciles.until(lambda: reconciles.keys == [A, B, A])
     assert "a mistake" in caplog.text
 
 
@@ -150,14 +150,14 @@ async def test_nothing_is_reconciled_before_all_sources_are_complete(client: Cli
         async def synced(self) -> None:
             await self.complete.wait()
 
-    passes, quick, slow = Passes(), Channel[Request](), Slow()
+    reconciles, quick, slow = Reconciles(), Channel[Request](), Slow()
     quick.send(A)
-    async with running(Runtime(client).run("test", passes.reconcile, quick, slow)):
+    async with running(Runtime(client).run("test", reconciles.reconcile, quick, slow)):
         for _ in range(20):
             await asyncio.sleep(0)
-        assert passes.keys == []
+        assert reconciles.keys == []
         slow.complete.set()
-        await passes.until(lambda: passes.keys == [A])
+        await reconciles.until(lambda: reconciles.keys == [A])
 
 
 async def test_what_runs_beside_ends_with_the_controller(client: Client) -> None:
@@ -170,18 +170,18 @@ async def test_what_runs_beside_ends_with_the_controller(client: Client) -> None
         finally:
             ended.set()
 
-    async with running(Runtime(client).run("test", Passes().reconcile, beside=(beside,))):
+    async with running(Runtime(client).run("test", Reconciles().reconcile, beside=(beside,))):
         await asyncio.wait_for(begun.wait(), 10)
         assert not ended.is_set()
     assert ended.is_set()
 
 
 async def test_controllers_with_one_cache_share_its_watches(client: Client) -> None:
-    cache, first, second = Cache(client), Passes(), Passes()
+    cache, first, second = Cache(client), Reconciles(), Reconciles()
     runtimes = [Runtime(client, cache), Runtime(client, cache)]
     runs = [
-        runtime.run("test", passes.reconcile, Watched(runtime.cache, ConfigMap, for_object))
-        for runtime, passes in zip(runtimes, (first, second), strict=True)
+        runtime.run("test", reconciles.reconcile, Watched(runtime.cache, ConfigMap, for_object))
+        for runtime, reconciles in zip(runtimes, (first, second), strict=True)
     ]
     async with running(cache.run(), *runs):
         await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))

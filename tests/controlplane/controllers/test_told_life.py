@@ -31,8 +31,8 @@ async def _events(client: Client, kind: str, holds: Callable[[list[Event]], bool
             await asyncio.sleep(0)
 
 
-def _reasons(*wanted: str) -> Callable[[list[Event]], bool]:
-    return lambda events: {event.reason for event in events} >= set(wanted)
+def _reasons(*desired: str) -> Callable[[list[Event]], bool]:
+    return lambda events: {event.reason for event in events} >= set(desired)
 
 
 async def test_the_life_of_a_deployment_is_told(embedded_control_plane: ControlPlane) -> None:

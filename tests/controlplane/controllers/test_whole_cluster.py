@@ -22,7 +22,7 @@ from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 
-class Told:
+class Notified:
     """What a WholeCluster told, and waiting for what it will tell."""
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def told() -> Notified:
+    return Notified()
 
 
 @pytest.fixture
-async def cluster(client: Client, told: Told) -> AsyncIterator[WholeCluster]:
+async def cluster(client: Client, told: Notified) -> AsyncIterator[WholeCluster]:
     cache = Cache(client)
     cluster = WholeCluster(client, cache, told.changed)
     tasks = [asyncio.create_task(cache.run()), asyncio.create_task(cluster.run())]
@@ -91,7 +91,7 @@ async def create_gadget(client: Client, namespace: str, group: str = "") -> Dyna
 
 
 async def test_objects_of_all_kinds_are_told_except_events(
-    client: Client, namespace: str, cluster: WholeCluster, told: Told
+    client: Client, namespace: str, cluster: WholeCluster, told: Notified
 ) -> None:
     event = await client.create(
         Event(
@@ -117,7 +117,7 @@ async def test_kinds_are_known_in_each_served_version_and_in_no_other(cluster: W
 
 
 async def test_another_favourite_version_makes_nothing_go(
-    client: Client, namespace: str, cluster: WholeCluster, told: Told
+    client: Client, namespace: str, cluster: WholeCluster, told: Notified
 ) -> None:
     await define(client, namespace, {"v1": True})
     gadget = await create_gadget(client, namespace)
@@ -132,7 +132,7 @@ async def test_another_favourite_version_makes_nothing_go(
 
 
 async def test_objects_of_a_kind_that_is_no_longer_served_are_not_gone(
-    client: Client, namespace: str, cluster: WholeCluster, told: Told
+    client: Client, namespace: str, cluster: WholeCluster, told: Notified
 ) -> None:
     """They are still stored; taking them for gone would delete whatever they own."""
     await define(client, namespace, {"v1": True})
@@ -147,7 +147,7 @@ async def test_objects_of_a_kind_that_is_no_longer_served_are_not_gone(
 
 
 async def test_the_objects_of_a_definition_go_with_it(
-    client: Client, namespace: str, cluster: WholeCluster, told: Told
+    client: Client, namespace: str, cluster: WholeCluster, told: Notified
 ) -> None:
     definition = await define(client, namespace, {"v1": True})
     gadget = await create_gadget(client, namespace)
@@ -156,7 +156,7 @@ async def test_the_objects_of_a_definition_go_with_it(
     await told.until(lambda: gadget.metadata.uid in told.gone)
 
 
-async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_but_what_has_gone(told: Told) -> None:
+async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_but_what_has_gone(told: Notified) -> None:
     refused = 0
 
     def watches_gadgets(target: Target) -> bool:

@@ -147,8 +147,10 @@ class _Toolchain:
             output.seek(0)
             answer = output.read()
         if process.returncode != 0:
-            said = "\n".join(tail)
-            raise BuildFailed(f"`go {arguments[0]}` exited with {process.returncode}; the end of its output:\n{said}")
+            printed = "\n".join(tail)
+            raise BuildFailed(
+                f"`go {arguments[0]}` exited with {process.returncode}; the end of its output:\n{printed}"
+            )
         return answer
 
 
@@ -183,9 +185,9 @@ def _check_program(program: Path) -> None:
     except OSError as error:
         raise BuildFailed(f"the {program.name} that was built does not run: {error.strerror}") from None
     if finished.returncode != 0 or expected not in finished.stdout:
-        said = (finished.stdout + finished.stderr).strip()
+        printed = (finished.stdout + finished.stderr).strip()
         raise BuildFailed(
-            f"the {program.name} that was built is not {expected}; asked for its version, it said: {said}"
+            f"the {program.name} that was built is not {expected}; asked for its version, it said: {printed}"
         )
 
 

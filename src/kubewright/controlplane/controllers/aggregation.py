@@ -46,9 +46,9 @@ class ClusterRoleAggregation:
             rules = aggregated_rules(role, roles)
             if rules is None or rules == items(role, "rules"):
                 continue
-            wanted = from_json(ClusterRole, {"metadata": {"name": text(role, "metadata", "name")}, "rules": rules})
+            desired = from_json(ClusterRole, {"metadata": {"name": text(role, "metadata", "name")}, "rules": rules})
             try:
-                await self._client.apply(wanted, force=True, field_manager=_FIELD_MANAGER)
+                await self._client.apply(desired, force=True, field_manager=_FIELD_MANAGER)
             except KubernetesError as error:
                 failure = error
         if failure is not None:

@@ -24,7 +24,7 @@ from kubewright.controlplane.controllers.signer_rules import KUBELET_CLIENT, SIG
 from kubewright.controlplane.embedded.builtins.pem import parse_request
 
 _LIFETIME = timedelta(days=365)
-_SHORTEST = timedelta(minutes=10)
+_MIN_SECONDS = timedelta(minutes=10)
 # So that a verifier whose clock is a little behind accepts it, too.
 _BACKDATED = timedelta(minutes=5)
 _SHORT = timedelta(hours=8)
@@ -49,10 +49,10 @@ class CertificateApprover(StatelessController):
         request = await self._client.find(CertificateSigningRequest, key)
         if request is None or request.status.certificate or _has(request, "Approved") or _has(request, "Denied"):
             return
-        asked = _asked(request)
-        if request.spec.signer_name != KUBELET_CLIENT or SIGNERS[KUBELET_CLIENT](asked, request.spec.usages):
+        requested = _parsed(request)
+        if request.spec.signer_name != KUBELET_CLIENT or SIGNERS[KUBELET_CLIENT](requested, request.spec.usages):
             return
-        if common_name(asked) == request.spec.username and await self._may(request, "selfnodeclient"):
+        if common_name(requested) == request.spec.username and await self._may(request, "selfnodeclient"):
             await self._approve(request, "Auto approving self kubelet client certificate after SubjectAccessReview.")
         elif await self._may(request, "nodeclient"):
             await self._approve(request, "Auto approving kubelet client certificate after SubjectAccessReview.")
@@ -61,7 +61,7 @@ class CertificateApprover(StatelessController):
 
     async def _may(self, request: CertificateSigningRequest, subresource: str) -> bool:
         spec = request.spec
-        asked = ResourceAttributes(
+        requested = ResourceAttributes(
             group="certificates.k8s.io",
             version="*",
             resource="certificatesigningrequests",
@@ -70,7 +70,7 @@ class CertificateApprover(StatelessController):
         )
         review = SubjectAccessReview(
             spec=SubjectAccessReviewSpec(
-                user=spec.username, uid=spec.uid, groups=spec.groups, extra=spec.extra, resource_attributes=asked
+                user=spec.username, uid=spec.uid, groups=spec.groups, extra=spec.extra, resource_attributes=requested
             )
         )
         return (await self._client.create(review)).status.allowed
@@ -122,8 +122,8 @@ class CertificateSigner:
         check = SIGNERS.get(request.spec.signer_name)
         if check is None or _has(request, "Denied") or _has(request, "Failed"):
             return
-        asked = _asked(request)
-        if why := check(asked, request.spec.usages):
+        requested = _parsed(request)
+        if why := check(requested, request.spec.usages):
             request.status.conditions.append(
                 CertificateSigningRequestCondition(
                     type="Failed",
@@ -134,19 +134,19 @@ class CertificateSigner:
                 )
             )
         else:
-            request.status.certificate = base64.b64encode(self._sign(asked, request).encode()).decode()
+            request.status.certificate = base64.b64encode(self._sign(requested, request).encode()).decode()
         await self._client.status.update(request)
 
-    def _sign(self, asked: x509.CertificateSigningRequest, request: CertificateSigningRequest) -> str:
+    def _sign(self, requested: x509.CertificateSigningRequest, request: CertificateSigningRequest) -> str:
         lifetime, seconds = _LIFETIME, request.spec.expiration_seconds
         if seconds is not None:
-            lifetime = min(_LIFETIME, max(_SHORTEST, timedelta(seconds=seconds)))
+            lifetime = min(_LIFETIME, max(_MIN_SECONDS, timedelta(seconds=seconds)))
         begin = self._clock.now() - _BACKDATED
         end = begin + lifetime + (_BACKDATED if lifetime < _SHORT else timedelta())
-        return self._authority.certify(asked, request.spec.usages, begin=begin, end=end)
+        return self._authority.certify(requested, request.spec.usages, begin=begin, end=end)
 
 
-def _asked(request: CertificateSigningRequest) -> x509.CertificateSigningRequest:
+def _parsed(request: CertificateSigningRequest) -> x509.CertificateSigningRequest:
     return parse_request(base64.b64decode(request.spec.request))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kubewright.api.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from kubewright.controlplane.controllers.rollout import available, max_unavailable, size, wanted_replicas
+from kubewright.controlplane.controllers.rollout import available, desired_replicas, max_unavailable, size
 
 _NO_DEADLINE = 2**31 - 1
 _COMPLETE = "NewReplicaSetAvailable"
@@ -72,7 +72,7 @@ def counted(
         collision_count=deployment.status.collision_count,
         conditions=list(deployment.status.conditions),
     )
-    if availables >= wanted_replicas(deployment) - max_unavailable(deployment):
+    if availables >= desired_replicas(deployment) - max_unavailable(deployment):
         words = "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
     else:
         words = "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
@@ -116,8 +116,8 @@ def note_progress(
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all pods that are there are of the present template, as many as wanted, and can serve."""
-    wanted = wanted_replicas(deployment)
-    return (status.updated_replicas or 0) == (status.replicas or 0) == (status.available_replicas or 0) == wanted and (
+    desired = desired_replicas(deployment)
+    return (status.updated_replicas or 0) == (status.replicas or 0) == (status.available_replicas or 0) == desired and (
         status.observed_generation or 0
     ) >= deployment.metadata.generation
 

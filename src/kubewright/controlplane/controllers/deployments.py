@@ -45,13 +45,13 @@ from kubewright.controlplane.controllers.revisions import (
 )
 from kubewright.controlplane.controllers.rollout import (
     Sizes,
+    desired_replicas,
     first_size,
     max_surge,
     next_sizes,
     recreates,
     scaled_sizes,
     size,
-    wanted_replicas,
     was_scaled,
 )
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
@@ -138,8 +138,8 @@ class Deployments:
             return self._rollout_status(deployment, new, old)
         if new is None:
             new = await self._created(deployment, old)
-        if size(new) != wanted_replicas(deployment):
-            new = await self._scaled(deployment, new, wanted_replicas(deployment))
+        if size(new) != desired_replicas(deployment):
+            new = await self._scaled(deployment, new, desired_replicas(deployment))
         if is_complete(deployment, deployment.status):
             await self._clean_up(deployment, old)
         return self._rollout_status(deployment, new, old)
@@ -280,8 +280,8 @@ def _private(status: DeploymentStatus) -> DeploymentStatus:
 
 
 def _scale_annotations(deployment: Deployment) -> dict[str, str]:
-    wanted = wanted_replicas(deployment)
-    return {DESIRED_REPLICAS: str(wanted), MAX_REPLICAS: str(wanted + max_surge(deployment))}
+    desired = desired_replicas(deployment)
+    return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(desired + max_surge(deployment))}
 
 
 def _is_observed(replica_set: ReplicaSet) -> bool:

@@ -42,9 +42,9 @@ from kubewright.manager.event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _WORKERS = 8
-_MOST_CONFLICTS = 5
-_MOST_ABSENT = 500
-_LONGEST_START = 30.0
+_MAX_CONFLICTS = 5
+_MAX_ABSENT = 500
+_MAX_START_SECONDS = 30.0
 
 _OwnerState: TypeAlias = Literal["solid", "gone", "waiting", "impossible"]
 _Change: TypeAlias = Callable[[ObjectMeta], "dict[str, JSONValue] | None"]
@@ -66,7 +66,7 @@ class _Affected(Channel[str]):
     async def synced(self) -> None:
         # A kind that cannot be read, because its conversion is broken, must not keep all others waiting for ever.
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_START):
+            async with asyncio.timeout(_MAX_START_SECONDS):
                 await self._cluster.complete()
 
 
@@ -220,7 +220,7 @@ class GarbageCollector:
     async def _edit(self, obj: PartialObject, change: _Change) -> PartialObject | None:
         """Change the metadata of the newest version of an object; None when the object is gone."""
         latest: PartialObject | None = obj
-        for _ in range(_MOST_CONFLICTS):
+        for _ in range(_MAX_CONFLICTS):
             if latest is None or latest.metadata.uid != obj.metadata.uid:
                 return None
             changes = change(latest.metadata)
@@ -231,12 +231,12 @@ class GarbageCollector:
                 return await self._client.patch(latest, MergePatch({"metadata": {**changes, **lock}}))
             except (Conflict, NotFound):
                 latest = await self._client.find(type(obj), obj.key)
-        raise _NotDecided(f"{obj.key}: changed {_MOST_CONFLICTS} times while it was about to be changed")
+        raise _NotDecided(f"{obj.key}: changed {_MAX_CONFLICTS} times while it was about to be changed")
 
     def _remember_absent(self, identity: ObjectIdentity) -> None:
         """Uids are never used again, so what is gone once is gone for ever. The oldest are forgotten first."""
         self._absent[identity] = None
-        if len(self._absent) > _MOST_ABSENT:
+        if len(self._absent) > _MAX_ABSENT:
             del self._absent[next(iter(self._absent))]
 
 

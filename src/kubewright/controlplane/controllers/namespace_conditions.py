@@ -12,22 +12,24 @@ from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import APIError
 
 
-class _Words(NamedTuple):
+class _ConditionText(NamedTuple):
     reason: str
     message: str
 
 
 # In the order in which they come to be.
 _ALL_IS_WELL = {
-    "NamespaceDeletionDiscoveryFailure": _Words("ResourcesDiscovered", "All resources successfully discovered"),
-    "NamespaceDeletionGroupVersionParsingFailure": _Words(
+    "NamespaceDeletionDiscoveryFailure": _ConditionText("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": _ConditionText(
         "ParsedGroupVersions", "All legacy kube types successfully parsed"
     ),
-    "NamespaceDeletionContentFailure": _Words(
+    "NamespaceDeletionContentFailure": _ConditionText(
         "ContentDeleted", "All content successfully deleted, may be waiting on finalization"
     ),
-    "NamespaceContentRemaining": _Words("ContentRemoved", "All content successfully removed"),
-    "NamespaceFinalizersRemaining": _Words("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+    "NamespaceContentRemaining": _ConditionText("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": _ConditionText(
+        "ContentHasNoFinalizers", "All content-preserving finalizers finished"
+    ),
 }
 
 _FAILURES = ("NamespaceDeletionDiscoveryFailure", "NamespaceDeletionContentFailure")
@@ -37,7 +39,7 @@ class DeletionFindings:
     """What one attempt to empty a namespace found."""
 
     def __init__(self) -> None:
-        self._problems: dict[str, _Words] = {}
+        self._problems: dict[str, _ConditionText] = {}
         self._failures: list[str] = []
 
     @property
@@ -47,8 +49,8 @@ class DeletionFindings:
 
     def discovery_failed(self, failures: Mapping[str, KubernetesError]) -> None:
         """Some groups did not say what they serve."""
-        failing = ", ".join(f"{api_version}: {said(error)}" for api_version, error in sorted(failures.items()))
-        self._problems["NamespaceDeletionDiscoveryFailure"] = _Words(
+        failing = ", ".join(f"{api_version}: {message_of(error)}" for api_version, error in sorted(failures.items()))
+        self._problems["NamespaceDeletionDiscoveryFailure"] = _ConditionText(
             "DiscoveryFailed",
             f"Discovery failed for some groups, {len(failures)} failing: "
             f"unable to retrieve the complete list of server APIs: {failing}",
@@ -57,7 +59,7 @@ class DeletionFindings:
     def deletion_failed(self, message: str) -> None:
         """One kind could not be emptied."""
         self._failures.append(message)
-        self._problems["NamespaceDeletionContentFailure"] = _Words(
+        self._problems["NamespaceDeletionContentFailure"] = _ConditionText(
             "ContentDeletionFailed",
             f"Failed to delete all resource types, {len(self._failures)} remaining: "
             f"{', '.join(sorted(self._failures))}",
@@ -67,12 +69,12 @@ class DeletionFindings:
         """Objects that are still there, by `plural.group`, and the finalizers they wait for."""
         if kinds:
             counted = ", ".join(sorted(f"{kind} has {number} resource instances" for kind, number in kinds.items()))
-            self._problems["NamespaceContentRemaining"] = _Words(
+            self._problems["NamespaceContentRemaining"] = _ConditionText(
                 "SomeResourcesRemain", f"Some resources are remaining: {counted}"
             )
         if finalizers:
             counted = ", ".join(sorted(f"{name} in {number} resource instances" for name, number in finalizers.items()))
-            self._problems["NamespaceFinalizersRemaining"] = _Words(
+            self._problems["NamespaceFinalizersRemaining"] = _ConditionText(
                 "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {counted}"
             )
 
@@ -89,6 +91,6 @@ class DeletionFindings:
         return list(conditions.values())
 
 
-def said(error: KubernetesError) -> str:
+def message_of(error: KubernetesError) -> str:
     """The server's own words, where there are any."""
     return error.status.message if isinstance(error, APIError) else str(error)

@@ -23,7 +23,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden, MethodNotAllowed, NotFound
 from kubewright.controller import Channel, Event, Handler, Request, Watched, for_object, predicate
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.namespace_conditions import DeletionFindings, said
+from kubewright.controlplane.controllers.namespace_conditions import DeletionFindings, message_of
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 from kubewright.controlplane.controllers.served import Discovered, ServedKind, defined_by, discover
 
@@ -92,7 +92,7 @@ class Namespaces:
         findings = DeletionFindings()
         remains = await self._empty(namespace, findings)
         try:
-            namespace = await self._tell(namespace, findings)
+            namespace = await self._report(namespace, findings)
             if not remains and not findings.failed:
                 await self._let_go(namespace)
         except NotFound:
@@ -139,7 +139,7 @@ class Namespaces:
             except (NotFound, MethodNotAllowed):
                 continue  # a kind that went meanwhile, or that cannot be listed
             except KubernetesError as error:
-                findings.deletion_failed(said(error))
+                findings.deletion_failed(message_of(error))
                 continue
             if found is None:
                 continue
@@ -180,15 +180,15 @@ class Namespaces:
 
     async def _grace_period(self, namespace: Namespace) -> int:
         """The longest that a pod may take to end; 0 when all that time has passed already."""
-        longest = 0
+        max_delay = 0
         async for pod in self._client.list(Pod, namespace=namespace.metadata.name, consistency="live"):
             if pod.status.phase not in ("Succeeded", "Failed"):
-                longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
+                max_delay = max(max_delay, pod.spec.termination_grace_period_seconds or 0)
         began = namespace.metadata.deletion_timestamp
         passed = 0.0 if began is None else (self._clock.now() - began).total_seconds()
-        return longest if passed < longest else 0
+        return max_delay if passed < max_delay else 0
 
-    async def _tell(self, namespace: Namespace, findings: DeletionFindings) -> Namespace:
+    async def _report(self, namespace: Namespace, findings: DeletionFindings) -> Namespace:
         """Write the status if that says anything new; the newest version of the namespace."""
         conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
         if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":

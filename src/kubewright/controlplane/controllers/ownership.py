@@ -96,13 +96,13 @@ async def claimed(
             await _release(client, owner, candidate)
         elif controller is None and matches and not dying and candidate.metadata.deletion_timestamp is None:
             if may_adopt is None:
-                may_adopt = await _still_wanted(client, owner)
+                may_adopt = await _is_current(client, owner)
             if may_adopt and (adopted := await _adopt(client, owner, candidate)) is not None:
                 mine.append(adopted)
     return mine
 
 
-async def _still_wanted(client: CachedClient, owner: OwnerT) -> bool:
+async def _is_current(client: CachedClient, owner: OwnerT) -> bool:
     # Asked of the server: what is adopted for an owner that is gone would be deleted with it.
     fresh = await client.find(type(owner), owner.key, consistency="live")
     return fresh is not None and fresh.metadata.uid == owner.metadata.uid and fresh.metadata.deletion_timestamp is None

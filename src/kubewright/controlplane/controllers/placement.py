@@ -34,8 +34,8 @@ def refusal(nodes: int, reasons: Iterable[str]) -> str:
         counts[reason] = counts.get(reason, 0) + 1
     if not nodes:
         return "no nodes available to schedule pods"
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{nodes} nodes are available: {told}."
+    summary = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{nodes} nodes are available: {summary}."
 
 
 def _tolerates(pod: Pod, taint: Taint) -> bool:

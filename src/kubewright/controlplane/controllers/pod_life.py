@@ -31,7 +31,7 @@ from kubewright.controlplane.controllers.pods import ENDED, condition
 
 Stage: TypeAlias = Literal["new", "creating", "running", "backing off", "ended"]
 
-_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 10, 300
+_FIRST_BACK_OFF, _MAX_BACK_OFF = 10, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def _terminated(status: ContainerStatus, exit_code: int, now: datetime) -> Conta
 
 
 def _back_off(restarts: int) -> int:
-    return min(_FIRST_BACK_OFF << min(restarts - 1, 10), _LONGEST_BACK_OFF) if restarts else 0
+    return min(_FIRST_BACK_OFF << min(restarts - 1, 10), _MAX_BACK_OFF) if restarts else 0
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus) -> ContainerStateWaiting:

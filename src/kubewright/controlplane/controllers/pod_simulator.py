@@ -64,7 +64,7 @@ class PodSimulator:
         self._addresses = _addresses()
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
         self._entered: dict[str, tuple[Stage, datetime]] = {}
-        self._asked_to_go: dict[str, datetime] = {}
+        self._terminating_since: dict[str, datetime] = {}
         self._events = EventBroadcaster(client, instance="", now=self._clock.now, form=CoreV1(field_manager="kubelet"))
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class PodSimulator:
         if next_ is not None:
             status, is_new_stage = next_
             before, pod = pod, await self._write(pod, status)
-            self._tell(pod, events_of_step(before, pod, behaviour))
+            self._emit(pod, events_of_step(before, pod, behaviour))
             if is_new_stage:
                 self._entered[pod.metadata.uid] = stage_of(pod), now
         now = self._clock.now()
@@ -113,11 +113,11 @@ class PodSimulator:
         if grace == 0:
             # Its containers are gone already; only finalizers hold it.
             return
-        if pod.metadata.uid not in self._asked_to_go:
-            self._tell(pod, events_of_deletion(pod))
-        asked = self._asked_to_go.setdefault(pod.metadata.uid, now)
+        if pod.metadata.uid not in self._terminating_since:
+            self._emit(pod, events_of_deletion(pod))
+        since = self._terminating_since.setdefault(pod.metadata.uid, now)
         allowed = behaviour.stop if grace is None else min(behaviour.stop, grace)
-        left = (asked + timedelta(seconds=allowed) - now).total_seconds()
+        left = (since + timedelta(seconds=allowed) - now).total_seconds()
         if left > 0:
             self._alarms.set(pod.key, left)
             return
@@ -133,7 +133,7 @@ class PodSimulator:
         changed.status = status
         return await self._client.status.update(changed)
 
-    def _tell(self, pod: Pod, events: Iterable[PodEvent]) -> None:
+    def _emit(self, pod: Pod, events: Iterable[PodEvent]) -> None:
         recorder = self._events.recorder("kubelet", instance=pod.spec.node_name or "")
         for type_, reason, message, path in events:
             record = recorder.normal if type_ == "Normal" else recorder.warning
@@ -163,7 +163,7 @@ class PodSimulator:
             uid = event.old.header.uid
             if event.new is None or event.new.header.uid != uid:
                 self._entered.pop(uid, None)
-                self._asked_to_go.pop(uid, None)
+                self._terminating_since.pop(uid, None)
         return (event.key,)
 
 

@@ -76,8 +76,8 @@ class ReplicaSets:
         if replica_set is None:
             return
         pods = await self._claimed_pods(replica_set)
-        wanted = replica_set.spec.replicas if replica_set.spec.replicas is not None else 1
-        missing = wanted - sum(is_active(pod) for pod in pods)
+        desired = replica_set.spec.replicas if replica_set.spec.replicas is not None else 1
+        missing = desired - sum(is_active(pod) for pod in pods)
         failure: KubernetesError | None = None
         if replica_set.metadata.deletion_timestamp is None and missing:
             try:
@@ -134,7 +134,7 @@ class ReplicaSets:
             created = await self._client.create(_new_pod(replica_set))
         except KubernetesError as error:
             if not (isinstance(error, Forbidden) and is_about_terminating(error)):
-                self._recorder.warning(replica_set, "FailedCreate", f"Error creating: {_words(error)}")
+                self._recorder.warning(replica_set, "FailedCreate", f"Error creating: {_message_of(error)}")
             raise
         self._recorder.normal(replica_set, "SuccessfulCreate", f"Created pod: {created.metadata.name}")
 
@@ -152,7 +152,7 @@ class ReplicaSets:
         except NotFound:
             return
         except KubernetesError as error:
-            self._recorder.warning(replica_set, "FailedDelete", f"Error deleting: {_words(error)}")
+            self._recorder.warning(replica_set, "FailedDelete", f"Error deleting: {_message_of(error)}")
             raise
         self._recorder.normal(replica_set, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
@@ -244,7 +244,7 @@ def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesErr
                 type="ReplicaFailure",
                 status="True",
                 reason="FailedCreate" if missing > 0 else "FailedDelete",
-                message=_words(failure),
+                message=_message_of(failure),
                 last_transition_time=now.replace(microsecond=0),
             )
         )
@@ -252,6 +252,6 @@ def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesErr
         status.conditions = [condition for condition in status.conditions if condition.type != "ReplicaFailure"]
 
 
-def _words(error: KubernetesError) -> str:
+def _message_of(error: KubernetesError) -> str:
     """The server's own words, where they are the server's."""
     return error.status.message if isinstance(error, APIError) else str(error)

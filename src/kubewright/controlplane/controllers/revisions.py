@@ -33,8 +33,8 @@ _NOT_COPIED = frozenset(
         MAX_REPLICAS,
     )
 )
-_LONGEST_HISTORY = 2000
-_LONGEST_NAME = 253
+_MAX_HISTORY_LENGTH = 2000
+_MAX_NAME_LENGTH = 253
 # No vowels and nothing that looks like another character, so that no hash spells a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -47,8 +47,8 @@ def number(replica_set: ReplicaSet, annotation: str) -> int | None:
 
 def current_set(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> ReplicaSet | None:
     """The ReplicaSet of the Deployment's present template; the oldest when several have it."""
-    wanted = _without_hash(deployment.spec.template)
-    fitting = (one for one in replica_sets if _without_hash(one.spec.template) == wanted)
+    desired = _without_hash(deployment.spec.template)
+    fitting = (one for one in replica_sets if _without_hash(one.spec.template) == desired)
     return min(fitting, key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name), default=None)
 
 
@@ -78,7 +78,7 @@ def new_set(
     labels = template.metadata.labels | {TEMPLATE_HASH: hashed}
     created = ReplicaSet(
         metadata=ObjectMeta(
-            name=f"{deployment.metadata.name[: _LONGEST_NAME - len(hashed) - 1]}-{hashed}",
+            name=f"{deployment.metadata.name[: _MAX_NAME_LENGTH - len(hashed) - 1]}-{hashed}",
             namespace=deployment.metadata.namespace,
             labels=labels,
             annotations=annotations,
@@ -125,6 +125,6 @@ def next_revision(old: Sequence[ReplicaSet]) -> int:
 
 def _lengthened(history: str, revision: str) -> str:
     revisions = [*filter(None, history.split(",")), revision]
-    while len(",".join(revisions)) > _LONGEST_HISTORY:
+    while len(",".join(revisions)) > _MAX_HISTORY_LENGTH:
         del revisions[0]
     return ",".join(revisions)

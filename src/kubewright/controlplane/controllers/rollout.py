@@ -15,7 +15,7 @@ Sizes = dict[str, int]
 """Wanted replicas by the name of the ReplicaSet. Those not in it stay as they are."""
 
 
-def wanted_replicas(deployment: Deployment) -> int:
+def desired_replicas(deployment: Deployment) -> int:
     """What the Deployment asks for; 1 when it says nothing."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
@@ -47,16 +47,16 @@ def max_surge(deployment: Deployment) -> int:
 
 def max_unavailable(deployment: Deployment) -> int:
     """How many of the wanted pods may be missing."""
-    wanted = wanted_replicas(deployment)
-    return 0 if recreates(deployment) or not wanted else min(_fenceposts(deployment)[1], wanted)
+    desired = desired_replicas(deployment)
+    return 0 if recreates(deployment) or not desired else min(_fenceposts(deployment)[1], desired)
 
 
 def _fenceposts(deployment: Deployment) -> tuple[int, int]:
-    limits, wanted = deployment.spec.strategy.rolling_update, wanted_replicas(deployment)
+    limits, desired = deployment.spec.strategy.rolling_update, desired_replicas(deployment)
     surge = unavailable = 0
     if limits is not None:
-        surge = scaled_value(limits.max_surge or 0, wanted, round_up=True)
-        unavailable = scaled_value(limits.max_unavailable or 0, wanted, round_up=False)
+        surge = scaled_value(limits.max_surge or 0, desired, round_up=True)
+        unavailable = scaled_value(limits.max_unavailable or 0, desired, round_up=False)
     # Both zero, as two small percentages may come to, would allow no step at all.
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
@@ -67,24 +67,24 @@ def first_size(deployment: Deployment, old: Sequence[ReplicaSet]) -> int:
 
 
 def _new_size(deployment: Deployment, current: int, total: int) -> int:
-    wanted = wanted_replicas(deployment)
+    desired = desired_replicas(deployment)
     if recreates(deployment):
-        return wanted
-    room = wanted + max_surge(deployment) - total
-    return current + min(room, wanted - current) if room > 0 else current
+        return desired
+    room = desired + max_surge(deployment) - total
+    return current + min(room, desired - current) if room > 0 else current
 
 
 def next_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
     """The next step of a rolling update: the new one up, or, when it is as far up as it may be, the old ones down."""
-    wanted, current = wanted_replicas(deployment), size(new)
-    target = wanted if current > wanted else _new_size(deployment, current, current + sum(map(size, old)))
+    desired, current = desired_replicas(deployment), size(new)
+    target = desired if current > desired else _new_size(deployment, current, current + sum(map(size, old)))
     return {new.metadata.name: target} if target != current else _old_sizes(deployment, new, old)
 
 
 def _old_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
     before = {one.metadata.name: size(one) for one in sorted(old, key=_age) if size(one)}
     by_name = {one.metadata.name: one for one in old}
-    least = wanted_replicas(deployment) - max_unavailable(deployment)
+    least = desired_replicas(deployment) - max_unavailable(deployment)
     # Pods of the new template that do not serve yet must not be made up for by old ones that do.
     removable = sum(before.values()) + size(new) - least - (size(new) - _lasting(new))
     if removable <= 0:
@@ -108,30 +108,30 @@ def _old_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet
 def was_scaled(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> bool:
     """Whether the Deployment's own number has changed since its ReplicaSets were last sized."""
     noted = [number(one, DESIRED_REPLICAS) for one in replica_sets if size(one)]
-    return any(replicas is not None and replicas != wanted_replicas(deployment) for replicas in noted)
+    return any(replicas is not None and replicas != desired_replicas(deployment) for replicas in noted)
 
 
 def scaled_sizes(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> Sizes:
     """The sizes after the Deployment's own number has changed: in the middle of a rollout, all in proportion."""
-    wanted = wanted_replicas(deployment)
+    desired = desired_replicas(deployment)
     everyone = [*old, *([new] if new is not None else [])]
     active = [one for one in everyone if size(one)]
     if len(active) <= 1:
         only = active[0] if active else new or max(old, key=_age, default=None)
-        return {} if only is None else {only.metadata.name: wanted}
+        return {} if only is None else {only.metadata.name: desired}
     if new is not None and _is_saturated(deployment, new):
         return {one.metadata.name: 0 for one in old if size(one)}
     return {} if recreates(deployment) else _proportional_sizes(deployment, active)
 
 
 def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
-    wanted = wanted_replicas(deployment)
-    return size(new) == wanted and number(new, DESIRED_REPLICAS) == wanted and available(new) == wanted
+    desired = desired_replicas(deployment)
+    return size(new) == desired and number(new, DESIRED_REPLICAS) == desired and available(new) == desired
 
 
 def _proportional_sizes(deployment: Deployment, active: list[ReplicaSet]) -> Sizes:
-    wanted = wanted_replicas(deployment)
-    allowed = wanted + max_surge(deployment) if wanted else 0
+    desired = desired_replicas(deployment)
+    allowed = desired + max_surge(deployment) if desired else 0
     to_add = allowed - sum(map(size, active))
     # Larger ones first; of equal ones the newer when growing and the older when shrinking.
     active.sort(key=_age, reverse=to_add > 0)
@@ -143,8 +143,8 @@ def _proportional_sizes(deployment: Deployment, active: list[ReplicaSet]) -> Siz
         share = min(share, to_add - added) if to_add > 0 else max(share, to_add - added)
         sizes[one.metadata.name] = size(one) + share
         added += share
-    largest = active[0].metadata.name
-    sizes[largest] = max(0, sizes[largest] + to_add - added)
+    max_surge_replicas = active[0].metadata.name
+    sizes[max_surge_replicas] = max(0, sizes[max_surge_replicas] + to_add - added)
     return sizes
 
 

@@ -20,7 +20,7 @@ from kubewright.controlplane.controllers.clock import Clock, Timer
 
 Key = TypeVar("Key", bound=Hashable)
 
-_LONGEST_RETRY = 30.0
+_MAX_RETRY_DELAY = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Runtime:
             name,
             _Patient(reconcile),
             workers=workers,
-            limiter=ExponentialBackoff(limit=_LONGEST_RETRY),
+            limiter=ExponentialBackoff(limit=_MAX_RETRY_DELAY),
             slow_hot_loops=False,
         )
         for source in sources:

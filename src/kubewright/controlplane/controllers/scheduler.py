@@ -22,7 +22,7 @@ from kubewright.controlplane.controllers.pods import ENDED, condition
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.manager.recorder import EventBroadcaster
 
-_LONGEST_INSTANCE = 128
+_MAX_INSTANCE_LENGTH = 128
 
 
 class _Occupancy:
@@ -78,7 +78,7 @@ class Scheduler:
         self._nodes: dict[str, Node] = {}
         self._occupants = _Occupancy()
         self._waiting: dict[Request, None] = {}
-        instance = f"{scheduler_name}-{platform.node()}"[:_LONGEST_INSTANCE]
+        instance = f"{scheduler_name}-{platform.node()}"[:_MAX_INSTANCE_LENGTH]
         self._events = EventBroadcaster(client, instance=instance, now=self._clock.now)
         self._recorder = self._events.recorder(scheduler_name)
 

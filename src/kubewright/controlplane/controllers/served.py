@@ -56,25 +56,27 @@ async def discover(client: Client) -> Discovered:
     """The kinds of Kubernetes itself that the server serves. Custom resources are not among them."""
     found: dict[tuple[str, str], ServedKind] = {}
     failures: dict[str, KubernetesError] = {}
-    places = [GroupVersionKind.parse(api_version, "*") for api_version in MODULES]
-    for place in sorted(places, key=lambda place: (place.group, version_priority(place.version))):
+    group_versions = [GroupVersionKind.parse(api_version, "*") for api_version in MODULES]
+    for group_version in sorted(
+        group_versions, key=lambda group_version: (group_version.group, version_priority(group_version.version))
+    ):
         try:
-            resources = await client.discover(place.api_version)
+            resources = await client.discover(group_version.api_version)
         except NotFound:
             continue
         except KubernetesError as error:
-            failures[place.api_version] = error
+            failures[group_version.api_version] = error
             continue
         for resource in resources:
             if "/" in resource.name:
                 continue
-            before = found.get((place.group, resource.name))
-            found[place.group, resource.name] = ServedKind(
-                place.group,
+            before = found.get((group_version.group, resource.name))
+            found[group_version.group, resource.name] = ServedKind(
+                group_version.group,
                 resource.kind,
                 resource.name,
                 resource.namespaced,
-                (*before.versions, place.version) if before else (place.version,),
+                (*before.versions, group_version.version) if before else (group_version.version,),
                 before.verbs if before else frozenset(resource.verbs),
             )
     return Discovered(tuple(found.values()), failures)

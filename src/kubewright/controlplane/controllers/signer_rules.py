@@ -24,51 +24,51 @@ _KINDS: Mapping[type[x509.GeneralName], str] = {
 }
 
 
-def common_name(asked: x509.CertificateSigningRequest) -> str:
+def common_name(request: x509.CertificateSigningRequest) -> str:
     """The name of the subject."""
-    names = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(names[-1].value) if names else ""
 
 
-def _client(asked: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
+def _client(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
     for usage in usages:
         if usage not in ("digital signature", _OPTIONAL, "client auth"):
             return f"invalid usage for client certificate: {usage}"
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-def _kubelet_client(asked: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    if not _is_of_nodes(asked):
+def _kubelet_client(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
+    if not _is_of_nodes(request):
         return _NO_NODES
-    found = _kinds_of_alternatives(asked)
+    found = _kinds_of_alternatives(request)
     for kind in _KINDS.values():
         if kind in found:
             return f"{kind} subjectAltNames are not allowed"
-    if not common_name(asked).startswith(_NODE):
+    if not common_name(request).startswith(_NODE):
         return _NO_NODE
     return _wrong_usages(usages, "client auth")
 
 
-def _kubelet_serving(asked: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
-    if not _is_of_nodes(asked):
+def _kubelet_serving(request: x509.CertificateSigningRequest, usages: Collection[str]) -> str:
+    if not _is_of_nodes(request):
         return _NO_NODES
-    found = _kinds_of_alternatives(asked)
+    found = _kinds_of_alternatives(request)
     if not found & {"DNS", "IP"}:
         return "DNS or IP subjectAltName is required"
     for kind in ("Email", "URI"):
         if kind in found:
             return f"{kind} subjectAltNames are not allowed"
-    return _wrong_usages(usages, "server auth") or ("" if common_name(asked).startswith(_NODE) else _NO_NODE)
+    return _wrong_usages(usages, "server auth") or ("" if common_name(request).startswith(_NODE) else _NO_NODE)
 
 
-def _is_of_nodes(asked: x509.CertificateSigningRequest) -> bool:
-    organizations = asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+def _is_of_nodes(request: x509.CertificateSigningRequest) -> bool:
+    organizations = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
     return [organization.value for organization in organizations] == [_NODES]
 
 
-def _kinds_of_alternatives(asked: x509.CertificateSigningRequest) -> set[str]:
+def _kinds_of_alternatives(request: x509.CertificateSigningRequest) -> set[str]:
     try:
-        alternatives = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return set()
     return {_KINDS[type(name)] for name in alternatives if type(name) in _KINDS}

@@ -120,8 +120,8 @@ class WholeCluster:
                 self._stale.set()
             return
         definition = decode(CustomResourceDefinition, new.body)
-        place = definition.spec.group, definition.spec.names.plural
-        found = place, defined_by(definition)
+        resource = definition.spec.group, definition.spec.names.plural
+        found = resource, defined_by(definition)
         if self._definitions.get(new.key) != found:
             self._definitions[new.key] = found
             self._stale.set()
@@ -135,18 +135,18 @@ class WholeCluster:
             for kind in kinds
             for version in kind.versions
         }
-        wanted = {
+        desired = {
             (kind.group, kind.plural): kind.view for kind in kinds if kind.verbs >= _NEEDED and kind.plural != _IGNORED
         }
-        for place, one in list(self._followed.items()):
-            if one.handle is not None and wanted.get(place) is not one.handle.kind:
+        for resource, one in list(self._followed.items()):
+            if one.handle is not None and desired.get(resource) is not one.handle.kind:
                 one.end()
-            if place not in wanted and place not in defined:
-                del self._followed[place]
+            if resource not in desired and resource not in defined:
+                del self._followed[resource]
                 for obj in one.objects.values():
                     self._changed(obj, None)
-        for place, view in wanted.items():
-            one = self._followed.setdefault(place, _Followed())
+        for resource, view in desired.items():
+            one = self._followed.setdefault(resource, _Followed())
             if one.handle is None:
                 self._begin(tasks, one, view)
 

@@ -10,7 +10,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response, version_priority
 from kubewright.controlplane.embedded.http.exchange import HTTPResponse
-from kubewright.controlplane.embedded.http.negotiation import Wanted
+from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
@@ -50,7 +50,7 @@ WIDGETS = ResourceType(
     custom=True,
     storage=GroupVersionKind("example.com", "v1", "Widget"),
 )
-AGGREGATED = Wanted(group="apidiscovery.k8s.io", version="v2", kind="APIGroupDiscoveryList")
+AGGREGATED = MediaTypeOptions(group="apidiscovery.k8s.io", version="v2", kind="APIGroupDiscoveryList")
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def catalog() -> Catalog:
     return Catalog([PODS, DEPLOYMENTS, REVIEWS])
 
 
-def answer(path: str, catalog: Catalog, wanted: Wanted | None = None) -> HTTPResponse:
-    response = discovery_response(path, wanted or Wanted(), catalog)
+def answer(path: str, catalog: Catalog, wanted: MediaTypeOptions | None = None) -> HTTPResponse:
+    response = discovery_response(path, wanted or MediaTypeOptions(), catalog)
     assert response is not None
     return response
 
 
-def document(path: str, catalog: Catalog, wanted: Wanted | None = None) -> JSONObject:
+def document(path: str, catalog: Catalog, wanted: MediaTypeOptions | None = None) -> JSONObject:
     response = answer(path, catalog, wanted)
     assert response.status == 200
     return cast(JSONObject, msgspec.json.decode(response.body))
@@ -75,7 +75,7 @@ def widget(version: str) -> ResourceType:
 
 
 def test_the_core_group_tells_where_the_server_is(catalog: Catalog) -> None:
-    response = discovery_response("/api", Wanted(), catalog, address="10.0.0.1:6443")
+    response = discovery_response("/api", MediaTypeOptions(), catalog, address="10.0.0.1:6443")
     assert response is not None
     assert response.body == (
         b'{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":'
@@ -184,7 +184,7 @@ def test_who_has_the_aggregated_document_does_not_get_it_again(catalog: Catalog)
 
 
 def test_clients_of_the_beta_get_the_legacy_document(catalog: Catalog) -> None:
-    beta = Wanted(group="apidiscovery.k8s.io", version="v2beta1", kind="APIGroupDiscoveryList")
+    beta = MediaTypeOptions(group="apidiscovery.k8s.io", version="v2beta1", kind="APIGroupDiscoveryList")
     assert text(document("/apis", catalog, beta), "kind") == "APIGroupList"
 
 
@@ -195,7 +195,7 @@ def test_a_slash_at_the_end_makes_no_difference(catalog: Catalog, path: str) -> 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/api/v1/pods", "/apis/apps/v1/deployments", "/openapi/v3"])
 def test_other_paths_are_somebody_elses(catalog: Catalog, path: str) -> None:
-    assert discovery_response(path, Wanted(), catalog) is None
+    assert discovery_response(path, MediaTypeOptions(), catalog) is None
 
 
 def test_an_unknown_version_is_a_status_and_an_unknown_group_is_not_even_that(catalog: Catalog) -> None:

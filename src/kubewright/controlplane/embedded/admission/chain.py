@@ -7,7 +7,7 @@ they do not have.
 from __future__ import annotations
 
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
-from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, told_name
+from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
@@ -38,16 +38,16 @@ class AdmissionChain:
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Raise StatusError to refuse."""
-        place = call.resource.gvk.group, call.resource.plural
+        resource_name = call.resource.gvk.group, call.resource.plural
         if operation == "DELETE":
             name = text(new, "metadata", "name")
-            if place == ("", "namespaces") and name in _UNDELETABLE:
+            if resource_name == ("", "namespaces") and name in _UNDELETABLE:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
-        elif place == ("scheduling.k8s.io", "priorityclasses"):
+        elif resource_name == ("scheduling.k8s.io", "priorityclasses"):
             check_priority_class(call, new, old)
-        elif place == CERTIFICATE_REQUESTS:
+        elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
-        elif place == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
+        elif resource_name == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
             _check_growth(call, new, old)
 
 
@@ -96,8 +96,8 @@ def _check_definition(call: Call, new: JSONObject) -> None:
     resource = call.resource
     if not resource.custom:
         return
-    place = f"{resource.plural}.{resource.gvk.group}"
-    definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{place}")
+    resource_name = f"{resource.plural}.{resource.gvk.group}"
+    definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{resource_name}")
     if definition is not None and is_terminating(definition.value):
         why = "create not allowed while custom resource definition is terminating"
         raise forbidden(resource.plural, resource.gvk.group, text(new, "metadata", "name"), why)
@@ -118,7 +118,7 @@ def _check_namespace(call: Call, new: JSONObject) -> None:
         error = forbidden(
             call.resource.plural,
             call.resource.gvk.group,
-            call.target.name or told_name(new),
+            call.target.name or displayed_name(new),
             f"unable to create new content in namespace {name} because it is being terminated",
         )
         details = error.details or {}

@@ -50,13 +50,13 @@ def check_priority_class(call: Call, new: JSONObject, old: JSONObject | None) ->
         )
 
 
-def told_name(obj: JSONObject) -> str:
+def displayed_name(obj: JSONObject) -> str:
     """What a refusal calls a new object: nothing is generated yet when it is admitted."""
     return text(obj, "metadata", "name") or text(obj, "metadata", "generateName") or "Unknown"
 
 
 def _refused(pod: JSONObject, why: str) -> StatusError:
-    return forbidden("pods", "", told_name(pod), why)
+    return forbidden("pods", "", displayed_name(pod), why)
 
 
 # Service accounts
@@ -141,10 +141,10 @@ def _not_mountable(spec: JSONObject, account: JSONObject) -> Iterator[str]:
                 "does not reference that secret"
             )
     pulled = {text(secret, "name") for secret in items(account, "imagePullSecrets")}
-    for place, secret in enumerate(items(spec, "imagePullSecrets")):
+    for index, secret in enumerate(items(spec, "imagePullSecrets")):
         if text(secret, "name") not in pulled:
             yield (
-                f'imagePullSecrets[{place}].name="{text(secret, "name")}" is not allowed because service account '
+                f'imagePullSecrets[{index}].name="{text(secret, "name")}" is not allowed because service account '
                 f"{owner} does not reference that imagePullSecret"
             )
 
@@ -167,14 +167,14 @@ def _mount_token(call: Call, spec: JSONObject) -> None:
 
 
 def _token_volume(name: str) -> JSONValue:
-    place: JSONValue = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    index: JSONValue = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     return {
         "name": name,
         "projected": {
             "sources": [
                 {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
                 {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-                {"downwardAPI": {"items": [place]}},
+                {"downwardAPI": {"items": [index]}},
             ],
             "defaultMode": 420,
         },

@@ -163,10 +163,10 @@ def _deprecation(definition: JSONObject, version: JSONObject, kind: str) -> str:
         ),
         key=version_priority,
     )
-    told = f"{group}/{name} {kind} is deprecated"
+    deprecation_text = f"{group}/{name} {kind} is deprecated"
     if better and version_priority(better[0]) < version_priority(name):
-        told += f"; use {group}/{better[0]} {kind}"
-    return told
+        deprecation_text += f"; use {group}/{better[0]} {kind}"
+    return deprecation_text
 
 
 class CustomVersion:

@@ -24,7 +24,7 @@ _POINTERS = frozenset(("additionalItems", "$ref"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Context:
     """Where in the schema we are: why defaults may not be here, and whether this is the metadata of a resource."""
 
     no_defaults: str = ""
@@ -33,11 +33,11 @@ class _Place:
 
 def check_schema(schema: JSONObject, path: str) -> list[FieldError]:
     """What is wrong with the keywords of a definition's schema."""
-    return list(_check(schema, path, _Place(), root=True))
+    return list(_check(schema, path, _Context(), root=True))
 
 
-def _check(schema: JSONObject, path: str, place: _Place, *, root: bool = False) -> Iterator[FieldError]:
-    yield from _keywords(schema, path, place)
+def _check(schema: JSONObject, path: str, context: _Context, *, root: bool = False) -> Iterator[FieldError]:
+    yield from _keywords(schema, path, context)
     if schema.get("uniqueItems") is True:
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield forbidden_field(f"{path}.uniqueItems", detail)
@@ -47,41 +47,41 @@ def _check(schema: JSONObject, path: str, place: _Place, *, root: bool = False) 
         if properties and extra is not True:
             detail = "additionalProperties and properties are mutual exclusive"
             yield forbidden_field(f"{path}.additionalProperties", detail)
-        inside = place
-        if place.in_metadata:
-            inside = replace(place, no_defaults=" inside additionalProperties applying to object metadata")
+        inside = context
+        if context.in_metadata:
+            inside = replace(context, no_defaults=" inside additionalProperties applying to object metadata")
         if isinstance(extra, dict):
             yield from _check(extra, f"{path}.additionalProperties", inside)
     for name in properties:
-        inside = place
+        inside = context
         if (root or schema.get("x-kubernetes-embedded-resource") is True) and name in _META:
-            reason = f" in top-level {name}" if root else place.no_defaults
-            inside = replace(place, in_metadata=True, no_defaults=reason)
+            reason = f" in top-level {name}" if root else context.no_defaults
+            inside = replace(context, in_metadata=True, no_defaults=reason)
         yield from _check(mapping(properties, name), f"{path}.properties[{name}]", inside)
     if isinstance(schema.get("not"), dict):
-        yield from _check(mapping(schema, "not"), f"{path}.not", place)
+        yield from _check(mapping(schema, "not"), f"{path}.not", context)
     for junction in ("allOf", "oneOf", "anyOf"):
         for index, inner in enumerate(items(schema, junction)):
-            yield from _check(mapping(inner), f"{path}.{junction}[{index}]", place)
+            yield from _check(mapping(inner), f"{path}.{junction}[{index}]", context)
     definitions = mapping(schema, "definitions")
     for name in definitions:
-        yield from _check(mapping(definitions, name), f"{path}.definitions[{name}]", place)
+        yield from _check(mapping(definitions, name), f"{path}.definitions[{name}]", context)
     if isinstance(schema.get("items"), dict):
-        yield from _check(mapping(schema, "items"), f"{path}.items", place)
+        yield from _check(mapping(schema, "items"), f"{path}.items", context)
     for index, inner in enumerate(items(schema, "items")):
-        yield from _check(mapping(inner), f"{path}.items[{index}]", place)
+        yield from _check(mapping(inner), f"{path}.items[{index}]", context)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield invalid_value(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     yield from _map_type(schema, path)
     yield from _list_type(schema, path)
 
 
-def _keywords(schema: JSONObject, path: str, place: _Place) -> Iterator[FieldError]:
+def _keywords(schema: JSONObject, path: str, context: _Context) -> Iterator[FieldError]:
     type_ = text(schema, "type")
     if type_ and type_ not in _TYPES:
         yield not_supported(f"{path}.type", type_, _TYPES)
-    if schema.get("default") is not None and place.no_defaults:
-        yield forbidden_field(f"{path}.default", f"must not be set{place.no_defaults}")
+    if schema.get("default") is not None and context.no_defaults:
+        yield forbidden_field(f"{path}.default", f"must not be set{context.no_defaults}")
     if text(schema, "id"):
         yield forbidden_field(f"{path}.id", "id is not supported")
     for name in _UNSUPPORTED:
@@ -91,7 +91,7 @@ def _keywords(schema: JSONObject, path: str, place: _Place) -> Iterator[FieldErr
         yield forbidden_field(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
     if items(schema, "items"):
         yield forbidden_field(f"{path}.items", "items must be a schema object and not an array")
-    if place.in_metadata and schema.get("x-kubernetes-embedded-resource") is True:
+    if context.in_metadata and schema.get("x-kubernetes-embedded-resource") is True:
         yield forbidden_field(f"{path}.x-kubernetes-embedded-resource", "must not be used inside of resource meta")
 
 

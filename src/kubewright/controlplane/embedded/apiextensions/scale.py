@@ -9,7 +9,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, shown
 
-_LARGEST = 2**31 - 1
+_MAX_REPLICAS = 2**31 - 1
 _GO_TYPES = {
     bool: "bool",
     int: "int64",
@@ -60,8 +60,8 @@ def _replicas(obj: JSONObject, path: str) -> Iterator[FieldError]:
         yield invalid_value(path, 0, complaint)
     elif isinstance(found, int) and found < 0:
         yield invalid_value(path, found, "should be a non-negative integer")
-    elif isinstance(found, int) and found > _LARGEST:
-        yield invalid_value(path, found, f"should be less than or equal to {_LARGEST}")
+    elif isinstance(found, int) and found > _MAX_REPLICAS:
+        yield invalid_value(path, found, f"should be less than or equal to {_MAX_REPLICAS}")
 
 
 def _found(obj: JSONObject, path: str, expected: type, go_type: str) -> tuple[JSONValue, str]:

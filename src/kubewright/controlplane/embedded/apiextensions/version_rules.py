@@ -23,7 +23,7 @@ from kubewright.controlplane.embedded.schema.structural import check_structural,
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_MOST_SELECTABLE = 8
+_MAX_SELECTABLE = 8
 _SELECTABLE_TYPES = ("string", "boolean", "integer")
 # With a status subresource, the schema of the status is taken out by itself; these do not get lost by that.
 _AT_ROOT = (
@@ -167,8 +167,8 @@ def check_selectable(fields: list[JSONValue], schema: JSONObject, path: str) -> 
         if steps in seen:
             yield duplicate(where, json_path)
         seen.add(steps)
-    if len(seen) > _MOST_SELECTABLE:
-        yield FieldError("FieldValueTooMany", path, len(seen), f"must have at most {_MOST_SELECTABLE} items")
+    if len(seen) > _MAX_SELECTABLE:
+        yield FieldError("FieldValueTooMany", path, len(seen), f"must have at most {_MAX_SELECTABLE} items")
 
 
 def _resolved(json_path: str, schema: JSONObject) -> tuple[tuple[str, ...], JSONObject]:

@@ -102,9 +102,9 @@ def cut(value: ValueType) -> ValueType:
         if not level:
             return value
     for container in level:
-        for place, child in children(container):
+        for position, child in children(container):
             if isinstance(child, (dict, list)):
-                cast("dict[object, object]", container)[place] = msgspec.Raw(encoded(child))
+                cast("dict[object, object]", container)[position] = msgspec.Raw(encoded(child))
     return value
 
 

@@ -33,52 +33,52 @@ def repeats_fields(body: bytes | str) -> bool:
 def repeated_fields(body: bytes | str) -> list[str]:
     """What there is to say about a JSON document of any form."""
     # In place of a set, for its order: each is told once.
-    told: dict[str, None] = {}
-    _walk(_read(body), "", told)
-    return list(told)
+    messages: dict[str, None] = {}
+    _walk(_read(body), "", messages)
+    return list(messages)
 
 
 def unknown_and_repeated_fields(body: bytes | str, structure: Structure) -> list[str]:
     """What there is to say about a JSON document of a known form; nothing of what is inside an unknown field."""
-    told: dict[str, None] = {}
-    _walk_known(_read(body), structure, "", told)
-    return list(told)
+    messages: dict[str, None] = {}
+    _walk_known(_read(body), structure, "", messages)
+    return list(messages)
 
 
 def _read(body: bytes | str) -> object:
     return json.loads(body, object_pairs_hook=_Members)
 
 
-def _walk(value: object, path: str, told: dict[str, None]) -> None:
+def _walk(value: object, path: str, messages: dict[str, None]) -> None:
     if isinstance(value, _Members):
         seen: set[str] = set()
         for name, member in value:
             nested = f"{path}.{name}" if path else name
             if name in seen:
-                told[_repeated(nested)] = None
+                messages[_repeated(nested)] = None
             seen.add(name)
-            _walk(member, nested, told)
+            _walk(member, nested, messages)
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            _walk(member, f"{path}[{index}]", told)
+            _walk(member, f"{path}[{index}]", messages)
 
 
-def _walk_known(value: object, structure: Structure, path: str, told: dict[str, None]) -> None:
+def _walk_known(value: object, structure: Structure, path: str, messages: dict[str, None]) -> None:
     if isinstance(value, _Members) and structure.form in ("struct", "map"):
         seen: set[str] = set()
         for name, member in value:
             nested = f"{path}.{name}" if path else name
             field = SCALAR if nested in ("apiVersion", "kind") else structure.field(name)
             if field is None:
-                told[f'unknown field "{nested}"'] = None
+                messages[f'unknown field "{nested}"'] = None
                 continue
             if name in seen:
-                told[_repeated(nested)] = None
+                messages[_repeated(nested)] = None
             seen.add(name)
-            _walk_known(member, field, nested, told)
+            _walk_known(member, field, nested, messages)
     elif isinstance(value, list) and structure.form == "list":
         for index, member in enumerate(value):
-            _walk_known(member, structure.item, f"{path}[{index}]", told)
+            _walk_known(member, structure.item, f"{path}[{index}]", messages)
 
 
 def _repeated(path: str) -> str:
@@ -98,18 +98,18 @@ def repeated_keys(node: yaml.Node) -> list[str]:
         # By aliases, a node can be in many places.
         elif isinstance(item, yaml.CollectionNode) and id(item) not in visited:
             visited.add(id(item))
-            rest += reversed(_told(item) if isinstance(item, yaml.MappingNode) else item.value)
+            rest += reversed(_keys_of(item) if isinstance(item, yaml.MappingNode) else item.value)
     return found
 
 
-def _told(mapping: yaml.MappingNode) -> list[yaml.Node | str]:
+def _keys_of(mapping: yaml.MappingNode) -> list[yaml.Node | str]:
     """The values of a mapping, each followed by the complaint about its key."""
-    told: list[yaml.Node | str] = []
+    messages: list[yaml.Node | str] = []
     seen: set[str] = set()
     for key, value in mapping.value:
-        told.append(value)
+        messages.append(value)
         if isinstance(key, yaml.ScalarNode):
             if key.value in seen:
-                told.append(f'line {value.start_mark.line + 1}: key "{key.value}" already set in map')
+                messages.append(f'line {value.start_mark.line + 1}: key "{key.value}" already set in map')
             seen.add(key.value)
-    return told
+    return messages

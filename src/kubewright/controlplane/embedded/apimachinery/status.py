@@ -190,7 +190,7 @@ def conflict(plural: str, group: str, name: str, why: str) -> StatusError:
     return StatusError(409, "Conflict", message, details=_about(name, group, plural))
 
 
-_LARGEST_MESSAGE = 2 << 20
+_MAX_MESSAGE_SIZE = 2 << 20
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -204,7 +204,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with one cause per field; several are listed in brackets, each distinct message once."""
     texts = list(dict.fromkeys(str(error) for error in errors))
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = _about(name, group, kind)
     causes: list[JSONValue] = []
     for error in errors:
@@ -213,7 +213,9 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> S
             cause["field"] = error.field
         causes.append(cause)
     details["causes"] = causes
-    return StatusError(422, "Invalid", f"{qualified(kind, group)} {quoted(name)} is invalid: {told}", details=details)
+    return StatusError(
+        422, "Invalid", f"{qualified(kind, group)} {quoted(name)} is invalid: {summary}", details=details
+    )
 
 
 def bad_request(message: str) -> StatusError:
@@ -241,9 +243,9 @@ def no_such_method() -> StatusError:
 def too_large_to_store(size: int) -> StatusError:
     """500, in the words of etcd or, for what cannot even be sent there, of its client."""
     message = "etcdserver: request is too large"
-    if size > _LARGEST_MESSAGE:
-        told = f"trying to send message larger than max ({size} vs. {_LARGEST_MESSAGE})"
-        message = f"rpc error: code = ResourceExhausted desc = {told}"
+    if size > _MAX_MESSAGE_SIZE:
+        summary = f"trying to send message larger than max ({size} vs. {_MAX_MESSAGE_SIZE})"
+        message = f"rpc error: code = ResourceExhausted desc = {summary}"
     return StatusError(500, "", message)
 
 

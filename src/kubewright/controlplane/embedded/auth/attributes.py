@@ -44,16 +44,16 @@ class Attributes(NamedTuple):
 def forbidden_request(attributes: Attributes, reason: str = "") -> StatusError:
     """403 for a question that was answered with no; `reason` is the authorizer's, if it gave one."""
     # The real server sends its messages through an HTML sanitizer, but not the reason.
-    told = _told(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    summary = _summary(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     if reason:
-        told += f": {reason}"
+        summary += f": {reason}"
     if not attributes.resource:
         # No resource: Kubernetes leaves out both the name and the word "is".
-        return StatusError(403, "Forbidden", f"forbidden: {told}", details={})
-    return forbidden(attributes.resource, attributes.group, attributes.name, told)
+        return StatusError(403, "Forbidden", f"forbidden: {summary}", details={})
+    return forbidden(attributes.resource, attributes.group, attributes.name, summary)
 
 
-def _told(attributes: Attributes) -> str:
+def _summary(attributes: Attributes) -> str:
     who = f"User {quoted(attributes.user.name)} cannot {attributes.verb}"
     if not attributes.resource_request:
         return f"{who} path {quoted(attributes.path)}"

@@ -95,10 +95,10 @@ def _granted(authorizer: Authorizer, write: RoleWrite, rules: Iterable[RBACRule]
     if not missing:
         return None
     user = write.user
-    told = "\n".join(sorted({str(rule) for rule in missing}))
+    summary = "\n".join(sorted({str(rule) for rule in missing}))
     message = (
         f"user {quoted(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC permissions "
-        f"not currently held:\n{told}"
+        f"not currently held:\n{summary}"
     )
     if holdings.missing:
         unresolved = aggregated(_unresolved(write, role) for role in holdings.missing)

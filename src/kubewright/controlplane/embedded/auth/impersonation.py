@@ -56,8 +56,8 @@ class Impersonator:
 
     def impersonate(self, headers: Iterable[tuple[str, str]], attributes: Attributes) -> ImpersonatedUser | None:
         """Whom the headers make of the user in `attributes`; None when they do not ask. Raises the 400 or 403."""
-        asked = [(name.lower(), value) for name, value in headers if name[:12].lower() == _PREFIX]
-        wanted = _wanted(asked) if asked else None
+        requested = [(name.lower(), value) for name, value in headers if name[:12].lower() == _PREFIX]
+        wanted = _wanted(requested) if requested else None
         if wanted is None:
             return None
         requestor = attributes.user

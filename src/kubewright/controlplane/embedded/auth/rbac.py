@@ -78,7 +78,7 @@ class _Binding:
     """Whom it names, as the user name or group to compare with, and as it is told in reasons."""
 
     def reason(self, user: UserInfo) -> str:
-        who = next(told for subject, told in self.subjects if _is(subject, user))
+        who = next(description for subject, description in self.subjects if _is(subject, user))
         name = f"{self.name}/{self.role.namespace}" if self.role.namespace else self.name
         return f"RBAC: allowed by {self.kind} {quoted(name)} of {self.role.kind} {quoted(self.role.name)} to {who}"
 
@@ -213,9 +213,9 @@ class Authorizer:
         subjects = {_Subject("User", user.name), *(_Subject("Group", group) for group in user.groups)}
         for scope in dict.fromkeys(("", namespace)):
             here = bindings.get(scope, {})
-            applying = {place: binding for subject in subjects for place, binding in here.get(subject, ())}
-            for place in sorted(applying):
-                binding = applying[place]
+            applying = {position: binding for subject in subjects for position, binding in here.get(subject, ())}
+            for position in sorted(applying):
+                binding = applying[position]
                 yield binding, self.rules_of_role(binding.role)
 
     def _indexed(self) -> _Index:
@@ -245,12 +245,12 @@ def _indexed(source: RBACSource) -> _Index:
         ("ClusterRoleBinding", source.cluster_role_bindings()),
         ("RoleBinding", source.role_bindings()),
     ):
-        for place, found in enumerate(objects):
+        for position, found in enumerate(objects):
             namespace = text(found, "metadata", "namespace")
             binding = _binding(kind, found, namespace)
             here = index.bindings.setdefault(namespace, {})
             for subject, _ in binding.subjects:
-                here.setdefault(subject, []).append((place, binding))
+                here.setdefault(subject, []).append((position, binding))
     return index
 
 
@@ -266,8 +266,8 @@ def _binding(kind: str, binding: JSONObject, namespace: str) -> _Binding:
             home = text(subject, "namespace") or namespace
             if home:
                 # Reasons name a service account by name and namespace, in this order.
-                told = f"ServiceAccount {quoted(f'{name}/{home}')}"
-                subjects.append((_Subject("User", service_account_name(home, name)), told))
+                description = f"ServiceAccount {quoted(f'{name}/{home}')}"
+                subjects.append((_Subject("User", service_account_name(home, name)), description))
     return _Binding(kind, text(binding, "metadata", "name"), role, tuple(subjects))
 
 

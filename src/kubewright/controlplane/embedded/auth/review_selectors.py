@@ -38,14 +38,14 @@ def selector_errors(attributes: JSONObject) -> Iterator[FieldError]:
 
 def evaluation_error(attributes: JSONObject) -> str:
     """What of the selectors is not understood, and therefore ignored; empty when all of it is."""
-    told = []
+    messages = []
     for kind in _KINDS:
         raw, requirements = text(attributes, kind, "rawSelector"), items(attributes, kind, "requirements")
         understood = [_is_understood(kind, requirement) for requirement in requirements]
         if not all(understood) or (raw and not _parses(kind, raw)):
             extent = "partially ignored" if any(understood) else "ignored"
-            told.append(f"{_PATH}.{kind} {extent} due to parse error")
-    return "; ".join(told)
+            messages.append(f"{_PATH}.{kind} {extent} due to parse error")
+    return "; ".join(messages)
 
 
 def _requirement_errors(kind: str, requirement: JSONValue, path: str) -> Iterator[FieldError]:

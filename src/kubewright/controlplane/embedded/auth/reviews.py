@@ -28,9 +28,9 @@ def local_subject_access_review(authorizer: Authorizer, review: JSONObject, name
     """LocalSubjectAccessReview: the same, about the namespace that it was posted to."""
     errors = [*_spec_errors(review, someone=True), *_metadata_errors(review, "namespace")]
     about = at(review, "spec", "resourceAttributes")
-    asked = text(about, "namespace")
-    if isinstance(about, dict) and asked != text(review, "metadata", "namespace"):
-        errors.append(invalid_value("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"))
+    requested = text(about, "namespace")
+    if isinstance(about, dict) and requested != text(review, "metadata", "namespace"):
+        errors.append(invalid_value("spec.resourceAttributes.namespace", requested, "must match metadata.namespace"))
     if isinstance(at(review, "spec", "nonResourceAttributes"), dict):
         path = _path_in_go(review)
         errors.append(invalid_value("spec.nonResourceAttributes", path, "disallowed on this kind of request"))
@@ -56,13 +56,13 @@ def self_subject_rules_review(authorizer: Authorizer, review: JSONObject, user: 
     urls: list[JSONValue] = []
     for rule in holdings.rules:
         if rule.resources:
-            told: JSONObject = {"verbs": [*rule.verbs]}
+            shown: JSONObject = {"verbs": [*rule.verbs]}
             if rule.groups:
-                told["apiGroups"] = [*rule.groups]
-            told["resources"] = [*rule.resources]
+                shown["apiGroups"] = [*rule.groups]
+            shown["resources"] = [*rule.resources]
             if rule.names:
-                told["resourceNames"] = [*rule.names]
-            resources.append(told)
+                shown["resourceNames"] = [*rule.names]
+            resources.append(shown)
         if rule.urls:
             urls.append({"verbs": [*rule.verbs], "nonResourceURLs": [*rule.urls]})
     status: JSONObject = {"resourceRules": resources, "nonResourceRules": urls, "incomplete": False}

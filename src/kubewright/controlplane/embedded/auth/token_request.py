@@ -23,8 +23,8 @@ from kubewright.controlplane.embedded.auth.users import service_account_name
 _GROUP = "authentication.k8s.io"
 _KIND = "TokenRequest"
 _HOUR = 3600
-_SHORTEST = 600
-_LONGEST = 1 << 32
+_MIN_SECONDS = 600
+_MAX_SECONDS = 1 << 32
 # The kubelet asks for tokens of exactly this age on behalf of pods that may not know how to renew them. They get a
 # year, and the hour they asked for is noted in the token as the time after which its use is remarked upon.
 _OF_PODS = 3607
@@ -50,13 +50,13 @@ class TokenIssuer:
         if account is None:
             raise not_found("serviceaccounts", "", name)
         uid = text(account, "metadata", "uid")
-        asked = text(metadata, "uid")
-        if asked not in ("", uid):
+        requested = text(metadata, "uid")
+        if requested not in ("", uid):
             raise conflict(
                 _KIND,
                 _GROUP,
                 name,
-                f"the UID in the token request ({asked}) does not match the UID of the service account ({uid})",
+                f"the UID in the token request ({requested}) does not match the UID of the service account ({uid})",
             )
         spec = mapping(request, "spec")
         seconds = _seconds(spec)
@@ -115,13 +115,13 @@ class TokenIssuer:
                 "to pod running with different serviceaccount name."
             )
         uid = text(stored, "metadata", "uid")
-        asked = text(reference, "uid")
-        if asked not in ("", uid):
+        requested = text(reference, "uid")
+        if requested not in ("", uid):
             raise conflict(
                 kind,
                 "",
                 object_name,
-                f"the UID in the bound object reference ({asked}) does not match the UID in record. "
+                f"the UID in the bound object reference ({requested}) does not match the UID in record. "
                 "The object might have been deleted and then recreated",
             )
         claims: JSONObject = {kind.lower(): {"name": object_name, "uid": uid}}
@@ -138,9 +138,9 @@ def _seconds(spec: JSONObject) -> int:
     if not isinstance(seconds, int):
         return _HOUR
     wrong = ""
-    if seconds < _SHORTEST:
+    if seconds < _MIN_SECONDS:
         wrong = "may not specify a duration less than 10 minutes"
-    elif seconds > _LONGEST:
+    elif seconds > _MAX_SECONDS:
         wrong = "may not specify a duration larger than 2^32 seconds"
     if wrong:
         raise invalid(_KIND, _GROUP, "", [invalid_value("spec.expirationSeconds", seconds, wrong)])

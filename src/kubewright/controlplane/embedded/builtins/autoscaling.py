@@ -18,8 +18,8 @@ SOURCES: Mapping[str, str] = {
     "Pods": "pods",
     "Resource": "resource",
 }
-_LONGEST_WINDOW = 3600
-_LONGEST_PERIOD = 1800
+_MAX_WINDOW = 3600
+_MAX_PERIOD = 1800
 
 
 def validate_autoscaler(autoscaler: JSONObject) -> Errors:
@@ -126,8 +126,8 @@ def _rules(rules: JSONObject, path: str) -> Errors:
     where = f"{path}.stabilizationWindowSeconds"
     if isinstance(window, int) and window < 0:
         errors.append(invalid_value(where, window, "must be greater than or equal to zero"))
-    elif isinstance(window, int) and window > _LONGEST_WINDOW:
-        errors.append(invalid_value(where, window, f"must be less than or equal to {_LONGEST_WINDOW}"))
+    elif isinstance(window, int) and window > _MAX_WINDOW:
+        errors.append(invalid_value(where, window, f"must be less than or equal to {_MAX_WINDOW}"))
     if "selectPolicy" in rules:
         errors += one_of(f"{path}.selectPolicy", rules["selectPolicy"], ("Disabled", "Max", "Min"))
     if not items(rules, "policies"):
@@ -138,8 +138,8 @@ def _rules(rules: JSONObject, path: str) -> Errors:
         for field in ("value", "periodSeconds"):
             if number(policy.get(field)) <= 0:
                 errors.append(invalid_value(f"{here}.{field}", policy.get(field), "must be greater than zero"))
-        if number(policy.get("periodSeconds")) > _LONGEST_PERIOD:
-            complaint = f"must be less than or equal to {_LONGEST_PERIOD}"
+        if number(policy.get("periodSeconds")) > _MAX_PERIOD:
+            complaint = f"must be less than or equal to {_MAX_PERIOD}"
             errors.append(invalid_value(f"{here}.periodSeconds", policy.get("periodSeconds"), complaint))
     return errors
 

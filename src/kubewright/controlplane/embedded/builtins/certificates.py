@@ -61,11 +61,11 @@ _USAGES = (
     "signing",
     "timestamping",
 )
-_SHORTEST_LIFE = 600
+_MIN_LIFETIME = 600
 _DECISIONS = ("Approved", "Denied")
 # Conditions that are true or are not there.
 _FINAL = (*_DECISIONS, "Failed")
-_LONGEST_DOMAIN, _LONGEST_SIGNER = 253, 253 + 1 + 253 + 1 + 63
+_MAX_DOMAIN_LENGTH, _MAX_SIGNER_LENGTH = 253, 253 + 1 + 253 + 1 + 63
 
 
 # What was asked for
@@ -100,7 +100,7 @@ def _validate(request: JSONObject) -> Errors:
     ]
     errors += _validate_signer_name(text(spec, "signerName"))
     seconds = spec.get("expirationSeconds")
-    if isinstance(seconds, int) and seconds < _SHORTEST_LIFE:
+    if isinstance(seconds, int) and seconds < _MIN_LIFETIME:
         why = "may not specify a duration less than 600 seconds (10 minutes)"
         errors.append(invalid_value("spec.expirationSeconds", seconds, why))
     return errors
@@ -118,14 +118,14 @@ def _validate_signer_name(name: str) -> Errors:
         why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [invalid_value(field, name, why)]
     errors: Errors = []
-    if len(domain) > _LONGEST_DOMAIN:
-        errors.append(_too_long(field, _LONGEST_DOMAIN))
+    if len(domain) > _MAX_DOMAIN_LENGTH:
+        errors.append(_too_long(field, _MAX_DOMAIN_LENGTH))
     errors += _first_wrong_label(field, domain, dns_label)
     if "." not in domain:
         errors.append(invalid_value(field, domain, "should be a domain with at least two segments separated by dots"))
     errors += _first_wrong_label(field, paths[0], dns_subdomain)
-    if len(name) > _LONGEST_SIGNER:
-        errors.append(_too_long(field, _LONGEST_SIGNER))
+    if len(name) > _MAX_SIGNER_LENGTH:
+        errors.append(_too_long(field, _MAX_SIGNER_LENGTH))
     return errors
 
 

@@ -27,7 +27,7 @@ from kubewright.controlplane.embedded.builtins.names import config_key, qualifie
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, objects, quantity, unchanged
 from kubewright.controlplane.embedded.registry.resources import Strategy
 
-_LARGEST = 1024 * 1024
+_MAX_SIZE = 1024 * 1024
 _LOCKED = "field is immutable when `immutable` is set"
 _ACCOUNT = "kubernetes.io/service-account.name"
 _SCOPES = (
@@ -42,7 +42,7 @@ _SCOPES = (
 
 
 def _too_large(path: str) -> FieldError:
-    return FieldError("FieldValueTooLong", path, None, f"may not be more than {_LARGEST} bytes")
+    return FieldError("FieldValueTooLong", path, None, f"may not be more than {_MAX_SIZE} bytes")
 
 
 def _decoded_size(value: JSONValue) -> int:
@@ -70,7 +70,7 @@ def _validate_config_map(config_map: JSONObject) -> Errors:
     for key, value in binary.items():
         errors += matching(f"binaryData[{key}]", key, config_key)
         size += _decoded_size(value)
-    return [*errors, _too_large("[]")] if size > _LARGEST else errors
+    return [*errors, _too_large("[]")] if size > _MAX_SIZE else errors
 
 
 CONFIG_MAP = Strategy(
@@ -89,7 +89,7 @@ def _validate_secret(secret: JSONObject) -> Errors:
     errors: Errors = []
     for key in data:
         errors += matching(f"data[{key}]", key, config_key)
-    if sum(map(_decoded_size, data.values())) > _LARGEST:
+    if sum(map(_decoded_size, data.values())) > _MAX_SIZE:
         errors.append(_too_large("data"))
     missing: list[str] = []
     if kind == "kubernetes.io/service-account-token":

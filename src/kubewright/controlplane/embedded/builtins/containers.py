@@ -217,16 +217,16 @@ def _mounts(container: JSONObject, volumes: Mapping[str, JSONObject], path: str)
     mounted: set[str] = set()
     for index, mount in objects(container, "volumeMounts"):
         where = f"{path}[{index}]"
-        name, place = text(mount, "name"), text(mount, "mountPath")
+        name, mount_path = text(mount, "name"), text(mount, "mountPath")
         if not name:
             errors.append(required(f"{where}.name"))
         if name not in volumes:
             errors.append(FieldError("FieldValueNotFound", f"{where}.name", name))
-        if not place:
+        if not mount_path:
             errors.append(required(f"{where}.mountPath"))
-        if place in mounted:
-            errors.append(invalid_value(f"{where}.mountPath", place, "must be unique"))
-        mounted.add(place)
+        if mount_path in mounted:
+            errors.append(invalid_value(f"{where}.mountPath", mount_path, "must be unique"))
+        mounted.add(mount_path)
         inner, expression = text(mount, "subPath"), text(mount, "subPathExpr")
         if inner:
             errors += local_path(f"{path}.subPath", inner)

@@ -70,12 +70,12 @@ def _validate_core(event: JSONObject, reporter: str = "reportingComponent") -> E
         if not controller:
             errors.append(required(reporter))
         errors += matching(reporter, controller, qualified_name)
-        for field, longest in (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)):
+        for field, max_length in (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)):
             value = text(event, field)
             if not value and field != "message":
                 errors.append(required(field))
-            elif len(value.encode()) > longest:
-                errors.append(invalid_value(field, "", f"can have at most {longest} characters"))
+            elif len(value.encode()) > max_length:
+                errors.append(invalid_value(field, "", f"can have at most {max_length} characters"))
     return errors + matching("namespace", namespace, dns_subdomain)
 
 

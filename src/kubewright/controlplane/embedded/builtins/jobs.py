@@ -31,7 +31,7 @@ from kubewright.controlplane.embedded.registry.resources import Strategy
 
 _PREFIX = "batch.kubernetes.io/"
 _CONTROLLER, _NAME = "controller-uid", "job-name"
-_MOST_PARALLEL = 100_000
+_MAX_PARALLEL = 100_000
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
@@ -140,8 +140,8 @@ def _completion_mode(spec: JSONObject, path: str) -> Errors:
     if mode == "Indexed":
         if "completions" not in spec:
             errors.append(required(f"{path}.completions", "when completion mode is Indexed"))
-        if number(spec.get("parallelism")) > _MOST_PARALLEL:
-            complaint = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
+        if number(spec.get("parallelism")) > _MAX_PARALLEL:
+            complaint = f"must be less than or equal to {_MAX_PARALLEL} when completion mode is Indexed"
             errors.append(invalid_value(f"{path}.parallelism", spec.get("parallelism"), complaint))
     elif mode == "NonIndexed":
         for field in ("backoffLimitPerIndex", "maxFailedIndexes"):

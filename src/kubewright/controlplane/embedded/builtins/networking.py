@@ -71,23 +71,23 @@ def _validate_ingress(ingress: JSONObject) -> Errors:
 
 
 def _path(entry: JSONObject, path: str) -> Errors:
-    kind, place = entry.get("pathType"), text(entry, "path")
+    kind, http_path = entry.get("pathType"), text(entry, "path")
     if kind is None:
         return [required(f"{path}.pathType", "pathType must be specified")]
     errors: Errors = []
     where = f"{path}.path"
     if kind in ("Exact", "Prefix"):
-        if not place.startswith("/"):
-            errors.append(invalid_value(where, place, "must be an absolute path"))
+        if not http_path.startswith("/"):
+            errors.append(invalid_value(where, http_path, "must be an absolute path"))
         for sequence in _FORBIDDEN_SEQUENCES:
-            if sequence in place:
-                errors.append(invalid_value(where, place, f"must not contain '{sequence}'"))
+            if sequence in http_path:
+                errors.append(invalid_value(where, http_path, f"must not contain '{sequence}'"))
         for end in _FORBIDDEN_ENDS:
-            if place.endswith(end):
-                errors.append(invalid_value(where, place, f"cannot end with '{end}'"))
+            if http_path.endswith(end):
+                errors.append(invalid_value(where, http_path, f"cannot end with '{end}'"))
     elif kind == "ImplementationSpecific":
-        if place and not place.startswith("/"):
-            errors.append(invalid_value(where, place, "must be an absolute path"))
+        if http_path and not http_path.startswith("/"):
+            errors.append(invalid_value(where, http_path, "must be an absolute path"))
     else:
         errors += one_of(f"{path}.pathType", kind, _PATH_TYPES)
     return errors + _backend(mapping(entry, "backend"), f"{path}.backend")
@@ -135,13 +135,13 @@ def _validate_ingress_class(ingress_class: JSONObject) -> Errors:
     controller = text(ingress_class, "spec", "controller")
     if not controller:
         return [required("spec.controller")]
-    domain, mark, place = controller.partition("/")
-    if not mark or not domain or not place:
+    domain, mark, http_path = controller.partition("/")
+    if not mark or not domain or not http_path:
         complaint = 'must be a domain-prefixed path (such as "acme.io/foo")'
         return [invalid_value("spec.controller", controller, complaint)]
     errors = matching("spec.controller", domain, dns_subdomain)
-    if any(character.isspace() for character in place):
-        errors.append(invalid_value("spec.controller", place, explained("Invalid path", _HTTP_PATH)))
+    if any(character.isspace() for character in http_path):
+        errors.append(invalid_value("spec.controller", http_path, explained("Invalid path", _HTTP_PATH)))
     return errors
 
 

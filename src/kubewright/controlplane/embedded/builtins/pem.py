@@ -80,8 +80,8 @@ def check_request(text: bytes) -> None:
         (rsa.RSAPublicKey, "crypto/rsa: verification error"),
         (ec.EllipticCurvePublicKey, "x509: ECDSA verification failure"),
     )
-    told = [failure for kind, failure in failures if isinstance(key, kind)]
-    raise ValueError(told[0] if told else "x509: Ed25519 verification failure")
+    messages = [failure for kind, failure in failures if isinstance(key, kind)]
+    raise ValueError(messages[0] if messages else "x509: Ed25519 verification failure")
 
 
 def check_certificates(text: bytes) -> None:

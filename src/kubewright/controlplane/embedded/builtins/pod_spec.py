@@ -28,7 +28,7 @@ _SYSCTL_TEXT = (
     r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 )
 _SYSCTL = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
-_LONGEST = 2**31 - 1
+_MAX_LENGTH = 2**31 - 1
 
 
 def validate_pod_spec(spec: JSONObject, path: str) -> Errors:
@@ -53,8 +53,8 @@ def validate_pod_spec(spec: JSONObject, path: str) -> Errors:
         if text(spec, field):
             errors += matching(f"{path}.{field}", text(spec, field), dns_subdomain)
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= number(deadline) <= _LONGEST:
-        errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _LONGEST)))
+    if deadline is not None and not 1 <= number(deadline) <= _MAX_LENGTH:
+        errors.append(invalid_value(f"{path}.activeDeadlineSeconds", deadline, between(1, _MAX_LENGTH)))
     for field in ("hostname", "subdomain"):
         if text(spec, field):
             errors += matching(f"{path}.{field}", text(spec, field), dns_label)

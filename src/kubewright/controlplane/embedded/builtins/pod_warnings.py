@@ -192,30 +192,30 @@ def _ports(spec: JSONObject, path: str) -> Iterator[str]:
     clashes: list[str] = []
     for where, container in _containers(spec, path):
         for index, port in objects(container, "ports"):
-            place = f"{where}.ports[{index}]"
+            port_path = f"{where}.ports[{index}]"
             others = seen.setdefault((number(port.get("containerPort")), text(port, "protocol")), [])
-            for other_place, other in others:
-                yield from _overlap(port, place, other, other_place)
-            others.append((place, port))
+            for other_path, other in others:
+                yield from _overlap(port, port_path, other, other_path)
+            others.append((port_path, port))
             if name := text(port, "name"):
-                first = names.setdefault(name, place)
-                if first != place:
+                first = names.setdefault(name, port_path)
+                if first != port_path:
                     clashes.append(
-                        f"{place}: duplicate port name {quoted(name)} with {first}, "
+                        f"{port_path}: duplicate port name {quoted(name)} with {first}, "
                         f"services and probes that select ports by name will use {first}"
                     )
     yield from clashes
 
 
-def _overlap(port: JSONObject, place: str, other: JSONObject, other_place: str) -> Iterator[str]:
+def _overlap(port: JSONObject, port_path: str, other: JSONObject, other_path: str) -> Iterator[str]:
     address, other_address = text(port, "hostIP"), text(other, "hostIP")
     number_, other_number = number(port.get("hostPort")), number(other.get("hostPort"))
     if (address, number_) == (other_address, other_number):
-        yield f"{place}: duplicate port definition with {other_place}"
+        yield f"{port_path}: duplicate port definition with {other_path}"
     elif not number_ or not other_number:
-        yield f"{place}: overlapping port definition with {other_place}"
+        yield f"{port_path}: overlapping port definition with {other_path}"
     elif number_ == other_number and bool(address) != bool(other_address):
-        yield f"{place}: dangerously ambiguous port definition with {other_place}"
+        yield f"{port_path}: dangerously ambiguous port definition with {other_path}"
 
 
 def _without_selector(spec: JSONObject, path: str) -> Iterator[str]:

@@ -36,7 +36,7 @@ _UPDATABLE = ",".join(
     )
 )
 _TOLERATED_SECONDS = 300
-_LONGEST = 2**31 - 1
+_MAX_LENGTH = 2**31 - 1
 
 
 def quality_of_service(spec: JSONObject) -> str:
@@ -143,8 +143,8 @@ def _validate_update(new: JSONObject, old: JSONObject) -> Errors:
     deadline, earlier = spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
     where = "spec.activeDeadlineSeconds"
     if isinstance(deadline, int):
-        if not 0 <= deadline <= _LONGEST:
-            return [*errors, invalid_value(where, deadline, between(0, _LONGEST))]
+        if not 0 <= deadline <= _MAX_LENGTH:
+            return [*errors, invalid_value(where, deadline, between(0, _MAX_LENGTH))]
         if isinstance(earlier, int) and earlier < deadline:
             return [*errors, invalid_value(where, deadline, "must be less than or equal to previous value")]
     elif earlier is not None:
@@ -241,10 +241,10 @@ def _validate_status(new: JSONObject, old: JSONObject) -> Errors:
     return errors
 
 
-def _grace(pod: JSONObject, asked: int | None) -> int:
+def _grace(pod: JSONObject, requested: int | None) -> int:
     if not text(pod, "spec", "nodeName") or text(pod, "status", "phase") in ("Failed", "Succeeded"):
         return 0
-    seconds = number(mapping(pod, "spec").get("terminationGracePeriodSeconds")) if asked is None else asked
+    seconds = number(mapping(pod, "spec").get("terminationGracePeriodSeconds")) if requested is None else requested
     return 1 if seconds < 0 else seconds
 
 

@@ -46,7 +46,7 @@ from kubewright.controlplane.embedded.registry.resources import Strategy
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _MODES = ("Proxy", "VIP")
-_LONGEST_AFFINITY = 86400
+_MAX_AFFINITY = 86400
 
 
 def _is_external(spec: JSONObject) -> bool:
@@ -147,9 +147,9 @@ def validate_service(spec: JSONObject, before: JSONObject | None = None) -> Erro
     errors += one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
     if spec.get("sessionAffinity") == "ClientIP":
         seconds = number(mapping(spec, "sessionAffinityConfig", "clientIP").get("timeoutSeconds"))
-        if not 0 < seconds <= _LONGEST_AFFINITY:
+        if not 0 < seconds <= _MAX_AFFINITY:
             where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            complaint = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
+            complaint = f"must be greater than 0 and less than {_MAX_AFFINITY}"
             errors.append(invalid_value(where, seconds, complaint))
     if needs_address(spec):
         errors += validate_addresses(spec, before)

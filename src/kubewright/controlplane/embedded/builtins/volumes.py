@@ -82,10 +82,10 @@ def _empty_dir(source: JSONObject, path: str) -> Errors:
 
 def host_path(source: JSONObject, path: str) -> Errors:
     """A path of the node, without `..`, and what is expected there."""
-    place = text(source, "path")
-    if not place:
+    path_on_host = text(source, "path")
+    if not path_on_host:
         return [required(f"{path}.path")]
-    errors = inward_path(f"{path}.path", place)
+    errors = inward_path(f"{path}.path", path_on_host)
     return errors + one_of(f"{path}.type", source.get("type", ""), _HOST_PATH_TYPES)
 
 

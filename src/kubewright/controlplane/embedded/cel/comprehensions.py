@@ -99,8 +99,8 @@ def _two(range_: Evaluate, first: int, second: int) -> _Steps:
         value = range_(frame)
         elements = elements_of(value)
         if elements is not None:
-            for place, element in enumerate(elements):
-                frame[first], frame[second] = place, element
+            for index, element in enumerate(elements):
+                frame[first], frame[second] = index, element
                 yield
             return
         for key in _iterated(value):

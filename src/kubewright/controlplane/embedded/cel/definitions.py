@@ -32,13 +32,13 @@ def check_rules(schema: JSONObject, path: str) -> list[FieldError]:
     faults = list(_static(schema, path))
     if has_rules(schema):
         budget = Budget()
-        faults += _compiled(schema, path, _Place(budget, tuple(fault.field for fault in faults), 1))
+        faults += _compiled(schema, path, _Context(budget, tuple(fault.field for fault in faults), 1))
         faults += budget.overdrawn(path)
     return faults
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Context:
     """Where in a definition a schema is."""
 
     budget: Budget
@@ -110,20 +110,20 @@ def _about_path(field: str, schema: JSONObject, path: str) -> Iterator[FieldErro
         yield invalid_value(path, field, "must be a valid path")
 
 
-def _compiled(schema: JSONObject, path: str, place: _Place) -> Iterator[FieldError]:
+def _compiled(schema: JSONObject, path: str, context: _Context) -> Iterator[FieldError]:
     for nested_path, nested in _levels(schema, path):
         if not has_rules(nested):
             continue
-        within = place.uncorrelatable
+        within = context.uncorrelatable
         if nested_path.endswith(".items") and text(schema, "x-kubernetes-list-type") != "map":
             within = within or path
-        cardinality = multiplied(place.cardinality, schema)
-        yield from _compiled(nested, nested_path, _Place(place.budget, place.faulty, cardinality, within, False))
+        cardinality = multiplied(context.cardinality, schema)
+        yield from _compiled(nested, nested_path, _Context(context.budget, context.faulty, cardinality, within, False))
     rules = items(schema, "x-kubernetes-validations")
     # Where the schema is faulty, complaints about expressions would only confuse.
-    if not rules or any(field.startswith(path) for field in place.faulty):
+    if not rules or any(field.startswith(path) for field in context.faulty):
         return
-    resource = place.root or schema.get("x-kubernetes-embedded-resource") is True
+    resource = context.root or schema.get("x-kubernetes-embedded-resource") is True
     type_ = declared(schema, resource=resource)
     if type_ is None:
         message = "failed to construct type information for x-kubernetes-validations rules"
@@ -133,24 +133,26 @@ def _compiled(schema: JSONObject, path: str, place: _Place) -> Iterator[FieldErr
     extent = Extent(with_object_meta(schema) if resource else schema)
     for index, rule in enumerate(rules):
         at = f"{path}.x-kubernetes-validations[{index}]"
-        yield from _expressions(mapping(rule), type_, extent, at, place)
+        yield from _expressions(mapping(rule), type_, extent, at, context)
 
 
-def _expressions(rule: JSONObject, type_: CelType, extent: Extent, path: str, place: _Place) -> Iterator[FieldError]:
+def _expressions(
+    rule: JSONObject, type_: CelType, extent: Extent, path: str, context: _Context
+) -> Iterator[FieldError]:
     program: Program | None = None
     try:
         expression, program = rule_expression(text(rule, "rule"), rule, type_, BOOL)
     except RuleError as error:
         yield about_rule(f"{path}.rule", rule, str(error))
     else:
-        count = extent.cardinality if place.cardinality is None else place.cardinality
+        count = extent.cardinality if context.cardinality is None else context.cardinality
         cost = limited(worst_cost(expression.tree, extent) * count)
-        yield from place.budget.spend(f"{path}.rule", "rule", cost)
+        yield from context.budget.spend(f"{path}.rule", "rule", cost)
         if text(rule, "messageExpression"):
-            yield from _message(rule, type_, extent, f"{path}.messageExpression", place)
+            yield from _message(rule, type_, extent, f"{path}.messageExpression", context)
     if program is not None and "oldSelf" in program.uses:
-        if place.uncorrelatable:
-            within = place.uncorrelatable
+        if context.uncorrelatable:
+            within = context.uncorrelatable
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
             yield invalid_value(f"{path}.rule", rule.get("rule"), detail)
     elif rule.get("optionalOldSelf") is not None:
@@ -158,10 +160,10 @@ def _expressions(rule: JSONObject, type_: CelType, extent: Extent, path: str, pl
         yield invalid_value(f"{path}.optionalOldSelf", rule.get("optionalOldSelf"), detail)
 
 
-def _message(rule: JSONObject, type_: CelType, extent: Extent, path: str, place: _Place) -> Iterator[FieldError]:
+def _message(rule: JSONObject, type_: CelType, extent: Extent, path: str, context: _Context) -> Iterator[FieldError]:
     try:
         expression, _ = rule_expression(text(rule, "messageExpression"), rule, type_, STRING)
     except RuleError as error:
         yield about_rule(path, rule, str(error))
         return
-    yield from place.budget.spend(path, "messageExpression", worst_cost(expression.tree, extent))
+    yield from context.budget.spend(path, "messageExpression", worst_cost(expression.tree, extent))

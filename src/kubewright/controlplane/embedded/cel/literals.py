@@ -91,8 +91,8 @@ def _of_aggregates(node: Node) -> Iterator[Issue]:
     match node:
         case ListLiteral():
             types = [
-                unwrapped_optional(element.type)[0] if place in node.optional else element.type
-                for place, element in enumerate(node.elements)
+                unwrapped_optional(element.type)[0] if position in node.optional else element.type
+                for position, element in enumerate(node.elements)
             ]
             for element, type_ in zip(node.elements, types, strict=True):
                 if not _equivalent(types[0], type_):

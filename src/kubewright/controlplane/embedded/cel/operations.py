@@ -9,8 +9,8 @@ from kubewright.controlplane.embedded.cel.library.lists import contains
 from kubewright.controlplane.embedded.cel.library.operators import add
 from kubewright.controlplane.embedded.cel.syntax import ListLiteral, Literal_, Node
 from kubewright.controlplane.embedded.cel.values import (
-    LARGEST,
-    SMALLEST,
+    MAX_INT,
+    MIN_INT,
     EvaluationError,
     Keyed,
     NoSuchOverload,
@@ -114,7 +114,7 @@ def addition(left: Evaluate, right: Evaluate) -> Evaluate:
         first, second = left(frame), right(frame)
         if type(first) is int and type(second) is int:
             total = first + second
-            if SMALLEST <= total <= LARGEST:
+            if MIN_INT <= total <= MAX_INT:
                 return total
         return add(first, second)
 

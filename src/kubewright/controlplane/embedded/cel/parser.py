@@ -23,7 +23,7 @@ from kubewright.controlplane.embedded.cel.syntax import (
     Select,
 )
 from kubewright.controlplane.embedded.cel.types import BOOL, BYTES, DOUBLE, ERROR, INT, NULL, STRING, UINT
-from kubewright.controlplane.embedded.cel.values import LARGEST, SMALLEST, Uint
+from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, Uint
 
 _PRECEDENCE: Final = {
     "||": 1,
@@ -48,7 +48,7 @@ _OPERAND_SIGNS: Final = frozenset(("[", "{", "(", ".", "-", "!", "true", "false"
 _OPERAND_KINDS: Final = frozenset(("float", "int", "uint", "string", "bytes", "ident"))
 _NAMED: Final = ("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER")
 _FOLLOWS_OPERAND: Final = frozenset((")", "]", "}", ",", ":", "?", ".", "[", *_PRECEDENCE))
-_LONGEST: Final = 100_000
+_MAX_LENGTH: Final = 100_000
 _DEEPEST: Final = 250
 
 
@@ -58,8 +58,8 @@ class _SyntaxError(Exception):
 
 def parsed(expression: str) -> Node:
     """The tree of an expression; ExpressionError when it has none."""
-    if len(expression) > _LONGEST:
-        message = f"expression code point size exceeds limit: size: {len(expression)}, limit {_LONGEST}"
+    if len(expression) > _MAX_LENGTH:
+        message = f"expression code point size exceeds limit: size: {len(expression)}, limit {_MAX_LENGTH}"
         raise ExpressionError(expression, [Issue(NOWHERE, message)])
     tokens, issues = tokens_of(expression)
     parser = _Parser(tokens, issues)
@@ -289,7 +289,7 @@ class _Parser:
                 return self._report(at, "invalid double literal")
             return Literal_(value, at=at, type=DOUBLE)
         number = int(sign + token.text, 16 if token.text.startswith("0x") else 10)
-        if not SMALLEST <= number <= LARGEST:
+        if not MIN_INT <= number <= MAX_INT:
             return self._report(at, "invalid int literal")
         return Literal_(number, at=at, type=INT)
 

@@ -184,9 +184,9 @@ class _Compiler:
 
         def build(frame: Frame) -> object:
             found: list[object] = []
-            for place, part in enumerate(parts):
+            for position, part in enumerate(parts):
                 value = part(frame)
-                if place not in optional:
+                if position not in optional:
                     found.append(value)
                 elif not isinstance(value, Optional):
                     raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")

@@ -29,7 +29,7 @@ from kubewright.controlplane.embedded.cel.types import BOOL, STRING, CelType, op
 from kubewright.controlplane.embedded.cel.values import NONE, EvaluationError, NoSuchOverload, Optional
 from kubewright.controlplane.embedded.cel.views import Convert, converter, with_object_meta
 
-_LONGEST_MESSAGE = 5 * 1024
+_MAX_MESSAGE_LENGTH = 5 * 1024
 _OUT_OF_BUDGET = "due to running out of cost budget, no further validation rules will be run"
 _NOTHING_LEFT = f"validation failed {_OUT_OF_BUDGET}"
 _REASONS: Mapping[str, FieldErrorType] = {
@@ -44,7 +44,7 @@ class _Rule:
 
     def __init__(self, source: JSONObject, schema: JSONObject) -> None:
         self.source = source
-        self.told = text(source, "message").strip() or text(source, "rule").strip()
+        self.default_message = text(source, "message").strip() or text(source, "rule").strip()
         self.field_path = _shown_path(text(source, "fieldPath"), schema)
         self.program: Program | None = None
         self.message: Program | None = None
@@ -278,12 +278,12 @@ class _Level:
             return None
         if isinstance(result, CostExceeded):
             why = "no further validation rules will be run due to call cost exceeds limit for rule"
-            return self._end(spending, path, f"'{result}': {why}: {rule.told}")
+            return self._end(spending, path, f"'{result}': {why}: {rule.default_message}")
         if isinstance(result, EvaluationError):
             return self._failure(path, rule, result)
         if rule.field_path:
             path = f"{path}.{rule.field_path}" if path != "<nil>" else rule.field_path
-        detail = text(rule.source, "message").strip() or f"failed rule: {rule.told}"
+        detail = text(rule.source, "message").strip() or f"failed rule: {rule.default_message}"
         if rule.message is not None:
             if spending.metered:
                 message, cost = rule.metered(values, message=True)
@@ -291,8 +291,8 @@ class _Level:
                     return self._end(spending, path, f"messageExpression evaluation failed {_OUT_OF_BUDGET}")
                 if isinstance(message, CostExceeded):
                     why = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
-                    told = f"{why}: {quoted(text(rule.source, 'messageExpression'))}"
-                    return self._end(spending, path, told)
+                    default_message = f"{why}: {quoted(text(rule.source, 'messageExpression'))}"
+                    return self._end(spending, path, default_message)
             else:
                 message = _evaluated(rule.message, values)
             detail = _message(message) or detail
@@ -304,10 +304,10 @@ class _Level:
         return FieldError("FieldValueInvalid", path, self._type, detail)
 
     def _failure(self, path: str, rule: _Rule, error: EvaluationError) -> FieldError:
-        detail = f"{error} evaluating rule: {rule.told}"
+        detail = f"{error} evaluating rule: {rule.default_message}"
         if isinstance(error, NoSuchOverload):
             why = "call arguments did not match a supported operator, function or macro signature for rule"
-            detail = f"'{error}': {why}: {rule.told}"
+            detail = f"'{error}': {why}: {rule.default_message}"
         return FieldError("FieldValueInvalid", path, self._type, detail)
 
     def _error(self, reason: str, path: str, new: JSONValue, detail: str) -> FieldError:
@@ -337,4 +337,4 @@ def _message(message: object) -> str:
     if not isinstance(message, str):
         return ""
     message = message.strip()
-    return "" if len(message.encode()) > _LONGEST_MESSAGE or "\n" in message else message
+    return "" if len(message.encode()) > _MAX_MESSAGE_LENGTH or "\n" in message else message

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 NOWHERE = -1
 """The offset of a fault of the whole expression."""
 
-_MOST_SHOWN = 100
-_LONGEST_SNIPPET = 16384
+_MAX_SHOWN = 100
+_MAX_SNIPPET_LENGTH = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class ExpressionError(Exception):
     def __init__(self, expression: str, issues: Iterable[Issue]) -> None:
         self.issues = sorted(issues, key=lambda issue: issue.at)
         lines = expression.split("\n")
-        shown = [_shown(lines, issue) for issue in self.issues[:_MOST_SHOWN]]
-        if len(self.issues) > _MOST_SHOWN:
-            shown.append(f"{len(self.issues) - _MOST_SHOWN} more errors were truncated")
+        shown = [_shown(lines, issue) for issue in self.issues[:_MAX_SHOWN]]
+        if len(self.issues) > _MAX_SHOWN:
+            shown.append(f"{len(self.issues) - _MAX_SHOWN} more errors were truncated")
         super().__init__("\n".join(shown))
 
 
@@ -41,7 +41,7 @@ def _shown(lines: list[str], issue: Issue) -> str:
         line += 1
     text = f"ERROR: <input>:{line + 1}:{column + 1}: {issue.message}"
     snippet = lines[line].replace("\t", " ")
-    if len(snippet.encode()) > _LONGEST_SNIPPET:
+    if len(snippet.encode()) > _MAX_SNIPPET_LENGTH:
         return text
     # Characters beyond ASCII are taken to be wide, so that the mark stays below its place.
     dots = "".join("." if sign.isascii() else "．" for sign in snippet[:column])  # noqa: RUF001 (the wide dot is meant)

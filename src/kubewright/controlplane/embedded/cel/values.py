@@ -17,8 +17,8 @@ from typing import Final
 from kubewright.api.quantity import Quantity
 
 _YEAR_ONE: Final = -62135596800 * 10**9
-SMALLEST: Final = -(2**63)
-LARGEST: Final = 2**63 - 1
+MIN_INT: Final = -(2**63)
+MAX_INT: Final = 2**63 - 1
 
 
 class EvaluationError(Exception):

@@ -84,13 +84,13 @@ class ListView(Sequenced):
                 if not any(equal(mine, theirs) for mine in self.elements) and _raw(theirs) not in raws:
                     raws.append(_raw(theirs))
             return ListView(raws, self.shape)
-        places = {self.shape.key(raw): place for place, raw in enumerate(raws)}
+        positions = {self.shape.key(raw): position for position, raw in enumerate(raws)}
         for theirs in others:
-            place = places.get(self.shape.key(_raw(theirs)))
-            if place is None:
+            position = positions.get(self.shape.key(_raw(theirs)))
+            if position is None:
                 raws.append(_raw(theirs))
             else:
-                raws[place] = _raw(theirs)
+                raws[position] = _raw(theirs)
         return ListView(raws, self.shape)
 
 

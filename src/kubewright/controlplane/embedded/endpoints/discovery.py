@@ -20,7 +20,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import no_such_resource
 from kubewright.controlplane.embedded.http.exchange import HTTPResponse, failure
-from kubewright.controlplane.embedded.http.negotiation import Wanted
+from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
@@ -96,7 +96,7 @@ _SCALE = AnnouncedSubresource("scale", kind="Scale", group="autoscaling", versio
 
 
 def discovery_response(
-    path: str, wanted: Wanted, catalog: Catalog, *, address: str = "127.0.0.1", if_none_match: str = ""
+    path: str, wanted: MediaTypeOptions, catalog: Catalog, *, address: str = "127.0.0.1", if_none_match: str = ""
 ) -> HTTPResponse | None:
     """The answer to a GET of a discovery path; None for any other path.
 
@@ -244,11 +244,14 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 
 def _versions_by_group(served: Iterable[ResourceType]) -> dict[str, list[str]]:
-    places = sorted(
+    group_versions = sorted(
         {resource.gvk[:2] for resource in served},
-        key=lambda place: (group_priority(place[0]), version_priority(place[1])),
+        key=lambda group_version: (group_priority(group_version[0]), version_priority(group_version[1])),
     )
-    return {name: [version for _, version in found] for name, found in groupby(places, lambda place: place[0])}
+    return {
+        name: [version for _, version in found]
+        for name, found in groupby(group_versions, lambda group_version: group_version[0])
+    }
 
 
 def _group(name: str, versions: Sequence[str]) -> JSONObject:

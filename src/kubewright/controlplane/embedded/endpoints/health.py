@@ -73,8 +73,8 @@ def health_response(path: str, query: QueryParameters) -> HTTPResponse | None:
     lines = [f"[+]{found} {'excluded: ' if found in excluded else ''}ok" for found in checks]
     unknown = sorted({found for found in excluded if found not in checks})
     if unknown:
-        told = ",".join(f'"{found}"' for found in unknown)
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {told}")
+        names = ",".join(f'"{found}"' for found in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     return _plain("\n".join([*lines, f"{name} check passed\n"]).encode(), sniffed=False)
 
 

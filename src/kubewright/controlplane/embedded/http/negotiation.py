@@ -16,7 +16,7 @@ _STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != _YAML
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MediaTypeOptions:
     """The first acceptable form, in the client's order of preference."""
 
     form: Representation = "object"
@@ -42,18 +42,18 @@ class _Range:
 
 # Clients say the same with each of their requests: the few headers there are, are read once.
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> Wanted:
+def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> MediaTypeOptions:
     """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
 
     `groups` are those of the forms that an answer can be converted to: there is no table of a failure.
     """
     if not accept.strip():
-        return Wanted()
-    for wanted in sorted(_ranges(accept), key=lambda item: -item.quality):
-        if wanted.media_type in ("*/*", "application/*", "application/json"):
-            found = _form(wanted.parameters)
-        elif wanted.media_type == _YAML:
-            found = _form(wanted.parameters, yaml=True)
+        return MediaTypeOptions()
+    for options in sorted(_ranges(accept), key=lambda item: -item.quality):
+        if options.media_type in ("*/*", "application/*", "application/json"):
+            found = _form(options.parameters)
+        elif options.media_type == _YAML:
+            found = _form(options.parameters, yaml=True)
         else:
             continue
         if found is not None and (not found.kind or found.group in groups):
@@ -66,8 +66,8 @@ def check_representation(accept: str, available: tuple[str, ...] = _SUPPORTED, *
     """Raise 406 when not even the media type is one that a route has: those of built-in kinds refuse it themselves."""
     known = (*available, *_STREAMED) if streamed else available
     if accept.strip() and not any(found.media_type in ("*/*", *known) for found in _ranges(accept)):
-        told = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
-        raise StatusError(406, "NotAcceptable", told, details={})
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(known)}"
+        raise StatusError(406, "NotAcceptable", message, details={})
 
 
 def not_acceptable(*, watch: bool = False) -> StatusError:
@@ -76,21 +76,21 @@ def not_acceptable(*, watch: bool = False) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(supported)}")
 
 
-def _form(parameters: dict[str, str], *, yaml: bool = False) -> Wanted | None:
+def _form(parameters: dict[str, str], *, yaml: bool = False) -> MediaTypeOptions | None:
     # YAML cannot be told apart into events.
     if parameters.get("stream") and (yaml or parameters["stream"] != "watch"):
         return None
     pretty = parameters.get("pretty") == "1"
     kind, group, version = (parameters.get(name, "") for name in ("as", "g", "v"))
     if not kind:
-        return Wanted("object", yaml, pretty=pretty)
+        return MediaTypeOptions("object", yaml, pretty=pretty)
     if group == "meta.k8s.io" and version in ("v1", "v1beta1"):
         if kind == "Table":
-            return Wanted("table", yaml, group, version, kind, pretty)
+            return MediaTypeOptions("table", yaml, group, version, kind, pretty)
         if kind in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return Wanted("metadata", yaml, group, version, kind, pretty)
+            return MediaTypeOptions("metadata", yaml, group, version, kind, pretty)
     if (group, version, kind) == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"):
-        return Wanted("object", yaml, group, version, kind, pretty)
+        return MediaTypeOptions("object", yaml, group, version, kind, pretty)
     return None
 
 

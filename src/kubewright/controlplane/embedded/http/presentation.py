@@ -23,13 +23,13 @@ def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParamete
         return response
     try:
         accept = request.header("accept")
-        wanted = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
+        options = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
     except StatusError:
         # There is no form both know: then this is for somebody to read.
         return indented(response)
-    if wanted.yaml:
+    if options.yaml:
         response = as_yaml(response)
-    elif wanted.pretty or _is_for_people(request, query):
+    elif options.pretty or _is_for_people(request, query):
         response = indented(response)
     return _compressed(response, request)
 
@@ -53,6 +53,6 @@ def _compressed(response: HTTPResponse, request: HTTPRequest) -> HTTPResponse:
 
 
 def _is_for_people(request: HTTPRequest, query: QueryParameters) -> bool:
-    if asked := query.text("pretty"):
-        return asked in _TRUE
+    if requested := query.text("pretty"):
+        return requested in _TRUE
     return request.header("user-agent").startswith(_PEOPLE)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-_LONGEST = 256
-_LONGEST_TOGETHER = 4096
+_MAX_LENGTH = 256
+_MAX_TOTAL_LENGTH = 4096
 
 
 def warning_headers(warnings: Iterable[str]) -> list[str]:
     """The values of the fields. A warning with control characters cannot be written down and is left out."""
     distinct = [warning for warning in dict.fromkeys(warnings) if warning and not _has_control_characters(warning)]
-    if sum(map(len, distinct)) > _LONGEST_TOGETHER:
+    if sum(map(len, distinct)) > _MAX_TOTAL_LENGTH:
         distinct = _cut(distinct)
     return [f'299 - "{_quoted(warning)}"' for warning in distinct]
 
@@ -25,9 +25,9 @@ def _cut(warnings: list[str]) -> list[str]:
     kept: list[str] = []
     whole = cut = 0
     for warning in warnings:
-        if whole > _LONGEST_TOGETHER and cut >= _LONGEST_TOGETHER:
+        if whole > _MAX_TOTAL_LENGTH and cut >= _MAX_TOTAL_LENGTH:
             break
-        kept.append(warning[:_LONGEST])
+        kept.append(warning[:_MAX_LENGTH])
         whole += len(warning)
         cut += len(kept[-1])
     return kept

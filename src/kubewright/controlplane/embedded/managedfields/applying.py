@@ -21,7 +21,7 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
 )
 from kubewright.controlplane.embedded.managedfields.last_applied import agreed, allowed_conflicts
 from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields
-from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, tracked, write_scope
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.updating import updated
 from kubewright.controlplane.embedded.managedfields.walks import fields_of, identical
@@ -50,10 +50,10 @@ def apply(
     """
     if at(patch, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    place = endpoint(
+    scope = write_scope(
         api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
     )
-    wrong = complaint(patch, place.shape)
+    wrong = complaint(patch, scope.shape)
     if wrong:
         raise StatusError(500, "", f"failed to create typed patch object ({_named(patch)}): {wrong}")
     kind: JSONObject = {name: patch[name] for name in ("apiVersion", "kind") if name in patch}
@@ -62,8 +62,8 @@ def apply(
     managers = stored_managers(at(live, "metadata", "managedFields"))
     try:
         if not managers:
-            managers = updated({}, start, before, _BEFORE_FIRST_APPLY, place, time)
-        result, managers = _applied(managers, before, patch, manager, place, time, force=force)
+            managers = updated({}, start, before, _BEFORE_FIRST_APPLY, scope, time)
+        result, managers = _applied(managers, before, patch, manager, scope, time, force=force)
     except Untrackable as error:
         raise StatusError(500, "", f"failed to create typed live object ({_named(patch)}): {error}") from None
     changed = copied_object(result)
@@ -101,25 +101,25 @@ def _applied(
     live: JSONObject,
     patch: JSONObject,
     name: str,
-    place: WriteScope,
+    scope: WriteScope,
     time: str,
     *,
     force: bool,
 ) -> tuple[JSONObject, Managers]:
-    managers = place.reconciled(managers)
-    fields = without(fields_of(patch, place.shape), place.ignored)
-    applier = FieldManager(name or "unknown", "Apply", place.api_version, place.subresource, "", fields)
+    managers = scope.reconciled(managers)
+    fields = without(fields_of(patch, scope.shape), scope.ignored)
+    applier = FieldManager(name or "unknown", "Apply", scope.api_version, scope.subresource, "", fields)
     last = managers.get(applier.identity)
     if last is not None:
         applier = replace(applier, time=last.time)
     managers[applier.identity] = applier
-    result = merged(live, patch, place.shape)
+    result = merged(live, patch, scope.shape)
     # What was applied last time and is still applied needs no second look.
-    if last is not None and (last.api_version != place.api_version or difference(last.fields, fields)):
-        result = _pruned(result, managers, last, place)
-    kept, lost = disowned(managers, place.differ(live, result), but=applier.identity)
+    if last is not None and (last.api_version != scope.api_version or difference(last.fields, fields)):
+        result = _pruned(result, managers, last, scope)
+    kept, lost = disowned(managers, scope.differ(live, result), but=applier.identity)
     if lost and not force:
-        _refuse(disagreements(managers, lost), live, name, place)
+        _refuse(disagreements(managers, lost), live, name, scope)
     mine = tracked(applier.fields)
     if mine:
         # An apply that changes nothing is not an event in the life of the object.
@@ -130,18 +130,18 @@ def _applied(
     return result, kept
 
 
-def _refuse(found: list[Disagreement], live: JSONObject, name: str, place: WriteScope) -> None:
+def _refuse(found: list[Disagreement], live: JSONObject, name: str, scope: WriteScope) -> None:
     """Raise, unless kubectl disagrees with nobody but its former self, who applied on the client's side."""
     if name == "kubectl":
-        allowed = allowed_conflicts(live, place.api_version, place.shape)
+        allowed = allowed_conflicts(live, scope.api_version, scope.shape)
         found = [one for one in found if allowed is None or not allowed(one.path)]
     if found:
         raise refusal(found)
 
 
-def _pruned(result: JSONObject, managers: Managers, last: FieldManager, place: WriteScope) -> JSONObject:
+def _pruned(result: JSONObject, managers: Managers, last: FieldManager, scope: WriteScope) -> JSONObject:
     """The object without what the manager applied last time, not this time, and nobody else manages."""
-    shape = place.shape_in(last.api_version)
+    shape = scope.shape_in(last.api_version)
     if shape is None:
         return result
     once = with_named_fields(last.fields, shape)
@@ -151,7 +151,7 @@ def _pruned(result: JSONObject, managers: Managers, last: FieldManager, place: W
     for manager in managers.values():
         by_version[manager.api_version] = union(by_version.get(manager.api_version, LEAF), manager.fields)
     for version in sorted(by_version, key=lambda version: version != last.api_version):
-        seen = place.shape_in(version)
+        seen = scope.shape_in(version)
         if seen is None:
             continue
         if seen not in present:

@@ -19,8 +19,8 @@ def complaint(configuration: JSONObject, shape: MergeShape) -> str:
     found = _check(configuration, shape)
     if not found:
         return ""
-    told = [f"{path}: {message}" if path else message for path, message in found]
-    return told[0] if len(told) == 1 else "\n  ".join(["errors:", *told])
+    messages = [f"{path}: {message}" if path else message for path, message in found]
+    return messages[0] if len(messages) == 1 else "\n  ".join(["errors:", *messages])
 
 
 def fits(obj: JSONObject, shape: MergeShape) -> bool:

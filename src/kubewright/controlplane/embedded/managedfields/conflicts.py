@@ -22,12 +22,12 @@ class Disagreement:
     @property
     def who(self) -> str:
         """The other manager, in words."""
-        told = quoted(self.manager.name)
+        text = quoted(self.manager.name)
         if self.manager.subresource:
-            told += f" with subresource {quoted(self.manager.subresource)}"
+            text += f" with subresource {quoted(self.manager.subresource)}"
         if self.manager.operation == "Update":
-            told += f" using {self.manager.api_version}"
-        return told
+            text += f" using {self.manager.api_version}"
+        return text
 
 
 def disagreements(managers: Managers, lost: Mapping[ManagerIdentity, FieldSet]) -> list[Disagreement]:

@@ -18,7 +18,7 @@ from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Unt
 from kubewright.controlplane.embedded.managedfields.walks import changes, fields_of
 
 _ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-_LARGEST_ANNOTATIONS = 256 * 1024
+_MAX_ANNOTATIONS_SIZE = 256 * 1024
 
 
 def allowed_conflicts(live: JSONObject, api_version: str, shape: MergeShape) -> Callable[[Path], bool] | None:
@@ -51,5 +51,5 @@ def agreed(result: JSONObject, applied: JSONObject) -> None:
     annotations = inside(result, "metadata", "annotations")
     annotations[_ANNOTATION] = value + "\n"
     size = sum(len(name.encode()) + len(str(text_).encode()) for name, text_ in annotations.items())
-    if size > _LARGEST_ANNOTATIONS:
+    if size > _MAX_ANNOTATIONS_SIZE:
         del annotations[_ANNOTATION]

@@ -149,7 +149,7 @@ def disowned(
     return kept, lost
 
 
-def endpoint(
+def write_scope(
     *,
     api_version: str,
     subresource: str,

@@ -19,7 +19,7 @@ from kubewright.controlplane.embedded.managedfields.entries import (
     written,
 )
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, MalformedFields, union
-from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, endpoint, tracked
+from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, tracked, write_scope
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.walks import identical
 
@@ -51,14 +51,14 @@ def track_update(
     # Objects that were stored before anybody tracked them stay without; the first apply changes that.
     if not managers and old is not None and text(old, "metadata", "uid"):
         return []
-    place = endpoint(
+    scope = write_scope(
         api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
     )
     # What is wrong with the rest of a custom resource is no matter to its status, but who manages what is forgotten.
-    if subresource and versions is not None and not fits(new, place.shape):
+    if subresource and versions is not None and not fits(new, scope.shape):
         return []
     try:
-        managers = updated(managers, old if old is not None else empty or {}, new, manager, place, time)
+        managers = updated(managers, old if old is not None else empty or {}, new, manager, scope, time)
     except Untrackable:
         return []
     entries = written(managers.values())
@@ -81,14 +81,14 @@ def _starting(before: JSONValue, given: JSONValue) -> Managers:
     return stored_managers(before)
 
 
-def updated(managers: Managers, old: JSONObject, new: JSONObject, name: str, place: WriteScope, time: str) -> Managers:
+def updated(managers: Managers, old: JSONObject, new: JSONObject, name: str, scope: WriteScope, time: str) -> Managers:
     """The managers after an update by `name`."""
-    differences = place.differ(old, new)
-    own = differences(place.api_version)
+    differences = scope.differ(old, new)
+    own = differences(scope.api_version)
     fields = tracked(own.written) if own is not None else LEAF
-    managers, _ = disowned(place.reconciled(managers), differences)
+    managers, _ = disowned(scope.reconciled(managers), differences)
     if fields:
-        manager = FieldManager(name or "unknown", "Update", place.api_version, place.subresource, time, fields)
+        manager = FieldManager(name or "unknown", "Update", scope.api_version, scope.subresource, time, fields)
         previous = managers.get(manager.identity)
         if previous is not None:
             manager = replace(manager, fields=union(fields, previous.fields))

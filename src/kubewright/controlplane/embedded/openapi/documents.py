@@ -98,8 +98,8 @@ def _list_schema(described: Described) -> JSONObject:
 
 
 def _delete_options(group: str, version: str) -> JSONObject:
-    places = dict.fromkeys((("", "v1"), (group, version)))
+    versions = dict.fromkeys((("", "v1"), (group, version)))
     kinds: list[JSONValue] = [
-        {"group": group, "kind": "DeleteOptions", "version": version} for group, version in places
+        {"group": group, "kind": "DeleteOptions", "version": version} for group, version in versions
     ]
     return {**schema_of_type(DeleteOptions).schema, "x-kubernetes-group-version-kind": kinds}

@@ -41,15 +41,15 @@ def openapi_response(request: HTTPRequest, catalog: Catalog) -> HTTPResponse | N
         return _answer(request, documents.version_2_hash(), documents.version_2, _ACCEPTED_2)
     if not path.startswith(f"{_INDEX}/"):
         return None
-    place = path.removeprefix(f"{_INDEX}/")
-    hash_ = documents.hashes().get(place)
+    group_version = path.removeprefix(f"{_INDEX}/")
+    hash_ = documents.hashes().get(group_version)
     if hash_ is None:
         return HTTPResponse(404)
     wanted = parse_query(request.query).text("hash")
     if wanted and wanted != hash_:
-        headers = [("Location", f"{_INDEX}/{place}?hash={hash_}"), ("ETag", f'"{hash_}"'), ("Vary", "Accept")]
+        headers = [("Location", f"{_INDEX}/{group_version}?hash={hash_}"), ("ETag", f'"{hash_}"'), ("Vary", "Accept")]
         return HTTPResponse(301, headers=headers)
-    response = _answer(request, hash_, lambda _: documents.version_3(place), _ACCEPTED)
+    response = _answer(request, hash_, lambda _: documents.version_3(group_version), _ACCEPTED)
     if wanted and response.status == 200:
         expires = formatdate(unix_now() + _YEAR, usegmt=True)
         response.headers += [("Cache-Control", "public, immutable"), ("Expires", expires)]
@@ -85,19 +85,20 @@ class _Documents:
 
     def hashes(self) -> dict[str, str]:
         if not self._hashes:
-            self._hashes = {place: _hash(resources) for place, resources in self.served.items()}
+            self._hashes = {group_version: _hash(resources) for group_version, resources in self.served.items()}
         return self._hashes
 
     def index(self) -> bytes:
         paths = {
-            place: {"serverRelativeURL": f"{_INDEX}/{place}?hash={hash_}"} for place, hash_ in self.hashes().items()
+            group_version: {"serverRelativeURL": f"{_INDEX}/{group_version}?hash={hash_}"}
+            for group_version, hash_ in self.hashes().items()
         }
         return msgspec.json.encode({"paths": paths})
 
-    def version_3(self, place: str) -> bytes:
-        if place not in self._made:
-            self._made[place] = msgspec.json.encode(self._document(place))
-        return self._made[place]
+    def version_3(self, group_version: str) -> bytes:
+        if group_version not in self._made:
+            self._made[group_version] = msgspec.json.encode(self._document(group_version))
+        return self._made[group_version]
 
     def version_2_hash(self) -> str:
         return hashlib.sha512("".join(self.hashes().values()).encode()).hexdigest().upper()
@@ -108,8 +109,8 @@ class _Documents:
             self._made[form] = document_bytes(document) if form == _PROTOBUF_2 else msgspec.json.encode(document)
         return self._made[form]
 
-    def _document(self, place: str) -> JSONObject:
-        resources = self.served[place]
+    def _document(self, group_version: str) -> JSONObject:
+        resources = self.served[group_version]
         group, version = resources[0].gvk[:2]
         return document_of(group, version, resources)
 
@@ -120,11 +121,11 @@ _cached: WeakKeyDictionary[Catalog, _Documents] = WeakKeyDictionary()
 def _documents_of(catalog: Catalog) -> _Documents:
     found = _cached.get(catalog)
     if found is None or found.generation != catalog.generation:
-        found = _cached[catalog] = _Documents(catalog.generation, _by_place(catalog))
+        found = _cached[catalog] = _Documents(catalog.generation, _by_version(catalog))
     return found
 
 
-def _by_place(catalog: Catalog) -> dict[str, list[ResourceType]]:
+def _by_version(catalog: Catalog) -> dict[str, list[ResourceType]]:
     served: dict[str, list[ResourceType]] = {}
     for resource in sorted(
         catalog.all(),

@@ -191,10 +191,10 @@ def schema_of_type(cls: type[Struct]) -> TypeSchema:
 
 
 def _is_required(cls: type[Struct], info: FieldInfo) -> bool:
-    place = f"{cls.__module__.removeprefix('kubewright.api.')}.{cls.__name__}.{info.encode_name}"
-    if place in _REQUIRED:
+    location = f"{cls.__module__.removeprefix('kubewright.api.')}.{cls.__name__}.{info.encode_name}"
+    if location in _REQUIRED:
         return True
-    if place in _OPTIONAL or (issubclass(cls, Object) and info.encode_name in ("apiVersion", "kind", "metadata")):
+    if location in _OPTIONAL or (issubclass(cls, Object) and info.encode_name in ("apiVersion", "kind", "metadata")):
         return False
     # What is always sent, even when it is zero, is required of others as well.
     return info.required or isinstance(info.default_factory, Default)

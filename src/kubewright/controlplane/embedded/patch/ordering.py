@@ -41,21 +41,21 @@ def arranged(
 
     An item not in `wanted` stays in front of the first wanted one that it was in front of on the server.
     """
-    wanted_places, server_places = _places(identities(wanted, key)), _places(identities(server, key))
+    wanted_positions, server_positions = _positions(identities(wanted, key)), _positions(identities(server, key))
     named: list[tuple[Hashable, JSONValue]] = []
     others: list[tuple[Hashable, JSONValue]] = []
     for name, item in zip(identities(merged, key), merged, strict=True):
-        (named if name in wanted_places else others).append((name, item))
-    named, others = _sorted(named, wanted_places), _sorted(others, server_places)
+        (named if name in wanted_positions else others).append((name, item))
+    named, others = _sorted(named, wanted_positions), _sorted(others, server_positions)
 
     result: list[JSONValue] = []
     rest = iter(others)
     other = next(rest, None)
     for name, item in named:
-        place = server_places.get(name)
-        while other is not None and place is not None:
-            other_place = server_places.get(other[0])
-            if other_place is None or other_place >= place:
+        position = server_positions.get(name)
+        while other is not None and position is not None:
+            other_position = server_positions.get(other[0])
+            if other_position is None or other_position >= position:
                 break
             result.append(other[1])
             other = next(rest, None)
@@ -66,26 +66,28 @@ def arranged(
     return result
 
 
-def _places(names: Iterable[Hashable]) -> dict[Hashable, int]:
-    places: dict[Hashable, int] = {}
-    for place, name in enumerate(names):
-        places.setdefault(name, place)
-    return places
+def _positions(names: Iterable[Hashable]) -> dict[Hashable, int]:
+    positions: dict[Hashable, int] = {}
+    for position, name in enumerate(names):
+        positions.setdefault(name, position)
+    return positions
 
 
-def _sorted(items: list[tuple[Hashable, JSONValue]], places: dict[Hashable, int]) -> list[tuple[Hashable, JSONValue]]:
-    if all(name in places for name, _ in items):
-        return sorted(items, key=lambda item: places[item[0]])
+def _sorted(
+    items: list[tuple[Hashable, JSONValue]], positions: dict[Hashable, int]
+) -> list[tuple[Hashable, JSONValue]]:
+    if all(name in positions for name, _ in items):
+        return sorted(items, key=lambda item: positions[item[0]])
     # Items without a place count as smaller than their left neighbour, whatever that is; then the outcome depends on
     # the algorithm, which is Go's insertion sort (for up to 20 items).
     result = list(items)
     for end in range(1, len(result)):
         current = end
-        while current > 0 and _before(result[current][0], result[current - 1][0], places):
+        while current > 0 and _before(result[current][0], result[current - 1][0], positions):
             result[current - 1], result[current] = result[current], result[current - 1]
             current -= 1
     return result
 
 
-def _before(right: Hashable, left: Hashable, places: dict[Hashable, int]) -> bool:
-    return right not in places or left not in places or places[right] < places[left]
+def _before(right: Hashable, left: Hashable, positions: dict[Hashable, int]) -> bool:
+    return right not in positions or left not in positions or positions[right] < positions[left]

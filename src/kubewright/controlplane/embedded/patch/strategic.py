@@ -145,14 +145,14 @@ def _require_order(given: list[JSONValue], order: list[JSONValue], key: str) -> 
     if key and (strangers := [item for item in given if not isinstance(item, dict)]):
         raise wrong_type({}, strangers[0])
     waiting = [item for item in given if not (isinstance(item, dict) and key and item.get(_PATCH) == "delete")]
-    place = 0
+    position = 0
     for candidate in order:
-        while place < len(waiting) and _is_directive(waiting[place], nulls=True):
-            place += 1
-        if place == len(waiting):
+        while position < len(waiting) and _is_directive(waiting[position], nulls=True):
+            position += 1
+        if position == len(waiting):
             return
-        place += _same(waiting[place], candidate, key)
-    if place < len(waiting):
+        position += _same(waiting[position], candidate, key)
+    if position < len(waiting):
         lists = formatted(given), formatted(order)
         raise failure(f"The order in patch list:\n{lists[0]}\n doesn't match {_ORDER} list:\n{lists[1]}\n")
 
@@ -189,15 +189,15 @@ def _merged_objects(
 ) -> list[JSONObject]:
     """Every change merged into the first item that has its key, or appended."""
     merged = list(current)
-    places = {identity(item[key]): place for place, item in reversed(list(enumerate(merged))) if key in item}
+    positions = {identity(item[key]): position for position, item in reversed(list(enumerate(merged))) if key in item}
     for change in changes:
         name = identity(key_of(change, key))
-        place = places.get(name)
-        if place is None:
-            places[name] = len(merged)
+        position = positions.get(name)
+        if position is None:
+            positions[name] = len(merged)
             merged.append(change)
         else:
-            merged[place] = _merged(merged[place], change, structure)
+            merged[position] = _merged(merged[position], change, structure)
     return merged
 
 

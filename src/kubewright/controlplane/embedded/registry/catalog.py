@@ -11,7 +11,7 @@ class Catalog:
     """Finds a resource by group, version and plural. `generation` grows with every change, for whoever caches."""
 
     def __init__(self, built_in: Iterable[ResourceType]) -> None:
-        self._built_in = {_place(resource): resource for resource in built_in}
+        self._built_in = {_endpoint_of(resource): resource for resource in built_in}
         self._custom: dict[str, Sequence[ResourceType]] = {}
         self._all = dict(self._built_in)
         self._versions = {(group, version) for group, version, _ in self._all}
@@ -58,10 +58,10 @@ class Catalog:
     def _changed(self) -> None:
         self._all = dict(self._built_in)
         for resources in self._custom.values():
-            self._all.update((_place(resource), resource) for resource in resources)
+            self._all.update((_endpoint_of(resource), resource) for resource in resources)
         self._versions = {(group, version) for group, version, _ in self._all}
         self.generation += 1
 
 
-def _place(resource: ResourceType) -> tuple[str, str, str]:
+def _endpoint_of(resource: ResourceType) -> tuple[str, str, str]:
     return resource.gvk.group, resource.gvk.version, resource.plural

@@ -48,8 +48,8 @@ def bind_named(call: Call, request: HTTPRequest) -> HTTPResponse:
 
 def _bound(call: Call, binding: JSONObject) -> HTTPResponse:
     if errors := _wrong_with(binding):
-        told = [str(error) for error in errors]
-        raise StatusError(500, "", told[0] if len(told) == 1 else f"[{', '.join(told)}]")
+        messages = [str(error) for error in errors]
+        raise StatusError(500, "", messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
     entry = get(call)
     check_precondition(call, "UID", text(binding, "metadata", "uid"), entry.value)
     check_precondition(call, "ResourceVersion", text(binding, "metadata", "resourceVersion"), entry.value)

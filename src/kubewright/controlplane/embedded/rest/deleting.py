@@ -199,10 +199,10 @@ def _delete_entry(call: Call, options: Options, entry: StoredObject) -> Deleted:
     return Deleted(call.services.store.update(entry.key, new, expected=entry.revision), is_gone=False)
 
 
-def _propagate(metadata: JSONObject, asked: str, default: str) -> None:
+def _propagate(metadata: JSONObject, requested: str, default: str) -> None:
     """Orphan and Foreground are finalizers; asking again for another policy exchanges them."""
     finalizers = items(metadata, "finalizers")
-    policy = asked
+    policy = requested
     if not policy:
         if _ORPHAN in finalizers or _FOREGROUND in finalizers:
             return

@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
-from kubewright.controlplane.embedded.http.negotiation import Wanted, not_acceptable
+from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions, not_acceptable
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest import patching
@@ -29,7 +29,7 @@ from kubewright.controlplane.embedded.storage.store import StoredObject
 from kubewright.controlplane.embedded.tables import table_of, watch_rendering
 
 
-def dispatch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def dispatch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     """Answer a request for a resource. Raises StatusError."""
     target, resource = call.target, call.resource
     check_options(call, request.header("content-type"))
@@ -47,15 +47,15 @@ def dispatch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return _VERBS[target.verb](call, request, wanted)
 
 
-def _get(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _get(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     return answer(call, get(call), wanted)
 
 
-def _list(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _list(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     return answer_list(call, list_entries(call), wanted)
 
 
-def _watch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _watch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     resource = call.resource
     if wanted.yaml:
         raise not_acceptable(watch=True)
@@ -66,24 +66,24 @@ def _watch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return HTTPResponse(200, stream=watch(call, lambda entry: rendered(resource, entry)))
 
 
-def _create(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _create(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     obj = read_object(call, request)
     return answer(call, create(call, obj), wanted, status=201)
 
 
-def _update(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _update(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     obj = read_object(call, request)
     entry, created = update(call, obj)
     return answer(call, entry, wanted, status=201 if created else 200)
 
 
-def _patch(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _patch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     content_type = request.header("content-type").partition(";")[0].strip()
     entry, created = patching.patch(call, content_type, request.body)
     return answer(call, entry, wanted, status=201 if created else 200)
 
 
-def _delete(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _delete(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     options = options_of(call, _read_options(request))
     deleted = delete(call, options)
     if deleted.is_gone and not call.resource.strategy.returns_deleted_object:
@@ -91,11 +91,11 @@ def _delete(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
     return answer(call, deleted.entry, wanted, status=202 if options.cascading and not deleted.is_gone else 200)
 
 
-def _delete_collection(call: Call, request: HTTPRequest, wanted: Wanted) -> HTTPResponse:
+def _delete_collection(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     return answer_list(call, delete_collection(call, options_of(call, _read_options(request))), wanted)
 
 
-_VERBS: dict[str, Callable[[Call, HTTPRequest, Wanted], HTTPResponse]] = {
+_VERBS: dict[str, Callable[[Call, HTTPRequest, MediaTypeOptions], HTTPResponse]] = {
     "get": _get,
     "list": _list,
     "watch": _watch,
@@ -121,7 +121,7 @@ def _read_options(request: HTTPRequest) -> JSONObject | None:
     return body
 
 
-def answer(call: Call, entry: StoredObject, wanted: Wanted, status: int = 200) -> HTTPResponse:
+def answer(call: Call, entry: StoredObject, wanted: MediaTypeOptions, status: int = 200) -> HTTPResponse:
     """One object in the form the client wants."""
     if wanted.form == "table":
         return json_response(table_of(call, [entry], None, wanted.version), status)
@@ -131,7 +131,7 @@ def answer(call: Call, entry: StoredObject, wanted: Wanted, status: int = 200) -
     return HTTPResponse(status, rendered(call.resource, entry) + b"\n")
 
 
-def answer_list(call: Call, listed: Listed, wanted: Wanted) -> HTTPResponse:
+def answer_list(call: Call, listed: Listed, wanted: MediaTypeOptions) -> HTTPResponse:
     """Several objects in the form the client wants."""
     if wanted.form == "table":
         return json_response(table_of(call, listed.entries, listed, wanted.version))
@@ -141,13 +141,13 @@ def answer_list(call: Call, listed: Listed, wanted: Wanted) -> HTTPResponse:
     return HTTPResponse(200, b"".join(rendered_list(call.resource, listed)))
 
 
-def _check_plurality(call: Call, wanted: Wanted, kind: str) -> None:
+def _check_plurality(call: Call, wanted: MediaTypeOptions, kind: str) -> None:
     """The metadata of one object is no list, that of several is."""
     if wanted.kind != kind:
         is_list = kind.endswith("List")
         go_type = _go_type(call.resource, is_list=is_list)
-        told = f"the requested object is {'a' if is_list else 'not a'} list ({go_type})"
-        raise StatusError(406, "NotAcceptable", f"you requested {wanted.kind}, but {told}")
+        problem = f"the requested object is {'a' if is_list else 'not a'} list ({go_type})"
+        raise StatusError(406, "NotAcceptable", f"you requested {wanted.kind}, but {problem}")
 
 
 def _go_type(resource: ResourceType, *, is_list: bool) -> str:

@@ -28,7 +28,7 @@ from kubewright.controlplane.embedded.storage.store import StoredObject
 _EVICTION = replace(body_resource(Eviction), namespaced=True)
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _RETRY_AFTER = 10
-_MOST_DISRUPTED = 2000
+_MAX_DISRUPTED = 2000
 
 
 def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
@@ -44,7 +44,7 @@ def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
     if not _needs_no_budget(entry.value):
         _ask_budget(call, entry.value, options)
     if not options.dry_run:
-        options = _told(call, entry, options)
+        options = _with_status(call, entry, options)
     delete(call, options)
     return json_response({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
 
@@ -105,7 +105,7 @@ def _check_budget(budget: JSONObject) -> None:
     allowed = number(status.get("disruptionsAllowed"))
     if allowed < 0:
         raise forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
-    if len(mapping(status, "disruptedPods")) > _MOST_DISRUPTED:
+    if len(mapping(status, "disruptedPods")) > _MAX_DISRUPTED:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise forbidden("poddisruptionbudget", "policy", name, why)
     if allowed == 0:
@@ -132,7 +132,7 @@ def _refused(why: str, retry_after: int = 0) -> StatusError:
     return StatusError(429, "TooManyRequests", _REFUSED, details=details)
 
 
-def _told(call: Call, entry: StoredObject, options: Options) -> Options:
+def _with_status(call: Call, entry: StoredObject, options: Options) -> Options:
     """Write into the pod why it goes. Returns the options for the deletion of what is there now."""
     check_preconditions(call, options, entry)
     new = copied_object(entry.value)

@@ -19,7 +19,7 @@ class NotReached(StatusError):
     """504 for a revision that has not been reached; worth asking again once it has."""
 
     def __init__(self, requested: int, current: int) -> None:
-        super().__init__(504, "Timeout", _told(requested, current), details={**_cause(), "retryAfterSeconds": 1})
+        super().__init__(504, "Timeout", _message(requested, current), details={**_cause(), "retryAfterSeconds": 1})
         self.requested = requested
 
 
@@ -27,7 +27,7 @@ def not_reached(call: Call, requested: int) -> StatusError:
     """What to raise for a revision that lies in the future."""
     current = call.services.store.revision
     if not awaited(call):
-        return StatusError(504, "Timeout", _told(requested, current), details=_cause())
+        return StatusError(504, "Timeout", _message(requested, current), details=_cause())
     return NotReached(requested, current)
 
 
@@ -66,7 +66,7 @@ async def reached(store: ObjectStore, revision: int, within: float) -> bool:
     return store.revision >= revision
 
 
-def _told(requested: int, current: int) -> str:
+def _message(requested: int, current: int) -> str:
     return f"Timeout: Too large resource version: {requested}, current: {current}"
 
 

@@ -157,8 +157,10 @@ def check_precondition(call: Call, field: Literal["UID", "ResourceVersion"], wan
     if not wanted or wanted == stored:
         return
     by_group = resource.custom or resource.gvk.group in _STORED_BY_GROUP
-    place = f"{resource.gvk.group}/{resource.plural}" if by_group else _STORED_AS.get(resource.plural, resource.plural)
-    key = "/".join(filter(None, ("/registry", place, target.namespace if resource.namespaced else "", target.name)))
+    directory = (
+        f"{resource.gvk.group}/{resource.plural}" if by_group else _STORED_AS.get(resource.plural, resource.plural)
+    )
+    key = "/".join(filter(None, ("/registry", directory, target.namespace if resource.namespaced else "", target.name)))
     raise conflict(
         resource.plural,
         resource.gvk.group,

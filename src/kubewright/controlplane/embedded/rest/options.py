@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 from kubewright.controlplane.embedded.rest.call import Call
 
 APPLY = "application/apply-patch+yaml"
-_LONGEST_MANAGER = 128
+_MAX_MANAGER_LENGTH = 128
 _KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
@@ -39,8 +39,8 @@ def _errors(call: Call, content_type: str) -> Iterator[FieldError]:
                 yield required("fieldManager", "is required for apply patch")
         elif query.text("force"):
             yield forbidden_field("force", "may not be specified for non-apply patch")
-    if len(manager.encode()) > _LONGEST_MANAGER:
-        yield FieldError("FieldValueTooLong", "fieldManager", None, f"may not be more than {_LONGEST_MANAGER} bytes")
+    if len(manager.encode()) > _MAX_MANAGER_LENGTH:
+        yield FieldError("FieldValueTooLong", "fieldManager", None, f"may not be more than {_MAX_MANAGER_LENGTH} bytes")
     for position, character in enumerate(manager):
         if not character.isprintable():
             why = f"invalid character U+{ord(character):04X} (at position {position})"

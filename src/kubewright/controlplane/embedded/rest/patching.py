@@ -158,8 +158,8 @@ def _check_patched_kind(call: Call, new: JSONObject, shown: str) -> None:
 def applied_configuration(body: JSONValue, gvk: GroupVersionKind, policy: str, complaints: Sequence[str]) -> JSONObject:
     """What is applied: an object of the kind, which it must name. Keys that are there twice are refused when strict."""
     if policy == "Strict" and complaints:
-        told = "".join(f"\n  {complaint}" for complaint in complaints)
-        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{told}")
+        listed = "".join(f"\n  {complaint}" for complaint in complaints)
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:{listed}")
     if body is None:
         body = {}
     if not isinstance(body, dict):

@@ -71,5 +71,5 @@ def _answering(answer: Callable[[Call, JSONObject], JSONObject]) -> Callable[[Ca
     return answered
 
 
-REVIEWS = {place: _answering(answer) for place, answer in _ANSWERS.items()}
+REVIEWS = {group_resource: _answering(answer) for group_resource, answer in _ANSWERS.items()}
 """By group and plural."""

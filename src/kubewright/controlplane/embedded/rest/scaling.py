@@ -232,9 +232,9 @@ def _scale_of(call: Call, obj: JSONObject) -> JSONObject:
     metadata = mapping(obj, "metadata")
     replicas, running = at(obj, *wanted), at(obj, *actual)
     status: JSONObject = {"replicas": running if isinstance(running, int) else 0}
-    told = _selector_text(at(obj, *selector)) if selector else ""
-    if told:
-        status["selector"] = told
+    selector_text = _selector_text(at(obj, *selector)) if selector else ""
+    if selector_text:
+        status["selector"] = selector_text
     return {
         "kind": _SCALE.kind,
         "apiVersion": _SCALE.api_version,

@@ -25,10 +25,10 @@ def check_container(call: Call, pod: JSONObject) -> None:
     """The container that is asked for must exist, and may be left out only where there is no choice."""
     by_field = [items(pod, "spec", field) for field in ("initContainers", "containers", "ephemeralContainers")]
     names = [text(container, "name") for containers in by_field for container in containers]
-    asked = call.query.text("container")
-    if asked and asked not in names:
-        raise bad_request(f"container {asked} is not valid for pod {call.target.name}")
-    if not asked and len(by_field[1]) > 1:
+    requested = call.query.text("container")
+    if requested and requested not in names:
+        raise bad_request(f"container {requested} is not valid for pod {call.target.name}")
+    if not requested and len(by_field[1]) > 1:
         raise bad_request(
             f"a container name must be specified for pod {call.target.name}, choose one of: [{' '.join(names)}]"
         )

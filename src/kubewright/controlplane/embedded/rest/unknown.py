@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError, ba
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.rest.call import Call
 
-_MOST = 100
+_MAX_SHOWN = 100
 """How many fields of a built-in kind the real server complains about at most."""
 
 
@@ -35,14 +35,14 @@ def check_fields(
         del obj["apiVersion"], obj["kind"]
     else:
         drop_unknown(obj, call.resource.structure, "", found)
-    if call.resource.custom or not sent or not any(told.startswith("duplicate") for told in complaints):
+    if call.resource.custom or not sent or not any(message.startswith("duplicate") for message in complaints):
         complaints = [*complaints, *(f'unknown field "{path}"' for path in found)]
     else:
         complaints = unknown_and_repeated_fields(sent, call.resource.structure)
     if not complaints or policy == "Ignore":
         return
     if not call.resource.custom:
-        complaints = complaints[:_MOST]
+        complaints = complaints[:_MAX_SHOWN]
         if not patched:
             # What is of a wrong type is not even read.
             call.resource.strategy.default(copied_object(obj))
@@ -50,10 +50,10 @@ def check_fields(
         call.warnings += complaints
         return
     gvk = call.resource.gvk
-    told = f"strict decoding error: {', '.join(_gathered(complaints))}"
+    message = f"strict decoding error: {', '.join(_gathered(complaints))}"
     if patched:
-        raise undecodable_patch(patched, told)
-    raise bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {told}')
+        raise undecodable_patch(patched, message)
+    raise bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {message}')
 
 
 def _gathered(complaints: Sequence[str]) -> list[str]:

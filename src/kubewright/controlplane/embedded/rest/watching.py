@@ -33,7 +33,7 @@ from kubewright.controlplane.embedded.rest.reading import (
 from kubewright.controlplane.embedded.storage.store import StoreChange, StoredObject
 
 BOOKMARK_INTERVAL = 60.0
-_SHORTEST_DEFAULT = 1800.0
+_MIN_DEFAULT_TIMEOUT = 1800.0
 
 Rendering = Callable[[StoredObject], bytes]
 """An object in the form the client wants."""
@@ -192,7 +192,7 @@ def _options(call: Call) -> _Options:
         after=number or None,
         initial=wants_initial,
         bookmarks=query.flag("allowWatchBookmarks"),
-        timeout=float(seconds) if seconds else _SHORTEST_DEFAULT * (1 + random.random()),  # noqa: S311 (spreads load)
+        timeout=float(seconds) if seconds else _MIN_DEFAULT_TIMEOUT * (1 + random.random()),  # noqa: S311 (spreads load)
     )
 
 

@@ -133,11 +133,11 @@ def _one_of_listed(demands: Constraints) -> _Test:
 
 def _text_tests(demands: Constraints) -> list[_Test]:
     tests: list[_Test] = []
-    least, most = demands.min_length or 0, demands.max_length
-    if most is not None:
-        tests.append(lambda value: isinstance(value, str) and least <= len(value) <= most)
-    elif least:
-        tests.append(lambda value: isinstance(value, str) and len(value) >= least)
+    minimum_size, maximum_size = demands.min_length or 0, demands.max_length
+    if maximum_size is not None:
+        tests.append(lambda value: isinstance(value, str) and minimum_size <= len(value) <= maximum_size)
+    elif minimum_size:
+        tests.append(lambda value: isinstance(value, str) and len(value) >= minimum_size)
     if demands.matches is not None:
         matches = demands.matches
         tests.append(lambda value: isinstance(value, str) and matches(value))
@@ -164,25 +164,25 @@ def _number_tests(demands: Constraints, kind: type) -> list[_Test]:
 
 
 def _within(value: float, demands: Constraints) -> bool:
-    least, most, factor = demands.minimum, demands.maximum, demands.multiple_of
+    minimum_size, maximum_size, factor = demands.minimum, demands.maximum, demands.multiple_of
     if isinstance(value, int):
-        least = None if least is None else truncated(least)
-        most = None if most is None else truncated(most)
+        minimum_size = None if minimum_size is None else truncated(minimum_size)
+        maximum_size = None if maximum_size is None else truncated(maximum_size)
         factor = None if factor is None else truncated(factor)
-    if least is not None and (value < least or (demands.exclusive_minimum and value == least)):
+    if minimum_size is not None and (value < minimum_size or (demands.exclusive_minimum and value == minimum_size)):
         return False
-    if most is not None and (value > most or (demands.exclusive_maximum and value == most)):
+    if maximum_size is not None and (value > maximum_size or (demands.exclusive_maximum and value == maximum_size)):
         return False
     return factor is None or (factor > 0 and is_multiple(value, factor))
 
 
 def _list_tests(demands: Constraints, item: SchemaNode | None) -> list[_Test]:
     tests: list[_Test] = []
-    least, most = demands.min_items, demands.max_items
-    if least is not None:
-        tests.append(lambda value: isinstance(value, list) and len(value) >= least)
-    if most is not None:
-        tests.append(lambda value: isinstance(value, list) and len(value) <= most)
+    minimum_size, maximum_size = demands.min_items, demands.max_items
+    if minimum_size is not None:
+        tests.append(lambda value: isinstance(value, list) and len(value) >= minimum_size)
+    if maximum_size is not None:
+        tests.append(lambda value: isinstance(value, list) and len(value) <= maximum_size)
     if item is not None:
         verdicts = item.verdicts
 
@@ -200,11 +200,11 @@ def _list_tests(demands: Constraints, item: SchemaNode | None) -> list[_Test]:
 
 def _object_tests(demands: Constraints, properties: dict[str, SchemaNode], extra: SchemaNode | None) -> list[_Test]:
     tests: list[_Test] = []
-    least, most = demands.min_properties, demands.max_properties
-    if least is not None:
-        tests.append(lambda value: isinstance(value, dict) and len(value) >= least)
-    if most is not None:
-        tests.append(lambda value: isinstance(value, dict) and len(value) <= most)
+    minimum_size, maximum_size = demands.min_properties, demands.max_properties
+    if minimum_size is not None:
+        tests.append(lambda value: isinstance(value, dict) and len(value) >= minimum_size)
+    if maximum_size is not None:
+        tests.append(lambda value: isinstance(value, dict) and len(value) <= maximum_size)
     if demands.required:
         required = frozenset(demands.required)
         tests.append(lambda value: isinstance(value, dict) and required <= value.keys())

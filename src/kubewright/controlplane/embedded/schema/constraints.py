@@ -14,10 +14,10 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, i
 from kubewright.controlplane.embedded.schema.formats import FORMATS, FormatCheck, recognized
 from kubewright.controlplane.embedded.schema.patterns import InvalidPattern, go_pattern
 
-_LARGEST_INTEGER = 2**63 - 1
-_SMALLEST_INTEGER = -(2**63)
-_LARGEST_SAFE = 2**53 - 1
-_LARGEST_FLOAT = 3.4028235677973366e38
+_MAX_INTEGER = 2**63 - 1
+_MIN_INTEGER = -(2**63)
+_MAX_SAFE = 2**53 - 1
+_MAX_FLOAT = 3.4028235677973366e38
 _EPSILON = 1e-9
 
 
@@ -74,9 +74,9 @@ class Constraints:
                 return False
             if self.number_format == "int32":
                 return -(2**31) <= value < 2**31
-            return _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER
+            return _MIN_INTEGER <= value <= _MAX_INTEGER
         if self.number_format == "float":
-            return abs(value) < _LARGEST_FLOAT
+            return abs(value) < _MAX_FLOAT
         return True
 
 
@@ -86,19 +86,19 @@ def _never(text: str) -> bool:
 
 def native(value: float) -> float:
     """A number as Go's decoder has it: integers beyond 64 bits are doubles."""
-    if isinstance(value, int) and not _SMALLEST_INTEGER <= value <= _LARGEST_INTEGER:
+    if isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
         return float(value)
     return value
 
 
 def truncated(bound: float) -> int:
     """A bound as an integer. One that 64 bits cannot hold becomes the smallest integer, as on Go's usual machines."""
-    return int(bound) if _SMALLEST_INTEGER <= bound < _LARGEST_INTEGER else _SMALLEST_INTEGER
+    return int(bound) if _MIN_INTEGER <= bound < _MAX_INTEGER else _MIN_INTEGER
 
 
 def is_whole(value: float) -> bool:
     """Whether a double counts as an integer: whole and safe in JSON, within a tolerance of one in a billion."""
-    if math.isnan(value) or not -_LARGEST_SAFE <= value <= _LARGEST_SAFE:
+    if math.isnan(value) or not -_MAX_SAFE <= value <= _MAX_SAFE:
         return False
     whole = float(math.trunc(value))
     if value == whole:

@@ -144,10 +144,10 @@ def _meta(properties: JSONObject, level: Level, embedded: bool, path: str) -> It
     if is_resource and text(metadata, "type") != "object":
         yield invalid_value(f"{where}.type", text(metadata, "type"), "must be object")
     if level == "root":
-        said = {name for name, value in metadata.items() if is_set(value)} - {"type", "default"}
+        specified = {name for name, value in metadata.items() if is_set(value)} - {"type", "default"}
         if mapping(metadata, "properties").keys() <= {"name", "generateName"}:
-            said.discard("properties")
-        if said:
+            specified.discard("properties")
+        if specified:
             detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             yield forbidden_field(where, detail)
 

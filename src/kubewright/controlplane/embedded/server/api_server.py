@@ -48,7 +48,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ParsedRequest:
     """A request taken apart."""
 
     target: Target
@@ -86,16 +86,16 @@ class APIServer:
             await self.faults.strike(target)
             seconds = deadline(target, query)
             user = self._identify(request, target)
-            asked = _Asked(target, query, user)
+            parsed = _ParsedRequest(target, query, user)
             try:
-                response = self._handle(request, asked, warnings)
+                response = self._handle(request, parsed, warnings)
             except AccountMissing as error:
                 await error.come(self.services.store)
-                response = self._handle(request, asked, warnings)
+                response = self._handle(request, parsed, warnings)
             except NotReached as error:
                 patience = self.services.patience
                 if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
-                    response = self._handle(request, asked, warnings)
+                    response = self._handle(request, parsed, warnings)
                 else:
                     response = out_of_time()
         except ConnectionCut:
@@ -122,22 +122,22 @@ class APIServer:
         impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
         return user if impersonation is None else impersonation.user
 
-    def _handle(self, request: HTTPRequest, asked: _Asked, warnings: list[str]) -> HTTPResponse:
+    def _handle(self, request: HTTPRequest, parsed: _ParsedRequest, warnings: list[str]) -> HTTPResponse:
         if len(request.body) > MAX_BODY_SIZE:
             raise too_large()
-        if not asked.target.resource:
-            return self._non_resource(request, asked)
-        target = asked.target
-        self.services.authorizer.require(Attributes.of(target, asked.user)._replace(name=_name_asked_for(asked)))
+        if not parsed.target.resource:
+            return self._non_resource(request, parsed)
+        target = parsed.target
+        self.services.authorizer.require(Attributes.of(target, parsed.user)._replace(name=_requested_name(parsed)))
         if not self.catalog.serves(target.group, target.version):
             if self.catalog.is_built_in(target.group):
                 raise no_such_resource()
-            return _nowhere()
+            return _page_not_found()
         resource = self.catalog.find(target.group, target.version, target.resource)
         if resource is None:
             raise no_such_resource()
         if is_nowhere(target, resource):
-            return _nowhere()
+            return _page_not_found()
         check_route(target, resource, request.method)
         if not resource.custom:
             check_representation(request.header("accept"), streamed=target.verb in ("list", "watch"))
@@ -146,28 +146,28 @@ class APIServer:
             services = replace(services, store=resource.view(services.store))
         if resource.deprecation:
             warnings.append(resource.deprecation)
-        call = Call(services, resource, target, asked.query, asked.user, request.header("user-agent"), warnings)
+        call = Call(services, resource, target, parsed.query, parsed.user, request.header("user-agent"), warnings)
         try:
             wanted = negotiate(request.header("accept"))
-            return presented(dispatch(call, request, wanted), request, asked.query)
+            return presented(dispatch(call, request, wanted), request, parsed.query)
         finally:
             if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
                 self.services.authorizer.invalidate()
 
-    def _non_resource(self, request: HTTPRequest, asked: _Asked) -> HTTPResponse:
-        path = asked.target.path
-        self.services.authorizer.require(Attributes.of(asked.target, asked.user))
-        found = self.endpoints.respond(request, path, asked.query)
+    def _non_resource(self, request: HTTPRequest, parsed: _ParsedRequest) -> HTTPResponse:
+        path = parsed.target.path
+        self.services.authorizer.require(Attributes.of(parsed.target, parsed.user))
+        found = self.endpoints.respond(request, path, parsed.query)
         if found is not None:
             return found
         if path.startswith("/openapi/"):
             found = openapi_response(request, self.catalog)
         else:
-            found = self._discovery(request, asked)
-        return _nowhere() if found is None else found
+            found = self._discovery(request, parsed)
+        return _page_not_found() if found is None else found
 
-    def _discovery(self, request: HTTPRequest, asked: _Asked) -> HTTPResponse | None:
-        path = asked.target.path
+    def _discovery(self, request: HTTPRequest, parsed: _ParsedRequest) -> HTTPResponse | None:
+        path = parsed.target.path
         is_list_of_groups = path.rstrip("/") == "/apis"
         if not is_list_of_groups and path.startswith("/api"):
             check_representation(request.header("accept"))
@@ -180,20 +180,20 @@ class APIServer:
         # The list of groups is answered before anybody looks at the method.
         if request.method != "GET" and not is_list_of_groups:
             raise no_such_method()
-        return presented(found, request, asked.query)
+        return presented(found, request, parsed.query)
 
 
-def _name_asked_for(asked: _Asked) -> str:
+def _requested_name(parsed: _ParsedRequest) -> str:
     """A list or watch of one object by its name is as good as naming it: rules for single names allow it."""
-    if asked.target.verb not in ("list", "watch") or asked.target.name:
-        return asked.target.name
+    if parsed.target.verb not in ("list", "watch") or parsed.target.name:
+        return parsed.target.name
     try:
-        return parse_field_selector(asked.query.text("fieldSelector")).exact("metadata.name") or ""
+        return parse_field_selector(parsed.query.text("fieldSelector")).exact("metadata.name") or ""
     except StatusError:
         return ""  # refused later, with its reason
 
 
-def _nowhere() -> HTTPResponse:
+def _page_not_found() -> HTTPResponse:
     """What the real server says of paths that no API group is behind."""
     headers = [("X-Content-Type-Options", "nosniff")]
     return HTTPResponse(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

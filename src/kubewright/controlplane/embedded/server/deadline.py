@@ -11,22 +11,22 @@ from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target
 from kubewright.controlplane.embedded.http.exchange import HTTPResponse
 
-_LONGEST = 60.0
+_MAX_TIMEOUT = 60.0
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)", re.ASCII)
-_LARGEST = 2**63 / 1e9
+_MAX_SECONDS = 2**63 / 1e9
 
 
 def deadline(target: Target, query: QueryParameters) -> float:
     """The seconds a request may take, at most 60. Raises 400 for a `timeout` that is no duration."""
     text = query.text("timeout")
     if not text or target.verb == "watch":
-        return _LONGEST
+        return _MAX_TIMEOUT
     try:
         seconds = parse_duration(text)
     except ValueError as error:
         raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
-    return min(seconds, _LONGEST) if seconds > 0 else _LONGEST
+    return min(seconds, _MAX_TIMEOUT) if seconds > 0 else _MAX_TIMEOUT
 
 
 def out_of_time() -> HTTPResponse:
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> float:
         if found[2] not in _SECONDS:
             raise ValueError(f"time: unknown unit {quoted(found[2])} in duration {quoted(text)}")
         seconds += float(found[1]) * _SECONDS[found[2]]
-        if seconds > _LARGEST:
+        if seconds > _MAX_SECONDS:
             raise ValueError(f"time: invalid duration {quoted(text)}")
         position = found.end()
     return -seconds if text[0] == "-" else seconds

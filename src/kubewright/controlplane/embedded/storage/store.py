@@ -22,7 +22,7 @@ from kubewright.controlplane.embedded.storage.stored_object import StoredObject 
 from kubewright.controlplane.embedded.storage.watchers import Subscription as Subscription
 from kubewright.controlplane.embedded.storage.watchers import Watchers
 
-LARGEST = 3 << 19
+MAX_OBJECT_SIZE = 3 << 19
 """Bytes of the JSON of an object whose form is JSON: 1.5 MiB, as in etcd."""
 _revision = attrgetter("revision")
 
@@ -55,7 +55,7 @@ class TooLarge(StoreError):
     """A value of `size` bytes, which is more than is stored in one."""
 
     def __init__(self, key: str, size: int) -> None:
-        super().__init__(f"{key} would have {size} bytes (the most are {LARGEST})")
+        super().__init__(f"{key} would have {size} bytes (the most are {MAX_OBJECT_SIZE})")
         self.size = size
 
 
@@ -293,7 +293,7 @@ class MemoryStore:
             form=collection.form if form is None else form,
         )
         # Everybody who is told of the entry is told its JSON: it is not made for this alone.
-        if kind == "put" and entry.form and len(entry.raw) > LARGEST:
+        if kind == "put" and entry.form and len(entry.raw) > MAX_OBJECT_SIZE:
             raise TooLarge(key, len(entry.raw))
         change = StoreChange(kind, key, entry, previous)
         self._revision = revision

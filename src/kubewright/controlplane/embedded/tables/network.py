@@ -21,7 +21,7 @@ from kubewright.controlplane.embedded.tables.selectors import labels_text, selec
 
 _NONE = "<none>"
 _UNSET = "<unset>"
-_MOST = 3
+_MAX_SHOWN = 3
 
 
 def _service(obj: JSONObject, now: float) -> Cells:
@@ -80,8 +80,8 @@ def _joined(host: str, port: int) -> str:
 
 def _first(found: Sequence[str], otherwise: str) -> str:
     """The first few, and how many more there are."""
-    shown = ",".join(found[:_MOST])
-    return f"{shown} + {len(found) - _MOST} more..." if len(found) > _MOST else shown or otherwise
+    shown = ",".join(found[:_MAX_SHOWN])
+    return f"{shown} + {len(found) - _MAX_SHOWN} more..." if len(found) > _MAX_SHOWN else shown or otherwise
 
 
 def _endpoint_slice(obj: JSONObject, now: float) -> Cells:
@@ -117,25 +117,25 @@ def _hosts(rules: Sequence[JSONValue]) -> str:
     shown: list[str] = []
     more = False
     for rule in rules:
-        more = more or len(shown) == _MOST
+        more = more or len(shown) == _MAX_SHOWN
         host = text(rule, "host")
         if host and not more:
             shown.append(host)
     if not shown:
         return "*"
     # The count is of rules, with or without a host: so it is on the real server.
-    return f"{','.join(shown)} + {len(rules) - _MOST} more..." if more else ",".join(shown)
+    return f"{','.join(shown)} + {len(rules) - _MAX_SHOWN} more..." if more else ",".join(shown)
 
 
 def _ingress_class(obj: JSONObject, now: float) -> Cells:
     name = name_of(obj)
     if text(obj, "metadata", "annotations", "ingressclass.kubernetes.io/is-default-class") == "true":
         name += " (default)"
-    parameters, told = at(obj, "spec", "parameters"), _NONE
+    parameters, cell = at(obj, "spec", "parameters"), _NONE
     if parameters is not None:
         group = text(parameters, "apiGroup")
-        told = f"{text(parameters, 'kind')}{f'.{group}' if group else ''}/{text(parameters, 'name')}"
-    return [name, text(obj, "spec", "controller"), told, age_of(obj, now)]
+        cell = f"{text(parameters, 'kind')}{f'.{group}' if group else ''}/{text(parameters, 'name')}"
+    return [name, text(obj, "spec", "controller"), cell, age_of(obj, now)]
 
 
 def _network_policy(obj: JSONObject, now: float) -> Cells:
@@ -148,13 +148,13 @@ def _service_cidr(obj: JSONObject, now: float) -> Cells:
 
 def _ip_address(obj: JSONObject, now: float) -> Cells:
     parent = at(obj, "spec", "parentRef")
-    told = _NONE
+    cell = _NONE
     if parent is not None:
         group, resource = text(parent, "group"), text(parent, "resource")
         steps = [(f"{resource}.{group}" if group else resource).lower(), text(parent, "namespace")]
-        told = "/".join([*filter(None, steps), text(parent, "name")])
+        cell = "/".join([*filter(None, steps), text(parent, "name")])
     # One cell more than there are columns: so it is on the real server.
-    return [name_of(obj), told, age_of(obj, now)]
+    return [name_of(obj), cell, age_of(obj, now)]
 
 
 PRINTERS: dict[tuple[str, str], Printer] = {

@@ -64,20 +64,20 @@ def _webhooks(obj: JSONObject, now: float) -> Cells:
 def _admission_policy(rules: str) -> Printer:
     def cells(obj: JSONObject, now: float) -> Cells:
         kind = at(obj, "spec", "paramKind")
-        told = _UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
-        return [name_of(obj), len(items(obj, "spec", rules)), told, age_of(obj, now)]
+        shown = _UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
+        return [name_of(obj), len(items(obj, "spec", rules)), shown, age_of(obj, now)]
 
     return Printer((NAME, integer(rules.capitalize()), TableColumn("ParamKind"), AGE), cells)
 
 
 def _policy_binding(obj: JSONObject, now: float) -> Cells:
-    parameters, told = mapping(obj, "spec", "paramRef"), _UNSET
+    parameters, shown = mapping(obj, "spec", "paramRef"), _UNSET
     name = text(parameters, "name")
     if name:
-        told = f"{text(parameters, 'namespace') or '*'}/{name}"
+        shown = f"{text(parameters, 'namespace') or '*'}/{name}"
     elif "selector" in parameters:
-        told = selector_in_go(parameters["selector"])
-    return [name_of(obj), text(obj, "spec", "policyName"), told, age_of(obj, now)]
+        shown = selector_in_go(parameters["selector"])
+    return [name_of(obj), text(obj, "spec", "policyName"), shown, age_of(obj, now)]
 
 
 def _quota(obj: JSONObject, now: float) -> Cells:

@@ -177,14 +177,14 @@ def _autoscaler(obj: JSONObject, now: float) -> Cells:
 
 def _metrics(obj: JSONObject) -> str:
     wanted, found = items(obj, "spec", "metrics"), items(obj, "status", "currentMetrics")
-    told = [_metric(metric, found[index] if index < len(found) else None) for index, metric in enumerate(wanted)]
+    shown = [_metric(metric, found[index] if index < len(found) else None) for index, metric in enumerate(wanted)]
     processor = at(obj, "spec", "targetCPUUtilizationPercentage")  # autoscaling/v1
     if processor is not None:
         current = at(obj, "status", "currentCPUUtilizationPercentage")
-        told.append(f"cpu: {'<unknown>' if current is None else f'{current}%'}/{processor}%")
-    if len(told) > 2:
-        return f"{', '.join(told[:2])} + {len(told) - 2} more..."
-    return ", ".join(told) or _NONE
+        shown.append(f"cpu: {'<unknown>' if current is None else f'{current}%'}/{processor}%")
+    if len(shown) > 2:
+        return f"{', '.join(shown[:2])} + {len(shown) - 2} more..."
+    return ", ".join(shown) or _NONE
 
 
 # The field of each type of metric; what is measured per pod is shown after the name of what is measured.

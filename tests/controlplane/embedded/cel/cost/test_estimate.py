@@ -99,7 +99,7 @@ def test_worst_cost(rule: str, cost: int, spec_schema: JSONObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "most"),
+    ("schema", "maximum"),
     [
         ({"type": "string"}, 3145726),
         ({"type": "string", "maxLength": 10}, 40),
@@ -111,8 +111,8 @@ def test_worst_cost(rule: str, cost: int, spec_schema: JSONObject) -> None:
         ({"type": "integer"}, 0),
     ],
 )
-def test_the_largest_size_is_a_limit_or_what_fits_into_a_request(schema: JSONObject, most: int) -> None:
-    assert Extent(schema).most == most
+def test_the_largest_size_is_a_limit_or_what_fits_into_a_request(schema: JSONObject, maximum: int) -> None:
+    assert Extent(schema).maximum == maximum
 
 
 def test_required_fields_make_fewer_objects_fit_into_a_request() -> None:

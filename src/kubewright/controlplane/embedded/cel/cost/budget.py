@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.cel.cost.size import limited
 
 _RULE_LIMIT: Final = 10_000_000
 _TOTAL_LIMIT: Final = 100_000_000
-_MOST_NAMED: Final = 4
+_MAX_NAMED: Final = 4
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Budget:
         if cost >= _TOTAL_LIMIT // 100:
             self._expensive.append((cost, path))
             self._expensive.sort(key=lambda entry: -entry[0])
-            del self._expensive[_MOST_NAMED:]
+            del self._expensive[_MAX_NAMED:]
 
     def overdrawn(self, path: str) -> Iterator[FieldError]:
         """What is wrong with the sum, with the rules that have the largest part in it."""

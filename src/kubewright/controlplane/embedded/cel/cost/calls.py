@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.cel.types import STRING, CelType
 TRAVERSAL: Final = 0.1
 _REGEX: Final = 0.25
 _NEW_LIST: Final = 10
-_LARGEST_FORMAT: Final = 128
+_MAX_FORMAT: Final = 128
 _ADDRESS: Final = Size(4, 16)
 
 
@@ -22,7 +22,7 @@ _ADDRESS: Final = Size(4, 16)
 class CallCost:
     """The most a call costs, and the size of what it returns where that is known better than by its type."""
 
-    most: int
+    maximum: int
     result: Size | None = None
 
 
@@ -50,85 +50,85 @@ def call_cost(sizes: Sized, function: str, parts: Sequence[Node], overload: Over
 
 
 def _text_once(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
-    return CallCost(scaled(sizes.size(parts[0]).most, TRAVERSAL))
+    return CallCost(scaled(sizes.size(parts[0]).maximum, TRAVERSAL))
 
 
 def _text_once_kept(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     size = sizes.size(parts[0])
-    return CallCost(scaled(size.most, TRAVERSAL), size)
+    return CallCost(scaled(size.maximum, TRAVERSAL), size)
 
 
 def _text_twice(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
-    return CallCost(scaled(sizes.size(parts[0]).most, 2 * TRAVERSAL))
+    return CallCost(scaled(sizes.size(parts[0]).maximum, 2 * TRAVERSAL))
 
 
 def _elements(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     target = parts[0]
     size = sizes.size(target)
     if not target.type.parameters:
-        return CallCost(scaled(size.most, TRAVERSAL))
+        return CallCost(scaled(size.maximum, TRAVERSAL))
     each = 1
     if target.type.parameters[0].kind in ("string", "bytes"):
-        each = limited(1 + scaled(sizes.element_size(target).most, TRAVERSAL))
-    return CallCost(limited(size.most * each))
+        each = limited(1 + scaled(sizes.element_size(target).maximum, TRAVERSAL))
+    return CallCost(limited(size.maximum * each))
 
 
 def _replace(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     size, old, new = (sizes.size(part) for part in parts[:3])
-    kept_most, kept_least = 0, 0
-    if old.least == 0:
-        count_most, kept_most = limited(size.most + 1), size.most
-    elif new.most <= old.least:
-        count_most, kept_most = 0, size.most
+    kept_maximum, kept_minimum = 0, 0
+    if old.minimum == 0:
+        count_maximum, kept_maximum = limited(size.maximum + 1), size.maximum
+    elif new.maximum <= old.minimum:
+        count_maximum, kept_maximum = 0, size.maximum
     else:
-        count_most = scaled(size.most, 1 / old.least)
-    if old.most == 0:
-        count_least, kept_least = limited(size.least + 1), size.least
-    elif old.most <= new.least:
-        count_least, kept_least = 0, size.least
+        count_maximum = scaled(size.maximum, 1 / old.minimum)
+    if old.maximum == 0:
+        count_minimum, kept_minimum = limited(size.minimum + 1), size.minimum
+    elif old.maximum <= new.minimum:
+        count_minimum, kept_minimum = 0, size.minimum
     else:
-        count_least = scaled(size.least, 1 / old.most)
-    result = Size(count_least, count_most).times(new).plus(Size(kept_least, kept_most))
-    return CallCost(scaled(size.most, 2 * TRAVERSAL), result)
+        count_minimum = scaled(size.minimum, 1 / old.maximum)
+    result = Size(count_minimum, count_maximum).times(new).plus(Size(kept_minimum, kept_maximum))
+    return CallCost(scaled(size.maximum, 2 * TRAVERSAL), result)
 
 
 def _split(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     size = sizes.size(parts[0])
-    most = size.most
+    maximum = size.maximum
     if len(parts) > 2 and isinstance(parts[2], Literal_) and isinstance(parts[2].value, int):
-        most = parts[2].value % 2**64
-    return CallCost(scaled(size.most, 2 * TRAVERSAL), Size(0, most))
+        maximum = parts[2].value % 2**64
+    return CallCost(scaled(size.maximum, 2 * TRAVERSAL), Size(0, maximum))
 
 
 def _join(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     count = sizes.size(parts[0])
     size = count.times(sizes.element_size(parts[0])) if parts[0].type.parameters else Size(0, 0)
     if len(parts) > 1:
-        between = Size(max(count.least - 1, 0), max(count.most - 1, 0))
+        between = Size(max(count.minimum - 1, 0), max(count.maximum - 1, 0))
         size = size.plus(sizes.size(parts[1]).times(between))
-    return CallCost(scaled(size.most, TRAVERSAL), size)
+    return CallCost(scaled(size.maximum, TRAVERSAL), size)
 
 
 def _find(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     size = sizes.size(parts[0])
-    pattern = scaled(sizes.size(parts[1]).most, _REGEX)
-    return CallCost(limited(scaled(size.plus(ONE).most, TRAVERSAL) * pattern), Size(0, size.most))
+    pattern = scaled(sizes.size(parts[1]).maximum, _REGEX)
+    return CallCost(limited(scaled(size.plus(ONE).maximum, TRAVERSAL) * pattern), Size(0, size.maximum))
 
 
 def _matches(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
     if not overload.member:
         return None
-    return CallCost(_find(sizes, parts, overload).most)
+    return CallCost(_find(sizes, parts, overload).maximum)
 
 
 def _contains(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     return CallCost(
-        limited(scaled(sizes.size(parts[0]).most, TRAVERSAL) * scaled(sizes.size(parts[1]).most, TRAVERSAL))
+        limited(scaled(sizes.size(parts[0]).maximum, TRAVERSAL) * scaled(sizes.size(parts[1]).maximum, TRAVERSAL))
     )
 
 
 def _affix(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
-    return CallCost(scaled(sizes.size(parts[1]).most, TRAVERSAL))
+    return CallCost(scaled(sizes.size(parts[1]).maximum, TRAVERSAL))
 
 
 def _ip(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
@@ -136,43 +136,43 @@ def _ip(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | N
 
 
 def _contains_ip(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost:
-    return CallCost(limited(scaled(_ADDRESS.plus(_ADDRESS).most, TRAVERSAL) + _second_text(sizes, parts, overload)))
+    return CallCost(limited(scaled(_ADDRESS.plus(_ADDRESS).maximum, TRAVERSAL) + _second_text(sizes, parts, overload)))
 
 
 def _contains_cidr(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost:
-    own = scaled(_ADDRESS.plus(_ADDRESS).most, TRAVERSAL) + scaled(_ADDRESS.most, TRAVERSAL) + 1
+    own = scaled(_ADDRESS.plus(_ADDRESS).maximum, TRAVERSAL) + scaled(_ADDRESS.maximum, TRAVERSAL) + 1
     return CallCost(limited(own + _second_text(sizes, parts, overload)))
 
 
 def _second_text(sizes: Sized, parts: Sequence[Node], overload: Overload) -> int:
-    return scaled(sizes.size(parts[1]).most, TRAVERSAL) if overload.parameters[1] == STRING else 0
+    return scaled(sizes.size(parts[1]).maximum, TRAVERSAL) if overload.parameters[1] == STRING else 0
 
 
 def _validate(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
-    return CallCost(scaled(scaled(sizes.size(parts[1]).most, TRAVERSAL), _LARGEST_FORMAT * _REGEX))
+    return CallCost(scaled(scaled(sizes.size(parts[1]).maximum, TRAVERSAL), _MAX_FORMAT * _REGEX))
 
 
 def _bytes(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
     if overload.parameters[0] != STRING:
         return None
     size = sizes.size(parts[0])
-    return CallCost(scaled(size.most, TRAVERSAL), Size(size.least, size.most * 4 % 2**64))
+    return CallCost(scaled(size.maximum, TRAVERSAL), Size(size.minimum, size.maximum * 4 % 2**64))
 
 
 def _string(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
     if overload.parameters[0].kind != "bytes":
         return None
     size = sizes.size(parts[0])
-    return CallCost(scaled(size.most, TRAVERSAL), Size(size.least // 4, size.most))
+    return CallCost(scaled(size.maximum, TRAVERSAL), Size(size.minimum // 4, size.maximum))
 
 
 def _quote(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
     size = sizes.size(parts[0])
-    return CallCost(scaled(size.most, TRAVERSAL), Size(size.least + 2, (size.most * 2 + 2) % 2**64))
+    return CallCost(scaled(size.maximum, TRAVERSAL), Size(size.minimum + 2, (size.maximum * 2 + 2) % 2**64))
 
 
 def _membership(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
-    return CallCost(sizes.size(parts[1]).most) if overload.parameters[1].kind == "list" else None
+    return CallCost(sizes.size(parts[1]).maximum) if overload.parameters[1].kind == "list" else None
 
 
 def _sum(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
@@ -180,13 +180,13 @@ def _sum(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | 
     if kind not in ("string", "bytes", "list"):
         return None
     size = sizes.size(parts[0]).plus(sizes.size(parts[1]))
-    return CallCost(1 if kind == "list" else scaled(size.most, TRAVERSAL), size)
+    return CallCost(1 if kind == "list" else scaled(size.maximum, TRAVERSAL), size)
 
 
 def _comparison(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCost | None:
     if overload.parameters[0].kind not in ("string", "bytes", "parameter"):
         return None
-    return CallCost(scaled(min(sizes.size(parts[0]).most, sizes.size(parts[1]).most), TRAVERSAL))
+    return CallCost(scaled(min(sizes.size(parts[0]).maximum, sizes.size(parts[1]).maximum), TRAVERSAL))
 
 
 _CONSTANT_EQUALITY: Final = frozenset(("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"))
@@ -200,13 +200,13 @@ def _equality(sizes: Sized, parts: Sequence[Node], overload: Overload) -> CallCo
         if type_.name == "kubernetes.NamedFormat":
             return CallCost(scaled(64, TRAVERSAL))
         if type_.name == "kubernetes.URL":
-            size = sizes.size(parts[1]).most
+            size = sizes.size(parts[1]).maximum
             return CallCost(scaled(1 if size == UNLIMITED else size, TRAVERSAL))
     return _comparison(sizes, parts, overload)
 
 
 def _list(cost: float, size: Size) -> CallCost:
-    return CallCost(limited(scaled(size.most, cost) + 1 + _NEW_LIST), size)
+    return CallCost(limited(scaled(size.maximum, cost) + 1 + _NEW_LIST), size)
 
 
 def _literal(node: Node, otherwise: int) -> int:
@@ -216,7 +216,7 @@ def _literal(node: Node, otherwise: int) -> int:
 
 
 def _slice(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
-    start, end = _literal(parts[1], 0), _literal(parts[2], sizes.size(parts[0]).most)
+    start, end = _literal(parts[1], 0), _literal(parts[2], sizes.size(parts[0]).maximum)
     return _list(1, exactly((end - start) % 2**64))
 
 
@@ -250,7 +250,7 @@ def sort_cost(size: Size, key: CelType) -> CallCost:
 def _sets(factor: int) -> _Estimate:
     def estimate(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
         pairs = sizes.size(parts[0]).times(sizes.size(parts[1]))
-        return CallCost(limited(scaled(pairs.most, factor) + 1))
+        return CallCost(limited(scaled(pairs.maximum, factor) + 1))
 
     return estimate
 

@@ -112,7 +112,7 @@ class _Coster:
         found = self._extent.at(path[1:])
         if found is None:
             return None
-        return Size(0, found if isinstance(found, int) else found.most)
+        return Size(0, found if isinstance(found, int) else found.maximum)
 
     def _size(self, node: Node) -> Size | None:
         known = self._sizes.get(id(node))
@@ -166,10 +166,10 @@ class _Coster:
         if node.function == "_?_:_":
             return self._conditional(node, arguments)
         parts = [node.target, *node.arguments] if node.target is not None else node.arguments
-        most, result = 0, None
+        maximum, result = 0, None
         for overload in node.overloads:
             found = call_cost(self, node.function, parts, overload)
-            most = max(most, found.most)
+            maximum = max(maximum, found.maximum)
             if found.result is not None:
                 result = found.result if result is None else result.union(found.result)
             if node.function == "_[_]" and overload.parameters[0].kind in ("list", "map"):
@@ -183,7 +183,7 @@ class _Coster:
         if node.function == "_+_":
             self._join_entries(node)
         self._keep_size(node, result)
-        return own + sum(arguments) + most
+        return own + sum(arguments) + maximum
 
     def _conditional(self, node: FunctionCall, arguments: list[int]) -> int:
         _, then, otherwise = node.arguments
@@ -255,13 +255,13 @@ class _Coster:
                 start, each, end = 0, body + 2, 2
             case "map" | "filter" | "transformList":
                 start, each, end = _NEW_LIST, condition + body + 2 + _NEW_LIST, 1
-                self._entries[id(node)] = _Entries(True, ONE, Size(0, made.most))
+                self._entries[id(node)] = _Entries(True, ONE, Size(0, made.maximum))
             case "transformMap":
                 start, each, end = _NEW_MAP, condition + body + 3, 1
             case "transformMapEntry":
                 start, each, end = _NEW_MAP, condition + body + 2, 1
         self._sizes[id(node)] = count if start else ONE
-        return cost + start + end + limited(count.most * limited(each))
+        return cost + start + end + limited(count.maximum * limited(each))
 
     def _optional_map(self, node: OptionalMap) -> int:
         target = self.cost(node.target)
@@ -287,16 +287,16 @@ class _Coster:
         self._variables = before
         count = self.size(node.target)
         # A list of keys is made first, of the list under a name of its own.
-        keys = 1 + _NEW_LIST + 1 + limited(count.most * limited(key + 2 + _NEW_LIST))
+        keys = 1 + _NEW_LIST + 1 + limited(count.maximum * limited(key + 2 + _NEW_LIST))
         sorting = sort_cost(count, node.key.type)
         self._keep_size(node, sorting.result)
-        return _NEW_LIST + target + 1 + keys + sorting.most
+        return _NEW_LIST + target + 1 + keys + sorting.maximum
 
 
 def _united(sizes: list[Size]) -> Size:
     if not sizes:
         return Size(0, 0)
-    return Size(min(size.least for size in sizes), max(size.most for size in sizes))
+    return Size(min(size.minimum for size in sizes), max(size.maximum for size in sizes))
 
 
 def _is_scalar(type_: CelType) -> bool:

@@ -185,7 +185,7 @@ def _cost(node: FunctionCall, values: Sequence[object], result: object) -> int:
             return _traversal(values[0])
     parts = [node.target, *node.arguments] if node.target is not None else node.arguments
     sizes = _Actual(parts, values)
-    return call_cost(sizes, node.function, parts, _overload(node, values)).most
+    return call_cost(sizes, node.function, parts, _overload(node, values)).maximum
 
 
 def _overload(node: FunctionCall, values: Sequence[object]) -> Overload:

@@ -24,20 +24,20 @@ def scaled(number: int, factor: float) -> int:
 class Size:
     """How many elements or characters a value has: at least and at most."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     def plus(self, other: Size) -> Size:
         """The size of both together."""
-        return Size(limited(self.least + other.least), limited(self.most + other.most))
+        return Size(limited(self.minimum + other.minimum), limited(self.maximum + other.maximum))
 
     def times(self, other: Size) -> Size:
         """So many times the other."""
-        return Size(limited(self.least * other.least), limited(self.most * other.most))
+        return Size(limited(self.minimum * other.minimum), limited(self.maximum * other.maximum))
 
     def union(self, other: Size) -> Size:
         """One or the other."""
-        return Size(min(self.least, other.least), max(self.most, other.most))
+        return Size(min(self.minimum, other.minimum), max(self.maximum, other.maximum))
 
 
 UNKNOWN: Final = Size(0, UNLIMITED)

@@ -40,8 +40,8 @@ class NamedFormat(Opaque):
         return hash(self.name)
 
 
-def _too_long(text: str, most: int, unit: str = "characters") -> list[str]:
-    return [f"must be no more than {most} {unit}"] if len(text.encode()) > most else []
+def _too_long(text: str, maximum: int, unit: str = "characters") -> list[str]:
+    return [f"must be no more than {maximum} {unit}"] if len(text.encode()) > maximum else []
 
 
 def _expected(what: str, pattern: str, *examples: str) -> str:

@@ -95,8 +95,8 @@ def _embedded_complaint(rest: str, fields: int, *, shortened: bool) -> str:
 
 def _address_4(text: str) -> IPv4Address:
     fields = text.split(".")
-    for place, part in enumerate(fields):
-        rest = text[sum(len(other) + 1 for other in fields[:place]) :]
+    for index, part in enumerate(fields):
+        rest = text[sum(len(other) + 1 for other in fields[:index]) :]
         wrong = re.search(r"[^0-9]", part)
         if wrong is not None:
             raise _AddressError(f'ParseAddr("{text}"): unexpected character (at "{rest[wrong.start() :]}")')
@@ -107,7 +107,7 @@ def _address_4(text: str) -> IPv4Address:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 field has octet with leading zero')
         if int(part) > 255:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 field has value >255')
-        if place == 4:
+        if index == 4:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 address too long')
     if len(fields) < 4:
         raise _AddressError(f'ParseAddr("{text}"): IPv4 address too short')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from kubewright.controlplane.embedded.apimachinery.gotext import printed_number
-from kubewright.controlplane.embedded.cel.values import LARGEST, SMALLEST, EvaluationError, Uint
+from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, EvaluationError, Uint
 
 
 def double_text(number: float) -> str:
@@ -19,7 +19,7 @@ def double_text(number: float) -> str:
 
 def checked_integer(number: int) -> int:
     """The number, which must fit in 64 bits."""
-    if SMALLEST <= number <= LARGEST:
+    if MIN_INT <= number <= MAX_INT:
         return number
     raise EvaluationError("integer overflow")
 

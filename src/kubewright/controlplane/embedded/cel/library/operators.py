@@ -147,18 +147,18 @@ def index(container: object, key: object) -> object:
         elements = elements_of(container)
         if elements is None:
             raise EvaluationError(f"no such key: {shown(key)}")
-        place = _place(key)
-        if 0 <= place < len(elements):
+        position = _index(key)
+        if 0 <= position < len(elements):
             if type(key) is float and isinstance(container, Sequenced):
                 raise EvaluationError(f"unsupported index: {shown(key)}")
-            return elements[place]
-        raise EvaluationError(f"index out of bounds: {place}")
+            return elements[position]
+        raise EvaluationError(f"index out of bounds: {position}")
     if found[0]:
         return found[1]
     raise EvaluationError(f"no such key: {shown(key)}")
 
 
-def _place(key: object) -> int:
+def _index(key: object) -> int:
     if isinstance(key, float):
         if key.is_integer():
             return int(key)
@@ -178,8 +178,8 @@ def optional_index(container: object, key: object) -> Optional:
     elements = elements_of(container)
     if elements is None:
         return NONE
-    place = _place(key)
-    return Optional(True, elements[place]) if 0 <= place < len(elements) else NONE
+    position = _index(key)
+    return Optional(True, elements[position]) if 0 <= position < len(elements) else NONE
 
 
 def shown(value: object) -> str:

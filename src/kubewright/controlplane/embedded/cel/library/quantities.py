@@ -8,7 +8,7 @@ from typing import Final
 from kubewright.api.quantity import Quantity
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, DOUBLE, INT, STRING, CelType
-from kubewright.controlplane.embedded.cel.values import LARGEST, SMALLEST, EvaluationError
+from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, EvaluationError
 
 QUANTITY: Final = CelType("struct", "kubernetes.Quantity")
 
@@ -42,7 +42,7 @@ def _compare(left: Quantity, right: Quantity) -> int:
 def _is_integer(quantity: Quantity) -> bool:
     """As Go's `AsInt64`: besides an integer that fits, it must be written so that Go needs no big numbers for it."""
     amount = quantity.as_decimal()
-    if amount != amount.to_integral_value() or not SMALLEST <= amount <= LARGEST:
+    if amount != amount.to_integral_value() or not MIN_INT <= amount <= MAX_INT:
         return False
     written = _WRITTEN.fullmatch(quantity.text)
     if written is None:

@@ -21,8 +21,8 @@ def _find(text: str, pattern: str) -> str:
     return next(iter(_searched(pattern).find_all(text, 1)), "")
 
 
-def _find_all(text: str, pattern: str, most: int = -1) -> list[object]:
-    return [*_searched(pattern).find_all(text, most)]
+def _find_all(text: str, pattern: str, maximum: int = -1) -> list[object]:
+    return [*_searched(pattern).find_all(text, maximum)]
 
 
 def _searched(pattern: str) -> GoPattern:

@@ -34,8 +34,8 @@ from kubewright.controlplane.embedded.cel.types import (
     type_of_type,
 )
 from kubewright.controlplane.embedded.cel.values import (
-    LARGEST,
-    SMALLEST,
+    MAX_INT,
+    MIN_INT,
     Duration,
     EvaluationError,
     Keyed,
@@ -74,7 +74,7 @@ _FLOAT: Final = re.compile(
 
 
 def _text_to_int(text: str) -> int:
-    if _INTEGER.fullmatch(text) and SMALLEST <= int(text) <= LARGEST:
+    if _INTEGER.fullmatch(text) and MIN_INT <= int(text) <= MAX_INT:
         return int(text)
     raise _not_convertible("string", "int")
 
@@ -128,7 +128,7 @@ def _double_to_uint(number: float) -> Uint:
 
 
 def _uint_to_int(number: Uint) -> int:
-    if number > LARGEST:
+    if number > MAX_INT:
         raise EvaluationError("integer overflow")
     return int(number)
 

@@ -48,17 +48,17 @@ def _last_index_of_before(text: str, part: str, offset: int) -> int:
     return -1 if offset >= len(text) else text.rfind(part, 0, offset + len(part))
 
 
-def _replace(text: str, old: str, new: str, most: int = -1) -> str:
-    return text.replace(old, new, most)
+def _replace(text: str, old: str, new: str, maximum: int = -1) -> str:
+    return text.replace(old, new, maximum)
 
 
-def _split(text: str, separator: str, most: int = -1) -> list[object]:
-    if most == 0:
+def _split(text: str, separator: str, maximum: int = -1) -> list[object]:
+    if maximum == 0:
         return []
     if separator:
-        return list(text.split(separator, most - 1 if most > 0 else -1))
-    if 0 < most < len(text):
-        return [*text[: most - 1], text[most - 1 :]]
+        return list(text.split(separator, maximum - 1 if maximum > 0 else -1))
+    if 0 < maximum < len(text):
+        return [*text[: maximum - 1], text[maximum - 1 :]]
     return list(text)
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from kubewright.controlplane.embedded.cel.library.overload import Overload, method
 from kubewright.controlplane.embedded.cel.types import DURATION, INT, STRING, TIMESTAMP
-from kubewright.controlplane.embedded.cel.values import LARGEST, SMALLEST, Duration, EvaluationError, Timestamp
+from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, Duration, EvaluationError, Timestamp
 
 SECOND: Final = 1_000_000_000
 _UNITS: Final = {
@@ -58,7 +58,7 @@ def parsed_duration(text: str) -> Duration:
         scale = _UNITS[unit]
         total += int(whole or 0) * scale + int(fraction or 0) * scale // 10 ** len(fraction or "")
         position = part.end()
-    if not rest or position != len(rest) or not SMALLEST <= sign * total <= LARGEST:
+    if not rest or position != len(rest) or not MIN_INT <= sign * total <= MAX_INT:
         raise ValueError(f'time: invalid duration "{text}"')
     return Duration(sign * total)
 
@@ -141,7 +141,7 @@ def checked_timestamp(timestamp: Timestamp) -> Timestamp:
 
 def checked_duration(nanoseconds: int) -> Duration:
     """The duration, which must fit in 64 bits."""
-    if not SMALLEST <= nanoseconds <= LARGEST:
+    if not MIN_INT <= nanoseconds <= MAX_INT:
         raise EvaluationError("duration overflow")
     return Duration(nanoseconds)
 

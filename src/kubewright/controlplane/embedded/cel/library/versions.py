@@ -80,10 +80,10 @@ def _number(text: str, name: str) -> int:
 
 def _normalized(text: str) -> str:
     parts = text.removeprefix("v").split(".", 2)
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if len(part) > 1:
             shortened = part.lstrip("0")
-            parts[place] = shortened if shortened[:1].isdigit() else f"0{shortened}"
+            parts[index] = shortened if shortened[:1].isdigit() else f"0{shortened}"
     if len(parts) < 3:
         if "+" in parts[-1] or "-" in parts[-1]:
             raise ValueError("short version cannot contain PreRelease/Build meta data")
