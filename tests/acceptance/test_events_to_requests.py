@@ -66,7 +66,7 @@ nothing = Predicate("nothing", lambda event: False)
 
 
 class Requests:
-    """A reconciler that writes down what it is asked to look at."""
+    """A reconciler that records its requests."""
 
     def __init__(self) -> None:
         self.all: list[Request] = []
@@ -270,7 +270,7 @@ async def test_item_12_predicates_filter_and_combine(
     async def counts(event: int) -> dict[str, int]:
         """How often each has run after so many events."""
         await seen["all"].until(lambda: len(seen["all"].all) == event)
-        # All queues were fed in the same step of the watch, before the pass that was waited for.
+        # All queues were fed in the same step of the watch, before the reconcile that was waited for.
         while any(len(each.queue) or each.queue.running() for each in built):
             await asyncio.sleep(0)
         return {name: len(requests.all) for name, requests in seen.items()}
@@ -307,14 +307,14 @@ class Held(Requests):
         try:
             result = await super().reconcile(request)
             await self.let_go.wait()
-            # Others get their turn, so that a second pass of the same key could begin if nothing prevented it.
+            # Others get their turn, so that a second reconcile of the same key could begin if nothing prevented it.
             await asyncio.sleep(0)
             return result
         finally:
             self._now[request] -= 1
 
 
-async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_pass(
+async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_reconcile(
     client: Client, manager: Manager, running: Running
 ) -> None:
     requests = Held()
@@ -356,7 +356,7 @@ async def test_item_13_a_thousand_events_of_one_owner_cause_one_further_pass(
 
 
 class Annotating(Requests):
-    """Tells one service of a node in each pass, and counts what that costs."""
+    """Writes one service of a node in each reconcile, and counts what that costs."""
 
     def __init__(self, manager: Manager, node: str) -> None:
         super().__init__()

@@ -108,7 +108,7 @@ def want(obj: Object, number: int) -> None:
             obj["spec"] = {**cast("dict[str, JSONValue]", obj["spec"]), "ports": [{"port": number}]}
 
 
-def wanted(obj: Object) -> JSONValue:
+def number_of(obj: Object) -> JSONValue:
     match obj:
         case Widget():
             return obj.spec.size
@@ -121,7 +121,7 @@ def wanted(obj: Object) -> JSONValue:
     raise TypeError(obj.kind)
 
 
-def tell(obj: Object) -> None:
+def add_condition(obj: Object) -> None:
     """Change the status."""
     match obj:
         case Widget() | Service():
@@ -130,7 +130,7 @@ def tell(obj: Object) -> None:
             obj["status"] = {"conditions": [to_json(OPEN)]}
 
 
-def told(obj: Object) -> list[JSONValue]:
+def condition_types(obj: Object) -> list[JSONValue]:
     match obj:
         case Widget() | Service():
             return [condition.type for condition in obj.status.conditions]
@@ -144,26 +144,26 @@ def told(obj: Object) -> list[JSONValue]:
 async def test_item_01_client_typed_and_untyped(client: Client, new: Callable[[], Object]) -> None:
     created = await client.create(new())
     kind = type(created)
-    assert (created.metadata.uid != "", wanted(created)) == (True, 1)
+    assert (created.metadata.uid != "", number_of(created)) == (True, 1)
     assert await client.get(kind, "it") == created
     assert await client.find(kind, "other") is None
     assert created in await client.list(kind)
 
     want(created, 2)
     updated = await client.update(created)
-    assert (wanted(updated), wanted(await client.get(kind, "it"))) == (2, 2)
+    assert (number_of(updated), number_of(await client.get(kind, "it"))) == (2, 2)
     with pytest.raises(Conflict):
         await client.update(created)
 
     want(updated, 3)
-    tell(updated)
+    add_condition(updated)
     patched = await client.patch(updated)
-    assert (wanted(patched), told(patched)) == (3, [])
+    assert (number_of(patched), condition_types(patched)) == (3, [])
 
     want(patched, 4)
-    tell(patched)
+    add_condition(patched)
     status_updated = await client.status.update(patched)
-    assert (wanted(status_updated), told(status_updated)) == (3, ["Open"])
+    assert (number_of(status_updated), condition_types(status_updated)) == (3, ["Open"])
 
     await client.delete(status_updated)
     assert await client.wait_for(status_updated, deleted, timeout=30) is None
@@ -201,7 +201,7 @@ async def test_item_02_cache_backed_reads_with_watch_updates(
 
 
 class Lasting:
-    """A reconciler whose passes last until they are let go."""
+    """A reconciler whose reconciles last until they are let go."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -243,8 +243,8 @@ async def test_item_03_manager_creates_shares_starts_stops(
         kinds = [resource_info(kind).gvk for kind in (Widget, ConfigMap)]
         assert [len(manager.cache.informers(kind)) for kind in kinds] == [1, 1]
         # By their names: an embedded server and its controllers run in the same loop.
-        words = ("first", "second", own_namespace)
-        tasks = [task for task in asyncio.all_tasks() if any(word in task.get_name() for word in words)]
+        names = ("first", "second", own_namespace)
+        tasks = [task for task in asyncio.all_tasks() if any(name in task.get_name() for name in names)]
         assert {task.get_name() for task in tasks} >= {"first: worker 0", "second: worker 0", "sources of first"}
 
         manager.stop()
@@ -257,7 +257,7 @@ async def test_item_03_manager_creates_shares_starts_stops(
     assert [task for task in tasks if not task.done()] == []
 
 
-async def test_item_04_a_slow_pass_does_not_hold_up_events(
+async def test_item_04_a_slow_reconcile_does_not_hold_up_events(
     client: Client, own_namespace: str, manager: Manager, running: Running
 ) -> None:
     slow = Lasting(manager.client)
@@ -292,10 +292,10 @@ class Arguments:
     """A reconciler that takes whatever it is given."""
 
     def __init__(self) -> None:
-        self.passes: asyncio.Queue[tuple[tuple[object, ...], dict[str, object]]] = asyncio.Queue()
+        self.calls: asyncio.Queue[tuple[tuple[object, ...], dict[str, object]]] = asyncio.Queue()
 
     async def reconcile(self, *positional: object, **named: object) -> Result:
-        self.passes.put_nowait((positional, named))
+        self.calls.put_nowait((positional, named))
         return Result()
 
 
@@ -308,11 +308,11 @@ async def test_item_05_a_request_is_namespace_and_name(
 
     async with running(manager), asyncio.timeout(30):
         await client.create(widget("w"))
-        created = await arguments.passes.get()
+        created = await arguments.calls.get()
         await resize(client, "w", 2)
-        updated = await arguments.passes.get()
+        updated = await arguments.calls.get()
         await client.delete(Widget, "w")
-        gone = await arguments.passes.get()
+        gone = await arguments.calls.get()
 
     assert [created, updated, gone] == [expected] * 3
     assert Request._fields == ("namespace", "name")
@@ -329,12 +329,12 @@ class Copying:
         present = await self._client.find(ConfigMap, request)
         if found is None or found.metadata.deletion_timestamp is not None:
             return Result()
-        wanted = {"size": str(found.spec.size)}
+        desired = {"size": str(found.spec.size)}
         if present is None:
             meta = ObjectMeta(name=request.name, namespace=request.namespace, owner_references=[found.as_owner()])
-            await self._client.create(ConfigMap(metadata=meta, data=wanted))
-        elif present.data != wanted:
-            present.data = wanted
+            await self._client.create(ConfigMap(metadata=meta, data=desired))
+        elif present.data != desired:
+            present.data = desired
             await self._client.update(present)
         return Result()
 

@@ -37,7 +37,7 @@ def pod_of(owner: PodSet) -> Pod:
 
 
 class PodSetReconciler:
-    """Creates the pods that are missing, and writes down how many that were in each pass."""
+    """Creates the pods that are missing, and writes down how many that were in each reconcile."""
 
     def __init__(self, client: CachedClient) -> None:
         self.created: list[int] = []
@@ -84,7 +84,7 @@ async def test_item_19_replica_set_style_loop(
     controller_for(manager, PodSet).owns(Pod).complete(reconciler)
 
     async with running(manager):
-        # The first pass creates two; the events of these two lead to passes that have nothing to do.
+        # The first reconcile creates two; the events of these two lead to reconciles that have nothing to do.
         await reconciler.until(lambda: 5 in reconciler.seen)
         assert (reconciler.created[0], reconciler.seen[0]) == (2, 3)
         assert set(reconciler.created[1:]) == {0}

@@ -1,4 +1,4 @@
-"""Reconcilers that do as they are told, and their controllers running: for tests in virtual time."""
+"""Scripted reconcilers, and their controllers running: for tests in virtual time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def now() -> float:
 
 
 class Reconciler:
-    """Does what a function says, and writes down when."""
+    """Calls a function, and records when."""
 
     def __init__(self, act: Callable[[str], Awaitable[Result | None]]) -> None:
         self.act = act
@@ -65,11 +65,11 @@ class Reconciler:
 
 
 async def succeed(key: str) -> None:
-    """A pass with nothing to do."""
+    """A reconcile with nothing to do."""
 
 
 def in_turn(*outcomes: Result | BaseException | None) -> Callable[[str], Awaitable[Result | None]]:
-    """The first pass ends with the first outcome, and so on; further ones with success."""
+    """The first reconcile ends with the first outcome, and so on; further ones with success."""
     left = list(outcomes)
 
     async def act(key: str) -> Result | None:
@@ -111,7 +111,7 @@ def conflict() -> Conflict:
 
 
 class Every:
-    """A rate limiter that always says the same, and counts nothing."""
+    """A rate limiter whose delay is always the same, and which counts nothing."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

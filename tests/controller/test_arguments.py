@@ -190,7 +190,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "expected a source such as Channel() or Polled(…); for a kind use owns or watches",
     ),
     "no workers": (lambda: builder().workers(0).complete(reconcile), "workers=0, expected at least 1"),
-    "workers in words": (
+    "workers as a string": (
         lambda: controller_for(Host(), ConfigMap, workers="4").complete(reconcile),  # type: ignore[arg-type]
         "controller \"configmap\": workers='4': expected a number",
     ),

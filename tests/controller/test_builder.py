@@ -81,7 +81,7 @@ class Noting:
         self.seen.append(request.name)
 
     async def news(self) -> list[str]:
-        """The names of what was reconciled since it was last asked, after all that has happened."""
+        """The names of what was reconciled since the last call, after all that has happened."""
         await asyncio.sleep(10)
         seen, self.seen = sorted(self.seen), []
         return seen
@@ -141,7 +141,7 @@ def test_a_bad_name_is_refused(name: str) -> None:
 
 @at_home
 async def test_the_options_reach_the_controller(home: Home) -> None:
-    told: list[Attempt] = []
+    notified: list[Attempt] = []
     times: list[float] = []
     kinds: list[str] = []
 
@@ -162,7 +162,7 @@ async def test_the_options_reach_the_controller(home: Home) -> None:
         limiter=ExponentialBackoff(base=7),
         debounce=3,
         needs_leader=False,
-        on_error=lambda request, error, attempt: told.append(attempt),
+        on_error=lambda request, error, attempt: notified.append(attempt),
         workers=3,
     ).complete(Failing())
     await home.create("a")
@@ -171,7 +171,7 @@ async def test_the_options_reach_the_controller(home: Home) -> None:
     assert not built.needs_leader
     assert built.statistics.workers == 3
     assert built.statistics.timeouts == 2
-    assert told == [Attempt(1, False), Attempt(2, True)]
+    assert notified == [Attempt(1, False), Attempt(2, True)]
     assert [round(time, 3) for time in times] == [3, 15]
     assert kinds == ["ConfigMap"] * 2
 
@@ -186,7 +186,7 @@ async def test_the_number_of_workers_may_be_given_later(home: Home) -> None:
 
 @at_home
 async def test_options_that_are_not_given_are_those_of_the_manager(home: Home) -> None:
-    told: list[Attempt] = []
+    notified: list[Attempt] = []
     times: list[float] = []
 
     class Slow:
@@ -204,14 +204,14 @@ async def test_options_that_are_not_given_are_those_of_the_manager(home: Home) -
         sync_timeout=9,
         resync=None,
     )
-    built = controller_for(home, ConfigMap, on_error=lambda request, error, attempt: told.append(attempt)).complete(
+    built = controller_for(home, ConfigMap, on_error=lambda request, error, attempt: notified.append(attempt)).complete(
         Slow()
     )
     await home.create("a")
     async with home.running():
         await asyncio.sleep(100_000)
     assert (built.needs_leader, built.statistics.workers, built._sync_timeout) == (False, 3, 9)
-    assert told == [Attempt(1, False), Attempt(2, True)]
+    assert notified == [Attempt(1, False), Attempt(2, True)]
     assert [round(time, 3) for time in times] == [3, 15]
 
 
@@ -283,7 +283,7 @@ async def test_one_namespace_alone_can_be_watched(home: Home) -> None:
 
 
 @at_home
-async def test_everything_is_looked_at_again_every_so_many_seconds_or_never(home: Home) -> None:
+async def test_everything_is_reconciled_again_every_so_many_seconds_or_never(home: Home) -> None:
     noting, never = Noting(), Noting()
     controller_for(home, ConfigMap, resync=1000).complete(noting)
     controller_for(home, ConfigMap, name="never", resync=None).complete(never)
@@ -302,7 +302,7 @@ def test_unless_given_that_is_ten_hours() -> None:
 
 
 @at_home
-async def test_an_object_is_looked_at_when_something_happens_to_one_that_it_controls(home: Home) -> None:
+async def test_an_object_is_reconciled_when_something_happens_to_one_that_it_controls(home: Home) -> None:
     noting, every = Noting(), Noting()
     only_parents = {"fields": {"metadata.name": "parent"}}
     controller_for(home, ConfigMap, **only_parents).owns(ConfigMap).complete(noting)  # type: ignore[arg-type]
@@ -508,7 +508,7 @@ async def test_the_status_of_an_owned_object_matters(home: Home) -> None:
 # Optional kinds
 
 
-def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_optional_kind_that_gets_installed_enqueues_all_objects(caplog: pytest.LogCaptureFixture) -> None:
     @at_home
     async def scenario(home: Home) -> None:
         noting = Noting()
@@ -519,8 +519,8 @@ def test_an_optional_kind_that_gets_installed_wakes_everybody(caplog: pytest.Log
             assert await noting.news() == ["a", "b"]
             await asyncio.sleep(600)
             assert await noting.news() == []
-            said = [record for record in caplog.records if "gadgets" in record.getMessage()]
-            assert [record.levelname for record in said] == ["INFO"]
+            logged = [record for record in caplog.records if "gadgets" in record.getMessage()]
+            assert [record.levelname for record in logged] == ["INFO"]
             await installed(home.client)
             assert await noting.news() == ["a", "b"]
             await home.client.delete(CustomResourceDefinition, "gadgets.builder.example.com")
@@ -571,11 +571,11 @@ def test_a_kind_that_is_not_optional_and_missing_is_a_warning(caplog: pytest.Log
 
 
 class Warnings:
-    """A recorder that keeps what it is told."""
+    """A recorder that keeps its events."""
 
     def __init__(self) -> None:
         self.components: list[str] = []
-        self.told: list[tuple[str, str, str]] = []
+        self.events: list[tuple[str, str, str]] = []
 
     def of(self, component: str) -> Warnings:
         self.components.append(component)
@@ -583,11 +583,11 @@ class Warnings:
 
     def warning(self, regarding: Object, reason: str, note: str) -> None:
         kind = resource_info(type(regarding)).gvk.kind
-        self.told.append((f"{kind} {regarding.metadata.name} {bool(regarding.metadata.uid)}", reason, note))
+        self.events.append((f"{kind} {regarding.metadata.name} {bool(regarding.metadata.uid)}", reason, note))
 
 
 class Reading:
-    """Reads one object, that which it is asked for unless told otherwise."""
+    """Reads one object, by default the one that it reconciles."""
 
     def __init__(self, client: Client, name: str | None = None) -> None:
         self.client = client
@@ -616,7 +616,7 @@ def unfit(name: str) -> Dynamic:
     return AnyGadget(metadata=ObjectMeta(name=name, namespace="default"), content={"spec": {"size": "large"}})
 
 
-def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_object_that_does_not_fit_its_type_is_not_retried_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:
     @at_home
     async def scenario(home: Home) -> None:
         await without_validation(home.client)
@@ -631,7 +631,7 @@ def test_an_object_that_does_not_fit_its_type_is_given_up_until_it_changes(caplo
             statistics = built.statistics
             assert (statistics.terminal_errors, statistics.errors) == (1, 1)
             assert warnings.components == ["gadget"]
-            ((regarding, reason, note),) = warnings.told
+            ((regarding, reason, note),) = warnings.events
             assert (regarding, reason) == ("Gadget a True", "InvalidObject")
             assert "spec.size" in note
             (record,) = caplog.records
@@ -683,7 +683,7 @@ def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_given_up_until_it_
             is_readable = _is_readable(deep)
             assert len(reading.times) == 1
             assert built.statistics.terminal_errors == (0 if is_readable else 1)
-            assert [regarding for regarding, _, _ in warnings.told] == ([] if is_readable else ["Gadget deep True"])
+            assert [regarding for regarding, _, _ in warnings.events] == ([] if is_readable else ["Gadget deep True"])
             await home.client.delete(Gadget, "deep", namespace="default")
             await asyncio.sleep(10)
             assert len(reading.times) > 1

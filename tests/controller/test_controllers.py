@@ -28,7 +28,7 @@ from kubewright.controller.reconcile import Attempt, Request, Result, TerminalEr
 from kubewright.controller.reconcile_handler import FinishedReconcile
 from kubewright.testing.virtual_time import run_virtual
 
-# A key is never reconciled twice at once; every change is followed by a pass that began after it.
+# A key is never reconciled twice at once; every change is followed by a reconcile that began after it.
 
 
 @virtual
@@ -62,7 +62,7 @@ async def test_a_key_is_never_reconciled_twice_at_once() -> None:
 
 
 @virtual
-async def test_no_more_passes_run_at_once_than_there_are_workers() -> None:
+async def test_no_more_reconciles_run_at_once_than_there_are_workers() -> None:
     controller: Controller[str]
     seen: list[int] = []
 
@@ -101,7 +101,7 @@ OUTCOMES: dict[str, Callable[[], Result | Exception | None]] = {
     max_attempts=st.sampled_from([None, 2]),
     timeout=st.sampled_from([None, 2.0]),
 )
-def test_every_change_is_followed_by_a_pass_that_began_after_it(
+def test_every_change_is_followed_by_a_reconcile_that_began_after_it(
     changes: list[tuple[float, str]],
     reconciles: list[tuple[float, str]],
     workers: int,
@@ -145,7 +145,7 @@ def test_every_change_is_followed_by_a_pass_that_began_after_it(
 
 
 @virtual
-async def test_many_passes_that_wait_for_nothing_give_way_to_others() -> None:
+async def test_many_reconciles_that_wait_for_nothing_yield_to_others() -> None:
     others: list[int] = []
 
     async def act(key: str) -> None:
@@ -184,7 +184,9 @@ async def test_many_passes_that_wait_for_nothing_give_way_to_others() -> None:
     ],
 )
 @virtual
-async def test_a_result_says_when_the_next_pass_is(result: Result | None, times: list[float], counted: str) -> None:
+async def test_a_result_says_when_the_next_reconcile_is(
+    result: Result | None, times: list[float], counted: str
+) -> None:
     reconciler = Reconciler(in_turn(result))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -210,7 +212,9 @@ async def test_asking_to_come_again_backs_off_as_failures_do() -> None:
 @pytest.mark.parametrize(("priority", "first"), [(10, "a"), (None, "b"), (1, "b")])
 @pytest.mark.parametrize("requeue", [True, False])
 @virtual
-async def test_the_next_pass_has_the_priority_of_the_result(requeue: bool, priority: int | None, first: str) -> None:
+async def test_the_next_reconcile_has_the_priority_of_the_result(
+    requeue: bool, priority: int | None, first: str
+) -> None:
     result = Result(requeue=requeue, requeue_after=None if requeue else 1.0, priority=priority)
     reconciler = Reconciler(in_turn(result))
     controller = Controller("test", reconciler, limiter=Every(1))
@@ -225,7 +229,7 @@ async def test_the_next_pass_has_the_priority_of_the_result(requeue: bool, prior
 @pytest.mark.parametrize("requeue", [True, False])
 @pytest.mark.parametrize("priority", [-100, 0, 7])
 @virtual
-async def test_the_next_pass_has_the_priority_of_this_one_unless_the_result_says_otherwise(
+async def test_the_next_reconcile_has_the_priority_of_this_one_unless_the_result_says_otherwise(
     priority: int, requeue: bool
 ) -> None:
     priorities: list[int] = []
@@ -242,7 +246,7 @@ async def test_the_next_pass_has_the_priority_of_this_one_unless_the_result_says
 
 
 @virtual
-async def test_what_a_pass_writes_is_written_with_its_priority() -> None:
+async def test_what_a_reconcile_writes_is_written_with_its_priority() -> None:
     written_with: dict[str, int] = {}
 
     async def act(key: str) -> None:
@@ -275,7 +279,7 @@ async def test_a_requeue_is_cancelled_neither_by_other_keys_nor_by_failures_befo
 
 
 @virtual
-async def test_a_pass_before_the_time_decides_anew() -> None:
+async def test_a_reconcile_before_the_time_replaces_the_requeue() -> None:
     reconciler = Reconciler(in_turn(Result(requeue_after=10), Result(requeue_after=20)))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -287,7 +291,7 @@ async def test_a_pass_before_the_time_decides_anew() -> None:
 
 
 @virtual
-async def test_a_change_during_a_pass_comes_before_its_requeue() -> None:
+async def test_a_change_during_a_reconcile_comes_before_its_requeue() -> None:
     async def act(key: str) -> Result | None:
         await asyncio.sleep(1)
         return Result(requeue_after=10) if len(reconciler.begun) < 3 else None
@@ -306,7 +310,7 @@ async def test_a_change_during_a_pass_comes_before_its_requeue() -> None:
 
 
 @virtual
-async def test_the_passes_are_told_as_they_end() -> None:
+async def test_reconciles_are_reported_as_they_end() -> None:
     async def act(key: str) -> None:
         await asyncio.sleep(2)
         if key == "b":
@@ -326,7 +330,7 @@ async def test_the_passes_are_told_as_they_end() -> None:
 
 
 @virtual
-async def test_passes_that_ended_before_are_not_told() -> None:
+async def test_reconciles_that_ended_before_are_not_reported() -> None:
     controller = Controller("test", Reconciler(succeed))
     async with running(controller):
         controller.queue.add("early")
@@ -337,7 +341,7 @@ async def test_passes_that_ended_before_are_not_told() -> None:
 
 
 @virtual
-async def test_the_last_pass_of_the_last_256_keys_is_remembered() -> None:
+async def test_the_last_reconcile_of_the_last_256_keys_is_kept() -> None:
     controller = Controller("test", Reconciler(succeed))
     async with running(controller):
         for number in range(300):
@@ -350,11 +354,11 @@ async def test_the_last_pass_of_the_last_256_keys_is_remembered() -> None:
 
 
 @virtual
-async def test_of_a_failed_pass_the_words_are_remembered_and_nothing_that_it_had_in_hand(
+async def test_of_a_failed_reconcile_the_message_is_kept_and_no_object(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Large:
-        """What a pass works with."""
+        """What a reconcile works with."""
 
     hands: list[weakref.ref[Large]] = []
 
@@ -396,7 +400,7 @@ async def test_durations_and_reasons_are_counted() -> None:
 
 
 @virtual
-async def test_a_pass_knows_what_it_is_for_the_log() -> None:
+async def test_a_reconcile_knows_what_it_is_for_the_log() -> None:
     seen: list[ReconcileContext | None] = []
 
     class Both:
@@ -425,7 +429,7 @@ async def test_a_pass_knows_what_it_is_for_the_log() -> None:
 
 
 @virtual
-async def test_a_key_that_spins_without_writing_is_slowed_down_and_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_key_that_spins_without_writing_is_slowed_down_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def act(key: str) -> Result:
         return Result(requeue_after=0.001)
 
@@ -500,7 +504,7 @@ async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() ->
 
 
 @virtual
-async def test_stop_lets_passes_finish_and_begins_none() -> None:
+async def test_stop_lets_reconciles_finish_and_begins_none() -> None:
     ended: list[str] = []
 
     async def act(key: str) -> None:
@@ -527,8 +531,8 @@ async def test_stop_lets_passes_finish_and_begins_none() -> None:
 
 
 @virtual
-async def test_cancelling_the_workers_ends_passes_and_tells_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[Exception] = []
+async def test_cancelling_the_workers_ends_reconciles_and_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    notified: list[Exception] = []
     ended: list[float] = []
 
     async def act(key: str) -> None:
@@ -537,7 +541,9 @@ async def test_cancelling_the_workers_ends_passes_and_tells_nobody(caplog: pytes
         finally:
             ended.append(now())
 
-    controller = Controller("test", Reconciler(act), on_error=lambda key, error, attempt: told.append(error), timeout=9)
+    controller = Controller(
+        "test", Reconciler(act), on_error=lambda key, error, attempt: notified.append(error), timeout=9
+    )
     controller.queue.add("a")
     workers = asyncio.create_task(controller.run_workers())
     await asyncio.sleep(1)
@@ -545,7 +551,7 @@ async def test_cancelling_the_workers_ends_passes_and_tells_nobody(caplog: pytes
     with pytest.raises(asyncio.CancelledError):
         await workers
     assert ended == [1]
-    assert not told
+    assert not notified
     assert not caplog.records
     assert controller.statistics.results == {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
     assert controller.statistics.active == 0
@@ -554,10 +560,10 @@ async def test_cancelling_the_workers_ends_passes_and_tells_nobody(caplog: pytes
 
 @virtual
 async def test_cancelling_the_workers_ends_an_error_hook_too() -> None:
-    async def tell(key: str, error: Exception, attempt: Attempt) -> None:
+    async def notify(key: str, error: Exception, attempt: Attempt) -> None:
         await asyncio.sleep(LONG)
 
-    controller = Controller("test", Reconciler(always(ValueError("no"))), on_error=tell)
+    controller = Controller("test", Reconciler(always(ValueError("no"))), on_error=notify)
     controller.queue.add("a")
     workers = asyncio.create_task(controller.run_workers())
     await asyncio.sleep(1)

@@ -24,7 +24,7 @@ from kubewright.testing.virtual_time import run_virtual
 
 
 @virtual
-async def test_a_pass_that_fails_is_tried_again_ever_more_slowly() -> None:
+async def test_a_reconcile_that_fails_is_retried_ever_more_slowly() -> None:
     reconciler = Reconciler(in_turn(*[ValueError("no")] * 4))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -90,7 +90,7 @@ async def test_an_error_of_the_program_is_logged_with_the_users_part_of_the_trac
 
 
 @virtual
-async def test_an_error_that_cannot_tell_what_it_is_ends_nothing_but_its_pass(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_without_a_message_ends_nothing_but_its_reconcile(caplog: pytest.LogCaptureFixture) -> None:
     class Silent(KubernetesError):
         def __str__(self) -> str:
             raise AttributeError("code")
@@ -115,11 +115,11 @@ async def test_an_error_that_cannot_tell_what_it_is_ends_nothing_but_its_pass(ca
 
 
 @virtual
-async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[Attempt] = []
+async def test_a_terminal_error_is_not_retried_until_the_next_change(caplog: pytest.LogCaptureFixture) -> None:
+    notified: list[Attempt] = []
     reconciler = Reconciler(in_turn(ValueError("no"), TerminalError("no such region"), TerminalError("no such region")))
     controller = Controller(
-        "test", reconciler, on_error=lambda key, error, attempt: told.append(attempt), limiter=Every(1)
+        "test", reconciler, on_error=lambda key, error, attempt: notified.append(attempt), limiter=Every(1)
     )
     async with running(controller):
         controller.queue.add("a")
@@ -128,7 +128,7 @@ async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog:
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     assert reconciler.times == [0, 1, LONG]
-    assert told == [Attempt(1, False), Attempt(2, True), Attempt(1, True)]
+    assert notified == [Attempt(1, False), Attempt(2, True), Attempt(1, True)]
     message = "[test a] reconcile failed in 0 ms, not retried until the next change: no such region"
     assert caplog.records[-1].getMessage() == message
     assert caplog.records[-1].exc_info is None
@@ -138,16 +138,16 @@ async def test_a_terminal_error_is_not_tried_again_until_the_next_change(caplog:
 
 
 @virtual
-async def test_a_conflict_is_tried_again_quietly(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_conflict_is_retried_without_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    told: list[Exception] = []
+    notified: list[Exception] = []
     reconciler = Reconciler(in_turn(conflict()))
-    controller = Controller("test", reconciler, on_error=lambda key, error, attempt: told.append(error))
+    controller = Controller("test", reconciler, on_error=lambda key, error, attempt: notified.append(error))
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     assert reconciler.times == [0.0, 0.005]
-    assert not told
+    assert not notified
     assert not caplog.records
     statistics = controller.statistics
     assert statistics.conflicts == 1
@@ -158,21 +158,21 @@ async def test_a_conflict_is_tried_again_quietly(caplog: pytest.LogCaptureFixtur
 
 @virtual
 async def test_conflicts_that_do_not_end_are_errors_like_any_other(caplog: pytest.LogCaptureFixture) -> None:
-    """Something else writes the object in every reconcile, or the cache does not follow: somebody has to know."""
-    told: list[Attempt] = []
+    """Something else writes the object in every reconcile, or the cache does not follow: that has to be reported."""
+    notified: list[Attempt] = []
     reconciler = Reconciler(always(conflict()))
     controller = Controller(
         "test",
         reconciler,
         limiter=Every(1),
         max_attempts=3,
-        on_error=lambda key, error, attempt: told.append(attempt),
+        on_error=lambda key, error, attempt: notified.append(attempt),
     )
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     assert len(reconciler.begun) == QUIET_CONFLICTS + 3
-    assert told == [Attempt(1, False), Attempt(2, False), Attempt(3, True)]
+    assert notified == [Attempt(1, False), Attempt(2, False), Attempt(3, True)]
     assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
     assert all("the object has been modified" in record.getMessage() for record in caplog.records)
     statistics = controller.statistics
@@ -231,23 +231,23 @@ REFUSALS = {
 async def test_a_409_that_is_no_lost_race_is_an_error_from_the_first(
     refusal: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[Attempt] = []
+    notified: list[Attempt] = []
     controller = Controller(
         "test",
         Reconciler(always(refusal)),
         max_attempts=2,
-        on_error=lambda key, error, attempt: told.append(attempt),
+        on_error=lambda key, error, attempt: notified.append(attempt),
     )
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
-    assert told == [Attempt(1, False), Attempt(2, True)]
+    assert notified == [Attempt(1, False), Attempt(2, True)]
     assert [record.levelname for record in caplog.records] == ["ERROR"] * 2
     assert (controller.statistics.conflicts, controller.statistics.errors) == (0, 2)
 
 
 @virtual
-async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_something_cancelled_that_a_reconcile_waited_for_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     async def wait_for_something_cancelled() -> None:
         future = asyncio.get_running_loop().create_future()
         future.cancel()
@@ -269,7 +269,7 @@ async def test_something_cancelled_that_a_pass_waited_for_is_a_failure(caplog: p
 
 
 @virtual
-async def test_a_pass_that_cancels_its_own_task_is_a_failure_and_costs_no_worker() -> None:
+async def test_a_reconcile_that_cancels_its_own_task_is_a_failure_and_costs_no_worker() -> None:
     async def act(key: str) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -277,7 +277,7 @@ async def test_a_pass_that_cancels_its_own_task_is_a_failure_and_costs_no_worker
             task.cancel()
             await asyncio.sleep(LONG)
         elif key == "goes on":
-            task.cancel()  # strikes when the pass is over
+            task.cancel()  # takes effect when the reconcile is over
 
     controller = Controller("test", Reconciler(act))
     async with running(controller), controller.reconciles() as reconciles:
@@ -303,7 +303,7 @@ def test_what_is_meant_to_end_the_program_does(error: type[BaseException]) -> No
 
 
 @virtual
-async def test_a_base_exception_ends_the_workers_and_is_told() -> None:
+async def test_a_base_exception_ends_the_workers_and_is_raised() -> None:
     class Abort(BaseException):
         pass
 
@@ -336,7 +336,7 @@ async def test_a_reconciler_that_returns_something_else_fails(
 
 
 @virtual
-async def test_a_pass_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reconcile_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     ended: list[float] = []
 
     async def act(key: str) -> None:
@@ -362,7 +362,7 @@ async def test_a_pass_that_takes_too_long_is_ended_as_a_failure(caplog: pytest.L
 
 
 @virtual
-async def test_a_timeout_inside_of_a_pass_is_not_the_pass_timing_out() -> None:
+async def test_a_timeout_inside_of_a_reconcile_is_not_the_reconcile_timing_out() -> None:
     controller = Controller("test", Reconciler(in_turn(TimeoutError("the bucket did not answer"))), timeout=5)
     async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
@@ -381,19 +381,19 @@ async def test_after_the_last_attempt_a_key_waits_for_its_next_change(
     limiter: RateLimiter, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever the limiter counts, if it does at all."""
-    told: list[tuple[str, str, Attempt]] = []
+    notified: list[tuple[str, str, Attempt]] = []
 
-    def tell(key: str, error: Exception, attempt: Attempt) -> None:
-        told.append((key, str(error), attempt))
+    def notify(key: str, error: Exception, attempt: Attempt) -> None:
+        notified.append((key, str(error), attempt))
 
     controller = Controller(
-        "test", Reconciler(always(ValueError("no"))), max_attempts=3, limiter=limiter, on_error=tell
+        "test", Reconciler(always(ValueError("no"))), max_attempts=3, limiter=limiter, on_error=notify
     )
     async with running(controller):
         for _ in range(2):
             controller.queue.add("a")
             await asyncio.sleep(LONG)
-    assert told == [("a", "no", Attempt(number, number == 3)) for number in (1, 2, 3)] * 2
+    assert notified == [("a", "no", Attempt(number, number == 3)) for number in (1, 2, 3)] * 2
     first, second, third = [record.getMessage() for record in caplog.records[:3]]
     assert re.fullmatch(r"\[test a\] reconcile failed in 0 ms, attempt 1, again in [\d.]+ m?s: no", first)
     assert "attempt 2, again in " in second
@@ -403,22 +403,22 @@ async def test_after_the_last_attempt_a_key_waits_for_its_next_change(
 
 @virtual
 async def test_without_a_limit_there_is_no_last_attempt() -> None:
-    told: list[Attempt] = []
+    notified: list[Attempt] = []
     controller = Controller(
         "test",
         Reconciler(always(ValueError("no"))),
         limiter=Every(1),
-        on_error=lambda key, error, attempt: told.append(attempt),
+        on_error=lambda key, error, attempt: notified.append(attempt),
     )
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(99.5)
-    assert told == [Attempt(number, False) for number in range(1, 101)]
+    assert notified == [Attempt(number, False) for number in range(1, 101)]
 
 
 @virtual
 async def test_failures_are_counted_in_a_row() -> None:
-    told: list[tuple[float, int]] = []
+    notified: list[tuple[float, int]] = []
     outcomes: list[Result | Exception] = [
         ValueError("no"),
         ValueError("no"),
@@ -431,50 +431,50 @@ async def test_failures_are_counted_in_a_row() -> None:
         "test",
         Reconciler(in_turn(*outcomes)),
         limiter=Every(1),
-        on_error=lambda key, error, attempt: told.append((now(), attempt.number)),
+        on_error=lambda key, error, attempt: notified.append((now(), attempt.number)),
     )
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
-    # A conflict says nothing about the object; a pass that asks to come again has succeeded.
-    assert told == [(0, 1), (1, 2), (3, 3), (5, 1)]
+    # A conflict says nothing about the object; a reconcile that requeues has succeeded.
+    assert notified == [(0, 1), (1, 2), (3, 3), (5, 1)]
 
 
 @virtual
 async def test_a_failure_before_the_back_off_is_over_is_one_more() -> None:
-    told: list[tuple[float, Attempt]] = []
+    notified: list[tuple[float, Attempt]] = []
     controller = Controller(
         "test",
         Reconciler(always(ValueError("no"))),
         max_attempts=3,
         limiter=ExponentialBackoff(base=10),
-        on_error=lambda key, error, attempt: told.append((now(), attempt)),
+        on_error=lambda key, error, attempt: notified.append((now(), attempt)),
     )
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(4)
         controller.queue.add("a")
         await asyncio.sleep(LONG)
-    assert told == [(0, Attempt(1, False)), (4, Attempt(2, False)), (10, Attempt(3, True))]
+    assert notified == [(0, Attempt(1, False)), (4, Attempt(2, False)), (10, Attempt(3, True))]
 
 
 @virtual
-async def test_the_error_hook_may_be_async_and_belongs_to_the_pass() -> None:
+async def test_the_error_hook_may_be_async_and_belongs_to_the_reconcile() -> None:
     seen: list[tuple[float, str]] = []
 
-    async def tell(key: str, error: Exception, attempt: Attempt) -> None:
+    async def notify(key: str, error: Exception, attempt: Attempt) -> None:
         await asyncio.sleep(3)
         context = current.get()
         assert context is not None
         seen.append((now(), context.name))
 
     reconciler = Reconciler(in_turn(ValueError("no")))
-    controller = Controller("test", reconciler, on_error=tell)
+    controller = Controller("test", reconciler, on_error=notify)
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)
     assert seen == [(3, "a")]
-    assert reconciler.times == [0, 3], "the next pass waits for it"
+    assert reconciler.times == [0, 3], "the next reconcile waits for it"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("hook"), asyncio.CancelledError()], ids=repr)
@@ -483,11 +483,11 @@ async def test_the_error_hook_may_be_async_and_belongs_to_the_pass() -> None:
 async def test_an_error_hook_that_fails_ends_nothing(
     error: BaseException, outcome: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def tell(key: str, failure: Exception, attempt: Attempt) -> None:
+    async def notify(key: str, failure: Exception, attempt: Attempt) -> None:
         raise error
 
     reconciler = Reconciler(in_turn(outcome))
-    controller = Controller("test", reconciler, on_error=tell)
+    controller = Controller("test", reconciler, on_error=notify)
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(10)
@@ -500,11 +500,11 @@ async def test_an_error_hook_that_fails_ends_nothing(
 
 @virtual
 async def test_a_plain_error_hook_that_fails_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    def tell(key: str, failure: Exception, attempt: Attempt) -> None:
+    def notify(key: str, failure: Exception, attempt: Attempt) -> None:
         raise RuntimeError("hook")
 
     reconciler = Reconciler(in_turn(ValueError("no")))
-    controller = Controller("test", reconciler, on_error=tell)
+    controller = Controller("test", reconciler, on_error=notify)
     async with running(controller):
         controller.queue.add("a")
         await asyncio.sleep(LONG)

@@ -26,10 +26,10 @@ from kubewright.controlplane import ControlPlane
 
 
 class Slow:
-    """A source that is complete when it is told to be."""
+    """A source that is synced when its event is set."""
 
-    def __init__(self, words: str | None = "the objects are being listed") -> None:
-        self.words = words
+    def __init__(self, reason: str | None = "the objects are being listed") -> None:
+        self.reason = reason
         self.complete = asyncio.Event()
         self.ended = asyncio.Event()
 
@@ -44,11 +44,11 @@ class Slow:
 
     @property
     def not_ready_reason(self) -> str | None:
-        return None if self.complete.is_set() else self.words
+        return None if self.complete.is_set() else self.reason
 
 
 @virtual
-async def test_no_pass_begins_before_the_sources_are_complete() -> None:
+async def test_no_reconcile_begins_before_the_sources_are_synced() -> None:
     first, second = Slow("pods are being listed"), Slow("nodes are being listed")
     reconciler = Reconciler(succeed)
     controller = Controller("test", reconciler)
@@ -70,17 +70,17 @@ async def test_no_pass_begins_before_the_sources_are_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("reason", "message"),
     [
         ("pods are being listed", "test: pods are being listed; waiting for it"),
         (None, "test: a source is not synced; waiting for it"),
     ],
 )
 @virtual
-async def test_a_source_that_takes_long_is_told_and_waited_for(
-    words: str | None, message: str, caplog: pytest.LogCaptureFixture
+async def test_a_source_that_takes_long_is_logged_and_waited_for(
+    reason: str | None, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    source = Slow(words)
+    source = Slow(reason)
     reconciler = Reconciler(succeed)
     controller = Controller("test", reconciler, sync_timeout=60)
     controller.watch(source)
@@ -140,7 +140,7 @@ async def test_a_source_that_is_removed_is_not_waited_for_any_more(caplog: pytes
 
 
 @virtual
-async def test_what_waiting_for_a_source_raises_is_told() -> None:
+async def test_what_waiting_for_a_source_raises_is_raised() -> None:
     class Broken(Slow):
         async def synced(self) -> None:
             raise ValueError("cannot be complete")
@@ -203,7 +203,7 @@ async def test_sources_end_with_the_controller_and_can_begin_again() -> None:
 
 
 @virtual
-async def test_a_source_that_fails_ends_the_sources_and_is_told() -> None:
+async def test_a_source_that_fails_ends_the_sources_and_is_raised() -> None:
     class Broken(Slow):
         async def run(self, queue: object) -> None:
             raise ValueError("no")
@@ -227,7 +227,9 @@ def write() -> None:
 
 
 @virtual
-async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_object_that_its_own_reconciles_write_over_and_over_is_slowed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def act(key: str) -> None:
         if key == "loop":
             await asyncio.sleep(0.01)
@@ -242,7 +244,7 @@ async def test_an_object_that_its_own_passes_write_over_and_over_is_slowed(caplo
         controller.queue.add("other")
         await asyncio.sleep(LONG)
     loop = [when for when, key in reconciler.begun if key == "loop"]
-    # 100 passes in the first second, then pauses of 1, 2, 4 … 60 s: 63 s for six of them, then one a minute.
+    # 100 reconciles in the first second, then pauses of 1, 2, 4 … 60 s: 63 s for six of them, then one a minute.
     assert len([when for when in loop if when < 1]) == MAX_WRITING
     assert MAX_WRITING + 60 < len(loop) < MAX_WRITING + 70
     assert (3, "other") in reconciler.begun, "no worker waits meanwhile"
@@ -335,7 +337,7 @@ async def test_a_controller_may_write_as_often_as_it_likes_when_it_says_so(caplo
 async def test_when_too_many_events_wait_to_be_mapped_everything_is_reconciled_instead(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is left out may concern anybody: nobody is left out."""
+    """What is dropped may map to any object: all of them are reconciled."""
     monkeypatch.setattr("kubewright.controller.watched.MAX_UNMAPPED", 20)
     blocked = asyncio.Event()
 
@@ -362,7 +364,7 @@ async def test_when_too_many_events_wait_to_be_mapped_everything_is_reconciled_i
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(cache.run()), group.create_task(controller.run_sources())]
             await asyncio.sleep(10)
-            controller._working.set()  # the watch is fed to the queue, and nobody waits for what is to be mapped
+            controller._working.set()  # the watch is fed to the queue, and nothing waits for what is to be mapped
             await asyncio.sleep(10)
             for number in range(50):
                 secret.string_data = {"number": f"{number}"}

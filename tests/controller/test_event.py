@@ -34,7 +34,7 @@ def test_the_entry_is_the_newest_that_is_known() -> None:
     assert event(old, None).key == ObjectKey("shop", "a")
 
 
-def test_an_event_about_nothing_is_refused_when_it_is_looked_at() -> None:
+def test_an_event_about_nothing_is_refused_when_it_is_read() -> None:
     with pytest.raises(ValueError, match="an event is about an object"):
         _ = event(None, None).entry
 
@@ -61,5 +61,5 @@ def test_what_is_not_there_is_none() -> None:
     assert event(entry(1), None).new_object is None
 
 
-def test_its_words_tell_what_happened_to_what() -> None:
+def test_its_repr_names_the_object_and_what_happened() -> None:
     assert repr(event(entry(1), None)) == "<Event ConfigMap shop/a deleted>"

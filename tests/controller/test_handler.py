@@ -40,7 +40,7 @@ def test_an_owned_object_concerns_its_controller() -> None:
     assert list(for_owner(ReplicaSet)(event(None, entry()))) == []
 
 
-def test_mere_owners_are_told_only_where_asked_for() -> None:
+def test_owners_that_do_not_control_are_enqueued_only_with_every_owner() -> None:
     owned = event(None, entry(owner("first", controls=False), owner("second")))
     assert list(for_owner(ReplicaSet)(owned)) == [Request("shop", "second")]
     both = [Request("shop", "first"), Request("shop", "second")]
@@ -58,7 +58,7 @@ def test_the_owner_is_known_in_whatever_version_it_is_referred_to() -> None:
     [owner("web", version="extensions/v1beta1"), owner("web", version="v1"), owner("web", kind="Deployment")],
     ids=str,
 )
-def test_an_owner_of_another_group_or_kind_is_not_told(other: dict[str, object]) -> None:
+def test_an_owner_of_another_group_or_kind_is_not_enqueued(other: dict[str, object]) -> None:
     assert list(for_owner(ReplicaSet)(event(None, entry(other)))) == []
 
 
@@ -67,7 +67,7 @@ def test_an_owner_in_the_core_group_has_no_group_in_its_version() -> None:
     assert list(for_owner(ConfigMap)(owned)) == [Request("shop", "settings")]
 
 
-def test_an_owner_without_namespace_is_told_without() -> None:
+def test_a_cluster_scoped_owner_is_enqueued_without_a_namespace() -> None:
     owned = event(None, entry(owner("shop", kind="Namespace", version="v1")))
     assert list(for_owner(Namespace)(owned)) == [Request("", "shop")]
 
@@ -77,7 +77,7 @@ def test_an_object_that_changes_hands_concerns_both_owners() -> None:
     assert list(for_owner(ReplicaSet)(moved)) == [Request("shop", "old"), Request("shop", "new")]
 
 
-def test_an_owner_that_stays_is_told_once() -> None:
+def test_an_owner_that_stays_is_enqueued_once() -> None:
     assert list(for_owner(ReplicaSet)(event(entry(owner("web")), entry(owner("web"))))) == [Request("shop", "web")]
 
 

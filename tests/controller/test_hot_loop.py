@@ -6,7 +6,7 @@ from kubewright.controller.hot_loop import MAX_IDLE, MAX_WRITING, PAUSE, SECONDS
 
 
 def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) -> tuple[int, float, float]:
-    """Writing passes at a steady pace: how many until the first pause, when, and how long it is."""
+    """Writing reconciles at a steady pace: how many until the first pause, when, and how long it is."""
     for number in range(1, 10 * MAX_WRITING):
         now = start + number * interval
         if pause := loops.note(key, 1, now):
@@ -14,7 +14,7 @@ def until_paused(loops: HotLoops[str], key: str, start: float, interval: float) 
     raise AssertionError("never paused")
 
 
-def test_many_writing_passes_in_a_short_time_are_paused() -> None:
+def test_many_writing_reconciles_in_a_short_time_are_paused() -> None:
     number, _, pause = until_paused(HotLoops(), "a", 0.0, 0.01)
     assert number == MAX_WRITING
     assert pause == PAUSE.base
@@ -31,7 +31,7 @@ def test_the_pauses_grow_up_to_a_limit() -> None:
     assert pauses == [1, 2, 4, 8, 16, 32, PAUSE.limit, PAUSE.limit, PAUSE.limit, PAUSE.limit]
 
 
-def test_passes_that_write_nothing_are_a_loop_when_there_are_far_more_of_them() -> None:
+def test_reconciles_that_write_nothing_are_a_loop_when_there_are_far_more_of_them() -> None:
     loops = HotLoops[str]()
     paused = [loops.note("a", 0, number * 0.001) for number in range(MAX_IDLE)]
     assert paused == [0.0] * (MAX_IDLE - 1) + [PAUSE.base]
@@ -49,7 +49,7 @@ def test_an_object_that_is_written_now_and_then_is_never_paused() -> None:
     assert not any(loops.note("a", 1, number * slow) for number in range(20 * MAX_WRITING))
 
 
-def test_passes_without_writes_between_those_with_count_less() -> None:
+def test_reconciles_without_writes_between_those_with_count_less() -> None:
     loops = HotLoops[str]()
     paused = [loops.note("a", number % 3 == 0, number * 0.01) > 0 for number in range(3 * MAX_WRITING)]
     assert paused.index(True) == 3 * MAX_IDLE // (MAX_IDLE // MAX_WRITING + 2) - 1
@@ -85,7 +85,7 @@ def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
 
 
 def test_a_paused_key_is_remembered_beyond_its_pause() -> None:
-    """Else a loop that is slowed to a pass a minute would look like a new one each time."""
+    """Else a loop that is slowed to a reconcile a minute would look like a new one each time."""
     loops = HotLoops[str]()
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)
     while pause < PAUSE.limit:

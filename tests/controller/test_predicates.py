@@ -70,7 +70,7 @@ def test_a_comparison_does_not_hold_when_nothing_differs(comparing: Predicate) -
     ],
     ids=str,
 )
-def test_a_comparison_looks_at_its_own_property_alone(comparing: Predicate, difference: dict[str, object]) -> None:
+def test_a_comparison_is_of_its_own_property_alone(comparing: Predicate, difference: dict[str, object]) -> None:
     before, after = entry(1, generation=1), entry(2, **{"generation": 1, **difference})
     assert comparing(event(before, after))
     others = [each for each in COMPARING if each is not comparing and each is not resource_version_changed]
@@ -111,11 +111,11 @@ def test_predicates_combine_as_booleans_do(left: Predicate, right: Predicate) ->
 
 
 def test_what_is_decided_already_is_not_asked() -> None:
-    asked = Mock(return_value=True)
-    costly = Predicate("costly", asked)
+    test = Mock(return_value=True)
+    costly = Predicate("costly", test)
     assert not (never & costly)(event(None, entry()))
     assert (always | costly)(event(None, entry()))
-    asked.assert_not_called()
+    test.assert_not_called()
 
 
 def test_a_combination_has_words() -> None:
@@ -146,19 +146,19 @@ def test_a_function_without_a_name_will_do() -> None:
 
 
 def test_a_function_of_objects_is_not_asked_about_one_that_does_not_fit_its_type() -> None:
-    asked = Mock(return_value=True)
+    test = Mock(return_value=True)
     with pytest.raises(DecodeError, match="data"):
-        predicate(asked)(event(None, entry(data="not a mapping")))
-    asked.assert_not_called()
+        predicate(test)(event(None, entry(data="not a mapping")))
+    test.assert_not_called()
 
 
-def test_a_selector_looks_at_labels_before_and_after() -> None:
+def test_a_selector_matches_labels_before_and_after() -> None:
     web = has_labels({"app": "web"})
     inside, outside = entry(labels={"app": "web"}), entry(labels={"app": "api"})
     assert web(event(None, inside))
     assert web(event(inside, None))
     assert web(event(outside, inside))
-    assert web(event(inside, outside)), "one that leaves the selection is still looked at"
+    assert web(event(inside, outside)), "one that leaves the selection is reconciled once more"
     assert not web(event(outside, outside))
     assert not web(event(None, outside))
     assert not web(event(outside, None))

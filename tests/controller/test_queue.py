@@ -204,7 +204,7 @@ async def test_all_delays_share_one_timer_of_the_loop() -> None:
 
 @virtual
 async def test_a_key_that_is_brought_forward_again_and_again_leaves_nothing_in_the_heap() -> None:
-    """A reconciler that asks for an hour's delay and is disturbed every second must not fill the memory."""
+    """A reconciler that returns an hour's delay and is disturbed every second must not fill the memory."""
     queue = Queue[str]()
     for _ in range(1000):
         queue.add("a")
@@ -375,7 +375,7 @@ async def test_a_key_that_was_added_while_it_ran_is_there_after_done_even_when_c
 
 
 @virtual
-async def test_done_without_get_is_told() -> None:
+async def test_done_without_get_is_an_error() -> None:
     queue = Queue[str]()
     queue.add("a")
 

@@ -95,9 +95,9 @@ async def test_a_settled_object_costs_no_reconcile_no_request_but_the_watches_an
 
             assert showing.begun == begun
             assert caplog.messages == []
-            # Every few minutes the server ends a watch, and it is begun again from where it was.
-            asked = {(event.verb, event.resource) for event in plane.audit.events if event.resource != "leases"}
-            assert asked == {("watch", "notes"), ("watch", "configmaps")}
+            # Every few minutes the server ends a watch, and it is resumed from where it was.
+            requests = {(event.verb, event.resource) for event in plane.audit.events if event.resource != "leases"}
+            assert requests == {("watch", "notes"), ("watch", "configmaps")}
             assert [informer.statistics.relists for informer in manager.cache.informers()] == [0, 0]
             # It was not asleep.
             await write(client, "a", "good-bye")

@@ -52,7 +52,7 @@ async def test_what_is_sent_after_the_end_is_kept_for_the_next_start() -> None:
 
 
 async def test_keys_may_be_sent_from_any_thread() -> None:
-    """The queue belongs to one event loop: a key that another thread puts there wakes nobody, or breaks it."""
+    """The queue belongs to one event loop: a key that another thread puts there wakes no worker, or breaks it."""
     channel, queue = Channel[int](), Queue[int]()
     numbers = range(4)
     begin = threading.Barrier(len(numbers) + 1)
@@ -102,17 +102,17 @@ class System:
     def __init__(self, **values: Hashable) -> None:
         self.values = values
         self.error: Exception | None = None
-        self.asked: list[float] = []
+        self.polls: list[float] = []
 
     async def fetch(self) -> Mapping[str, Hashable]:
-        self.asked.append(asyncio.get_running_loop().time())
+        self.polls.append(asyncio.get_running_loop().time())
         if self.error is not None:
             raise self.error
         return self.values  # always the same mapping, changed in place
 
 
 @virtual
-async def test_keys_whose_value_appears_changes_or_goes_are_looked_at() -> None:
+async def test_keys_whose_value_appears_changes_or_goes_are_enqueued() -> None:
     system = System(a=1, b=1, c=1)
     queue = Queue[str]()
     polled = Polled(system.fetch, every=10, name="buckets")
@@ -131,7 +131,7 @@ async def test_keys_whose_value_appears_changes_or_goes_are_looked_at() -> None:
         assert found == {"b": (0, "updated"), "c": (0, "deleted"), "d": (0, "added")}
         await asyncio.sleep(10)
         assert await taken(queue) == []
-    assert system.asked == [0, 10, 20, 30]
+    assert system.polls == [0, 10, 20, 30]
 
 
 @virtual
@@ -238,13 +238,13 @@ async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
 
 @virtual
 async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
-    begun: list[float] = []
+    starts: list[float] = []
 
     async def feed(add: Callable[[str], None]) -> None:
-        begun.append(asyncio.get_running_loop().time())
-        if len(begun) == 1:
+        starts.append(asyncio.get_running_loop().time())
+        if len(starts) == 1:
             raise KubernetesError("the server is away")
-        if len(begun) < 10:
+        if len(starts) < 10:
             raise ValueError("no")
         add("a")
         await asyncio.Event().wait()
@@ -253,7 +253,7 @@ async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pyt
     async with feeding(Function(feed, name="events"), queue):
         await asyncio.sleep(3600)
         assert await taken(queue) == [("a", 0, (Reason("events", "sent", None),))]
-    assert [after - before for before, after in pairwise(begun)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert [after - before for before, after in pairwise(starts)] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert caplog.records[0].getMessage() == "the source events failed: the server is away; starting it again in 1 s"
     assert not caplog.records[0].exc_info
     assert caplog.records[1].exc_info
@@ -261,34 +261,34 @@ async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pyt
 
 @virtual
 async def test_a_key_resets_the_back_off_of_a_function() -> None:
-    """A stream that breaks once a day must not be begun again after a minute because it did so six times before."""
-    begun: list[float] = []
+    """A stream that breaks once a day must not be started again after a minute because it did so six times before."""
+    starts: list[float] = []
 
     async def feed(add: Callable[[str], None]) -> None:
-        begun.append(asyncio.get_running_loop().time())
-        if len(begun) % 3 == 0:
+        starts.append(asyncio.get_running_loop().time())
+        if len(starts) % 3 == 0:
             add("a")
         raise ConnectionError("the stream broke")
 
     async with feeding(Function(feed), Queue[str]()):
         await asyncio.sleep(15)
-    assert [after - before for before, after in pairwise(begun)] == [1, 2, 1, 2, 4, 1, 2]
+    assert [after - before for before, after in pairwise(starts)] == [1, 2, 1, 2, 4, 1, 2]
 
 
 @virtual
-async def test_a_function_that_ends_is_begun_again_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_function_that_ends_is_started_again_and_that_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    begun: list[float] = []
+    starts: list[float] = []
 
     async def feed(add: Callable[[str], None]) -> None:
-        begun.append(asyncio.get_running_loop().time())
-        add(f"{len(begun)}")
+        starts.append(asyncio.get_running_loop().time())
+        add(f"{len(starts)}")
         await asyncio.sleep(10)
 
     queue = Queue[str]()
     async with feeding(Function(feed, name="events"), queue):
         await asyncio.sleep(30)
-    assert begun == [0, 11, 22]
+    assert starts == [0, 11, 22]
     assert await keys(queue) == ["1", "2", "3"]
     assert [record.getMessage() for record in caplog.records] == [
         "the source events ended; starting it again in 1 s"
@@ -297,12 +297,12 @@ async def test_a_function_that_ends_is_begun_again_and_says_so(caplog: pytest.Lo
 
 @virtual
 async def test_a_function_whose_task_is_cancelled_is_begun_again(caplog: pytest.LogCaptureFixture) -> None:
-    begun = 0
+    starts = 0
 
     async def feed(add: Callable[[str], None]) -> None:
-        nonlocal begun
-        begun += 1
-        add(str(begun))
+        nonlocal starts
+        starts += 1
+        add(str(starts))
         await cancelled_task()
 
     queue = Queue[str]()

@@ -94,7 +94,7 @@ async def test_what_a_thread_raises_is_the_outcome(error: Exception) -> None:
 
 
 async def test_a_stop_iteration_is_a_failure_like_any_other() -> None:
-    """`next(iter(nothing))` is an easy mistake, and futures cannot hold this one: the pass would never end."""
+    """`next(iter(nothing))` is an easy mistake, and futures cannot hold this one: the reconcile would never end."""
 
     def reconcile(key: str) -> None:
         if key == "a":
@@ -130,7 +130,7 @@ async def test_an_async_reconciler_behind_a_decorator_is_awaited() -> None:
         assert (await anext(reconciles)).outcome == Result(priority=7)
 
 
-async def test_no_second_pass_begins_while_the_thread_of_one_that_timed_out_still_runs() -> None:
+async def test_no_second_reconcile_begins_while_the_thread_of_one_that_timed_out_still_runs() -> None:
     begun, release = threading.Event(), threading.Event()
     passes_of_a: list[int] = []
     active: set[str] = set()
@@ -149,7 +149,7 @@ async def test_no_second_pass_begins_while_the_thread_of_one_that_timed_out_stil
     async with running(controller), controller.reconciles() as reconciles:
         controller.queue.add("a")
         await asyncio.to_thread(begun.wait, WAIT)
-        await asyncio.sleep(2 * timeout)  # a later timer of the same loop: the pass has timed out before it
+        await asyncio.sleep(2 * timeout)  # a later timer of the same loop: the reconcile has timed out before it
         controller.queue.add("a")
         controller.queue.add("b")
         assert (await anext(reconciles)).key == "b", "the other worker goes on"
@@ -264,7 +264,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
 
 async def test_wait_for_is_refused_where_await_would_do() -> None:
-    """The coroutine is closed, so that nobody is warned of it; filterwarnings would fail this test."""
+    """The coroutine is closed, so that there is no warning; filterwarnings would fail this test."""
 
     async def answer() -> int:
         return 42

@@ -74,7 +74,7 @@ def why(what: str, name: str) -> tuple[Reason, ...]:
 
 
 @virtual
-async def test_what_exists_is_looked_at_after_what_happens() -> None:
+async def test_what_exists_is_reconciled_after_what_happens() -> None:
     async with world() as here:
         await here.create("old")
         source = Watched(here.cache, ConfigMap, for_object)
@@ -106,7 +106,7 @@ async def test_everything_that_exists_is_in_the_queue_when_it_is_synced() -> Non
 
 
 @virtual
-async def test_an_own_write_is_known_as_such_and_as_urgent_as_the_pass_that_made_it() -> None:
+async def test_an_own_write_is_known_as_such_and_has_the_priority_of_its_reconcile() -> None:
     async with world() as here:
         client = CachedClient(here.client, here.cache)
         source = Watched(here.cache, ConfigMap, for_object)
@@ -115,14 +115,14 @@ async def test_an_own_write_is_known_as_such_and_as_urgent_as_the_pass_that_made
             # The echo comes after the answer only if something holds it up.
             here.plane.faults.cut_open_watches(reads_config_maps)
             here.plane.faults.delay(reads_config_maps, 5.0)
-            await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-pass", namespace="default")))
-            for name, priority in (("first-look", INITIAL_PRIORITY), ("urgent", 7)):
+            await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-reconcile", namespace="default")))
+            for name, priority in (("initial", INITIAL_PRIORITY), ("urgent", 7)):
                 reconcile_priority.set(priority)
                 await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
             await asyncio.sleep(10)
             assert await taken(here.queue) == [
                 (Request("default", name), priority, why("own write", name))
-                for name, priority in (("urgent", 7), ("in-no-pass", 0), ("first-look", INITIAL_PRIORITY))
+                for name, priority in (("urgent", 7), ("in-no-reconcile", 0), ("initial", INITIAL_PRIORITY))
             ]
 
 
@@ -204,7 +204,7 @@ async def test_a_map_function_that_fails_stops_nothing(
 
 
 @virtual
-async def test_an_event_that_a_predicate_fails_for_is_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_event_that_a_predicate_fails_for_is_enqueued(caplog: pytest.LogCaptureFixture) -> None:
     async with world() as here:
         source = Watched(here.cache, ConfigMap, for_object, where=Predicate("broken", fails_for_b))
         async with feeding(source, here.queue):
@@ -252,7 +252,7 @@ async def test_a_source_with_an_async_map_function_is_synced_when_all_is_mapped(
 
 @pytest.mark.parametrize("is_async", [False, True])
 @virtual
-async def test_everything_is_looked_at_again_now_and_then_whatever_the_predicate_says(is_async: bool) -> None:
+async def test_everything_is_enqueued_again_periodically_whatever_the_predicate_says(is_async: bool) -> None:
     @Handler
     async def later(event: Event[Object]) -> Iterable[Request]:
         return for_object(event)
@@ -276,7 +276,7 @@ async def test_everything_is_looked_at_again_now_and_then_whatever_the_predicate
 
 
 @virtual
-async def test_without_resync_nothing_is_looked_at_again() -> None:
+async def test_without_resync_nothing_is_enqueued_again() -> None:
     async with world() as here:
         await here.create("a")
         async with feeding(Watched(here.cache, ConfigMap, for_object), here.queue):
@@ -330,7 +330,7 @@ async def test_the_copy_is_released_at_the_end_and_the_source_can_begin_again() 
 
 
 @virtual
-async def test_it_says_that_it_is_not_complete_yet() -> None:
+async def test_it_reports_that_it_is_not_synced_yet() -> None:
     async with world() as here:
         here.plane.faults.delay(reads_config_maps, 5.0)
         source = Watched(here.cache, ConfigMap, for_object)
@@ -342,7 +342,7 @@ async def test_it_says_that_it_is_not_complete_yet() -> None:
 
 
 @virtual
-async def test_it_says_what_keeps_it_from_being_complete() -> None:
+async def test_it_reports_why_it_is_not_synced() -> None:
     async with world() as here:
         here.plane.faults.fail(reads_config_maps, code=403, message="you may not", times=None)
         source = Watched(here.cache, ConfigMap, for_object)

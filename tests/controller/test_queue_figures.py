@@ -1,4 +1,4 @@
-"""What a queue tells of itself: with the work, in figures, and as a snapshot."""
+"""What a queue reports: with the work, as statistics, and as a snapshot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubewright.controller.ratelimit import ExponentialBackoff
 
 
 @virtual
-async def test_work_tells_how_long_it_waited_since_it_was_due() -> None:
+async def test_work_has_the_time_that_it_waited_since_it_was_due() -> None:
     queue = Queue[str]()
     queue.add("a", after=3)
     await asyncio.sleep(5)
@@ -41,7 +41,7 @@ async def test_reasons_are_kept_once_each_and_five_at_most() -> None:
 
 
 @virtual
-async def test_the_depth_is_told_by_priority() -> None:
+async def test_the_depth_is_by_priority() -> None:
     queue = Queue[str]()
     assert queue.depth() == {0: 0}
     for key, priority in (("a", 0), ("b", 0), ("c", -100), ("d", 5)):
@@ -54,7 +54,7 @@ async def test_the_depth_is_told_by_priority() -> None:
 
 
 @virtual
-async def test_running_and_delayed_keys_are_told_with_their_times() -> None:
+async def test_running_and_delayed_keys_have_their_times() -> None:
     queue = Queue[str](ExponentialBackoff(10.0, 1000.0), debounce=2.0)
     await asyncio.sleep(1)
     queue.add("a")
