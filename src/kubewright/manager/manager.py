@@ -49,6 +49,7 @@ from kubewright.manager.recorder import EventBroadcaster, EventRecorder
 from kubewright.manager.request_durations import RequestDurations
 from kubewright.manager.runnable import Function, Runnable, run_of
 from kubewright.manager.runtime_metrics import runtime_families
+from kubewright.manager.watchdog import watched_loop
 from kubewright.version import __version__
 
 GRACE = 25.0
@@ -281,7 +282,8 @@ class Manager:
                 async with self._endpoints.serve():
                     await self._check_permissions()
                     if not self._stop.is_set():
-                        await self._live()
+                        with watched_loop():
+                            await self._live()
                 if isinstance(self._failure, LeadershipLost) and not self._failure.is_work_over:
                     # The process has to exit now, and must not wait for what somebody else's code does at its end.
                     self._abandoned = self._contexts.pop_all()
