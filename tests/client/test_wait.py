@@ -68,7 +68,6 @@ VIEW: dict[str, JSONValue] = {
         (".status.phase", "Running"),
         ("spec.ports[0].name", "http"),
         ("spec.ports[1].name", "grpc"),
-        ("spec.ports.1.name", "grpc"),
         ("spec.ports[2].name", None),
         ("spec.ports.name", None),
         ('metadata.labels["app.kubernetes.io/name"]', "web"),

@@ -350,7 +350,7 @@ def test_versions_are_in_the_order_kubectl_prefers_whatever_the_order_of_the_typ
         ),
         (
             lambda: [example(scale=Scale(".spec.tags[0]", ".status.size"))],
-            "expected names after dots, such as .spec.replicas",
+            "has more than names: expected a path such as .spec.replicas",
         ),
         (
             lambda: [example(columns=[Column("Size", ".spec.sise")])],

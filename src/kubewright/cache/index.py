@@ -7,11 +7,12 @@ field, decoding nothing but the way to it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from kubewright.api.field_path import FieldPath
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object
 from kubewright.cache.entry import CacheEntry
@@ -97,12 +98,10 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Ca
         own_path, absent = named
         read_own = field_reader(own_path)
         return lambda entry: read_own(entry) or absent
-    steps = path.removeprefix(".").split(".")
-    if not all(steps):
-        raise ValueError(f'"{path}" is not the path of a field: expected something like spec.nodeName')
-    if steps == ["metadata", "name"]:
+    steps = FieldPath(path).names
+    if steps == ("metadata", "name"):
         return lambda entry: entry.name
-    if steps == ["metadata", "namespace"]:
+    if steps == ("metadata", "namespace"):
         return lambda entry: entry.namespace
     decoder = msgspec.json.Decoder(_way(steps))
 
@@ -120,7 +119,7 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Ca
     return read
 
 
-def _way(steps: list[str]) -> type[msgspec.Struct]:
+def _way(steps: Sequence[str]) -> type[msgspec.Struct]:
     """A structure with nothing but the fields on the way, which is all that is then decoded."""
     inner: object = object
     for step in reversed(steps):

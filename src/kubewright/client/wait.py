@@ -11,12 +11,12 @@ They combine with `&`, `|` and `~`.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.codec import decode, decode_json, encode, origin, to_json
+from kubewright.api.field_path import FieldPath
 from kubewright.api.markers import JSONInput, JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resources import Object
@@ -32,12 +32,6 @@ View: TypeAlias = "dict[str, JSONValue] | None"
 """What an expectation looks at: the JSON of the object, or None when there is none."""
 
 _RESTART = Backoff(0.1, 5.0)  # of a watch that ended
-
-# Compiled when first used, and kept by `re`: few programs wait for a field.
-_NAME = r"(?P<name>[^.\[\]]+)"
-_BRACKETS = r"""\[(?:(?P<index>\d+)|(?P<quote>["'])(?P<key>.+?)(?P=quote))\]"""
-_FIRST_STEP = f"{_NAME}|{_BRACKETS}"
-_NEXT_STEP = rf"\.{_NAME}|{_BRACKETS}"
 
 
 class WaitTimeout(KubernetesError, TimeoutError):
@@ -86,39 +80,20 @@ class Field:
     """A field of an object by its path: `spec.ports[0].name`, `metadata.labels["app.kubernetes.io/name"]`."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._steps: list[str] = []
-        position = 1 if path.startswith(".") else 0
-        while not self._steps or position < len(path):
-            step = re.compile(_NEXT_STEP if self._steps else _FIRST_STEP).match(path, position)
-            if step is None:
-                raise ValueError(
-                    f'"{path}" is not the path of a field, from "{path[position:]}" on: '
-                    'expected something like spec.ports[0].name or metadata.labels["app.kubernetes.io/name"]'
-                )
-            self._steps.append(step["name"] or step["index"] or step["key"])
-            position = step.end()
+        self._path = FieldPath(path)
 
     def read(self, view: View) -> JSONValue:
         """The value, or None when it is not there."""
-        value: JSONValue = view
-        for step in self._steps:
-            if isinstance(value, dict):
-                value = value.get(step)
-            elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-                value = value[int(step)]
-            else:
-                return None
-        return value
+        return self._path.read(view)
 
     def equals(self, expected: JSONInput) -> Expectation:
         """That the field has this value."""
         value = to_json(expected)
-        return Expectation(f"{self._path} = {value!r}", lambda view: same(self.read(view), value))
+        return Expectation(f"{self._path.text} = {value!r}", lambda view: same(self.read(view), value))
 
     def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
         """That `test` is true of the field's value (None when absent); `words` say what it tests."""
-        return Expectation(f"{self._path} {words}", lambda view: test(self.read(view)))
+        return Expectation(f"{self._path.text} {words}", lambda view: test(self.read(view)))
 
 
 def condition(type_: str, status: str = "True") -> Expectation:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kubewright.api.codec import from_json
+from kubewright.api.field_path import FieldPath, FieldPathError
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Column, Object, ResourceInfo, Scale, resource_info
@@ -33,8 +34,8 @@ _STAGES: Final = {"alpha": 1, "beta": 2, None: 3}
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date")
-_MOST_SELECTABLE_FIELDS: Final = 8
-_LONGEST_WARNING: Final = 256
+_MAX_SELECTABLE_FIELDS: Final = 8
+_MAX_WARNING_LENGTH: Final = 256
 
 
 def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
@@ -190,9 +191,10 @@ def _properties(schema: Schema) -> dict[str, JSONValue]:
 def _deprecation(warning: str, cls: type[Object]) -> dict[str, JSONValue]:
     if not warning:
         return {"deprecated": True}
-    if len(warning.encode()) > _LONGEST_WARNING or not warning.isprintable():
+    if len(warning.encode()) > _MAX_WARNING_LENGTH or not warning.isprintable():
         raise ManifestError(
-            f"{cls.__name__}: the warning in deprecated= must be one line of at most {_LONGEST_WARNING} printable bytes"
+            f"{cls.__name__}: the warning in deprecated= must be one line of at most {_MAX_WARNING_LENGTH} printable "
+            "bytes"
         )
     return {"deprecated": True, "deprecationWarning": warning}
 
@@ -217,42 +219,46 @@ def _subresources(info: ResourceInfo, whole: Schema, cls: type[Object]) -> dict[
 
 def _scale(scale: Scale, whole: Schema, cls: type[Object]) -> dict[str, JSONValue]:
     rendered: dict[str, JSONValue] = {}
-    for keyword, name, path, roots, type_ in (
-        ("specReplicasPath", "spec_replicas", scale.spec_replicas, (".spec.",), "integer"),
-        ("statusReplicasPath", "status_replicas", scale.status_replicas, (".status.",), "integer"),
-        ("labelSelectorPath", "selector", scale.selector, (".spec.", ".status."), "string"),
+    for keyword, name, text, roots, type_ in (
+        ("specReplicasPath", "spec_replicas", scale.spec_replicas, ("spec",), "integer"),
+        ("statusReplicasPath", "status_replicas", scale.status_replicas, ("status",), "integer"),
+        ("labelSelectorPath", "selector", scale.selector, ("spec", "status"), "string"),
     ):
-        if keyword == "labelSelectorPath" and not path:
+        if keyword == "labelSelectorPath" and not text:
             continue
         what = f"{cls.__name__}: {name} of Scale"
-        if not path.startswith(roots):
-            raise ManifestError(f'{what}: "{path}" must begin with {" or ".join(roots)}')
-        found = _plain(path, whole, what)
+        path, found = _found(text, whole, what, plain=True)
+        if path.steps[0] not in roots:
+            raise ManifestError(f'{what}: "{text}" must begin with {" or ".join(f".{root}." for root in roots)}')
         if found.get("type", type_) != type_:
-            raise ManifestError(f'{what}: "{path}" is of type {found["type"]}, but must be {type_}')
-        rendered[keyword] = path
+            raise ManifestError(f'{what}: "{text}" is of type {found["type"]}, but must be {type_}')
+        rendered[keyword] = str(path)
     return rendered
 
 
 def _selectable_fields(info: ResourceInfo, whole: Schema, cls: type[Object]) -> Iterator[JSONValue]:
     paths = info.selectable_fields
-    if len(paths) > _MOST_SELECTABLE_FIELDS or len(set(paths)) < len(paths):
+    if len(paths) > _MAX_SELECTABLE_FIELDS or len(set(paths)) < len(paths):
         raise ManifestError(
-            f"{cls.__name__}: selectable_fields has {len(paths)} paths: at most {_MOST_SELECTABLE_FIELDS} different "
+            f"{cls.__name__}: selectable_fields has {len(paths)} paths: at most {_MAX_SELECTABLE_FIELDS} different "
             "ones are possible"
         )
-    for path in paths:
+    for text in paths:
         what = f"{cls.__name__}: selectable field"
-        found = _plain(path, whole, what)
-        if path.startswith(".metadata.") or found.get("type") not in ("string", "boolean", "integer"):
-            raise ManifestError(f'{what}: "{path}" must be a string, boolean or integer outside of the metadata')
-        yield {"jsonPath": path}
+        path, found = _found(text, whole, what, plain=True)
+        if path.steps[0] == "metadata" or found.get("type") not in ("string", "boolean", "integer"):
+            raise ManifestError(f'{what}: "{text}" must be a string, boolean or integer outside of the metadata')
+        yield {"jsonPath": str(path)}
 
 
-def _plain(path: str, whole: Schema, what: str) -> Schema:
+def _found(text: str, whole: Schema, what: str, *, plain: bool = False) -> tuple[FieldPath, Schema]:
+    """A path, and the schema of what it leads to. A `plain` one has nothing but names."""
     try:
-        return schema_at(whole, path, plain=True)
-    except PathError as error:
+        path = FieldPath(text)
+        if plain:
+            _ = path.names
+        return path, schema_at(whole, path)
+    except (FieldPathError, PathError) as error:
         raise ManifestError(f"{what}: {error}") from None
 
 
@@ -262,10 +268,7 @@ def _columns(info: ResourceInfo, whole: Schema, cls: type[Object]) -> Iterator[J
         columns = (*columns, _AGE)
     for column in columns:
         what = f'{cls.__name__}: column "{column.name}"'
-        try:
-            found = schema_at(whole, column.path)
-        except PathError as error:
-            raise ManifestError(f"{what}: {error}") from None
+        path, found = _found(column.path, whole, what)
         if not column.name:
             raise ManifestError(f"{what}: every column needs a name")
         if column.type not in ("", *_COLUMN_TYPES):
@@ -275,7 +278,7 @@ def _columns(info: ResourceInfo, whole: Schema, cls: type[Object]) -> Iterator[J
         rendered: dict[str, JSONValue] = {
             "name": column.name,
             "type": column.type or _column_type(found),
-            "jsonPath": column.path,
+            "jsonPath": str(path),
         }
         if column.description:
             rendered["description"] = column.description

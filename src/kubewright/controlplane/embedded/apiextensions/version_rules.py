@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kubewright.api.markers import JSONValue
@@ -17,6 +16,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
     invalid_value,
     required,
 )
+from kubewright.controlplane.embedded.cel.field_path import field_path
 from kubewright.controlplane.embedded.schema.depth import TooDeep, check_depth
 from kubewright.controlplane.embedded.schema.rules import check_rules
 from kubewright.controlplane.embedded.schema.structural import check_structural, is_set, unsupported
@@ -152,8 +152,8 @@ def check_selectable(fields: list[JSONValue], schema: JSONObject, path: str) -> 
             yield required(where)
             continue
         try:
-            steps, found = _resolved(json_path, schema)
-        except LookupError as error:
+            steps, _, found = field_path(json_path, schema, brackets=False)
+        except ValueError as error:
             yield invalid_value(where, json_path, f"is an invalid path: {error.args[0]}")
             continue
         if steps[:1] == ("metadata",):
@@ -169,24 +169,3 @@ def check_selectable(fields: list[JSONValue], schema: JSONObject, path: str) -> 
         seen.add(steps)
     if len(seen) > _MAX_SELECTABLE:
         yield FieldError("FieldValueTooMany", path, len(seen), f"must have at most {_MAX_SELECTABLE} items")
-
-
-def _resolved(json_path: str, schema: JSONObject) -> tuple[tuple[str, ...], JSONObject]:
-    """The steps of a path and the schema it leads to. Raises `LookupError` with the real server's reason."""
-    steps: list[str] = []
-    parts = iter(re.findall(r"[.\[\]]|[^.\[\]]+", json_path))
-    for separator in parts:
-        if separator == "[":
-            raise LookupError("array notation is not allowed")
-        if separator != ".":
-            raise LookupError(f"expected [ or . but got: {separator}")
-        name = next(parts, None)
-        if name is None:
-            raise LookupError("unexpected end of JSON path")
-        properties = mapping(schema, "properties")
-        known = name in properties if properties else isinstance(schema.get("additionalProperties"), dict)
-        if not known:
-            raise LookupError("does not refer to a valid field")
-        schema = mapping(properties, name) if properties else mapping(schema, "additionalProperties")
-        steps.append(name)
-    return tuple(steps), schema

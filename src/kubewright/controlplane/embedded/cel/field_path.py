@@ -1,9 +1,12 @@
-"""The `fieldPath` of a rule: a path of properties and map keys that its schema has."""
+"""The `fieldPath` of a rule and the `jsonPath` of a selectable field: properties and map keys that a schema has.
+
+The real server has this parser for these two, and its reasons reach the client; ours is `kubewright.api.field_path`.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
 
@@ -12,11 +15,23 @@ _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"}
 
 
-def field_path(path: str, schema: JSONObject) -> str:
-    """The path as field errors show it, without a leading dot; ValueError when the schema has no such field."""
+class FoundField(NamedTuple):
+    """What a path leads to."""
+
+    steps: tuple[str, ...]
+    shown: str
+    """As field errors show it, without a leading dot."""
+    schema: JSONObject
+
+
+def field_path(path: str, schema: JSONObject, *, brackets: bool = True) -> FoundField:
+    """The field at a path; ValueError with the real server's reason when the schema has none."""
     tokens = iter(_TOKEN.findall(path))
+    steps: list[str] = []
     shown = ""
     for token in tokens:
+        if token == "[" and not brackets:  # noqa: S105 (a token of a path)
+            raise ValueError("array notation is not allowed")
         if token not in (".", "["):
             raise ValueError(f"expected [ or . but got: {token}")
         name = next(tokens, None)
@@ -41,7 +56,8 @@ def field_path(path: str, schema: JSONObject) -> str:
             shown = f"{shown}[{name}]"
         else:
             raise ValueError("does not refer to a valid field")
-    return shown
+        steps.append(name)
+    return FoundField(tuple(steps), shown, schema)
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -95,7 +95,7 @@ class _Rule:
 
 def _shown_path(path: str, schema: JSONObject) -> str:
     try:
-        return field_path(path, schema)
+        return field_path(path, schema).shown
     except ValueError:
         return ""
 
