@@ -125,7 +125,7 @@ async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_
         assert (await anext(reconciles)).key.name == "first"
         await create(client, "failing")
         assert (await anext(reconciles)).key.name == "failing"
-        status, body = await get(manager.ports["debug"], "/debug/passes")
+        status, body = await get(manager.ports["debug"], "/debug/reconciles")
     assert status == 200
     newest, oldest = json.loads(body)["configmap"]
     assert (newest["key"], newest["outcome"]) == ("default/failing", "ValueError: the disk is full")

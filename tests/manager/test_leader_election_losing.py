@@ -211,7 +211,7 @@ async def test_failures_that_pass_before_the_deadline_are_survived(plane: Embedd
             plane.faults.fail(by("a"), code=code, times=3)
             await asyncio.sleep(30)
             assert a.election.is_leader, code
-            assert a.election.trouble == ""
+            assert a.election.last_error == ""
         plane.faults.drop(by("a"), times=4)
         await asyncio.sleep(30)
         assert a.election.is_leader
@@ -382,11 +382,11 @@ async def test_troubles_are_told_once_and_remembered(plane: EmbeddedControlPlane
         candidate.start()
         with _logged() as lines:
             await asyncio.sleep(60)
-        assert "no leases for you" in candidate.election.trouble
+        assert "no leases for you" in candidate.election.last_error
         assert len([line for line in lines if "no leases for you" in line]) == 1
         plane.faults.clear()
         await candidate.leads.wait()
-        assert candidate.election.trouble == ""
+        assert candidate.election.last_error == ""
         await candidate.stop()
 
 
@@ -436,7 +436,7 @@ def test_a_leader_that_was_frozen_sends_no_write_when_it_wakes() -> None:
 
             with pytest.raises(LeadershipLost, match="could not be renewed"):
                 await election.run(work)
-            words = "not sent, because the lease default/podmanager is not ours any more: another may lead"
+            words = "not sent, because the lease default/podmanager is no longer ours: another may lead"
             assert refused == [words] * 2
             # Whoever does not lead may write.
             await write("outside")

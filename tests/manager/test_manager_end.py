@@ -58,7 +58,7 @@ def test_passes_that_outlast_the_grace_time_are_cancelled(caplog: pytest.LogCapt
 
     with caplog.at_level(logging.WARNING, "kubewright.manager"):
         scenario()
-    assert caplog.messages == ["passes are still under way after 30 s; cancelling them"] * 2
+    assert caplog.messages == ["reconciles are still under way after 30 s; cancelling them"] * 2
 
 
 @virtually

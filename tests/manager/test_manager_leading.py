@@ -406,7 +406,7 @@ def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_every
                 channel.send(name)
             with pytest.raises(LeadershipLost, match="could not be renewed"):
                 await task
-            words = "not sent, because the lease default/operator is not ours any more: another may lead"
+            words = "not sent, because the lease default/operator is no longer ours: another may lead"
             assert set(told.words[3:]) == {f"led-2: {words}", f"late-2: {words}", "free-2 is written"}
             names = {each.metadata.name for each in await client.list(ConfigMap, namespace="default")}
             assert names == {"led-1", "late-1", "free-1", "free-2"}

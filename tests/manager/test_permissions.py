@@ -17,7 +17,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.manager.permissions import MOST_AT_ONCE, Permission, Resource, explain, missing
+from kubewright.manager.permissions import MAX_AT_ONCE, Permission, Resource, explain, missing_permissions
 from kubewright.testing.namespaces import unique_name
 
 
@@ -58,7 +58,7 @@ async def test_only_what_is_missing_is_told(plane: ControlPlane) -> None:
             Permission(Deployment, "get", namespace=name),
             Permission(ConfigMap, "get", namespace=name, name="settings"),
         ]
-        lacking = await missing(client, wanted)
+        lacking = await missing_permissions(client, wanted)
         assert [(each.permission, each.resource) for each in lacking] == [
             (Permission(Pod, "watch", "delete"), Resource("", "pods")),
             (Permission(Deployment, "get", namespace=name), Resource("apps", "deployments")),
@@ -99,7 +99,7 @@ async def test_the_rules_that_are_printed_are_those_that_were_missing(plane: Con
             Permission("apps/deployments/scale", "patch"),
             Permission("example.com/widgets", "list", namespace=name, name="mine"),
         ]
-        printed = explain(await missing(client, wanted))
+        printed = explain(await missing_permissions(client, wanted))
         headings = ["add to its ClusterRole:\n", f'add to its Role in the namespace "{name}":\n']
         everywhere, here = printed.partition(headings[0])[2].split(headings[1])
         for text, namespace in (everywhere, ""), (here, name):
@@ -112,14 +112,16 @@ async def test_the_rules_that_are_printed_are_those_that_were_missing(plane: Con
 async def eventually_permitted(client: Client, wanted: list[Permission]) -> None:
     """The real server needs a moment to notice roles."""
     async with asyncio.timeout(30):
-        while await missing(client, wanted):
+        while await missing_permissions(client, wanted):
             await asyncio.sleep(0.05)
 
 
 async def test_nothing_is_missing_for_one_who_may_do_everything(plane: ControlPlane) -> None:
     async with plane.client() as client:
-        assert await missing(client, [Permission(Pod, "*"), Permission("example.com/widgets", "list")]) == []
-        assert await missing(client, []) == []
+        assert (
+            await missing_permissions(client, [Permission(Pod, "*"), Permission("example.com/widgets", "list")]) == []
+        )
+        assert await missing_permissions(client, []) == []
     assert explain([]) == ""
 
 
@@ -134,7 +136,7 @@ async def test_kinds_known_only_by_name_are_asked_for_by_the_servers_plural(
         # Discovery is for the authenticated; the embedded control plane's users are.
         known = Dynamic.of("v1", "Endpoints")
         unknown = Dynamic.of("example.com/v1", "Widget")
-        lacking = await missing(client, [Permission(known, "list"), Permission(unknown, "list")])
+        lacking = await missing_permissions(client, [Permission(known, "list"), Permission(unknown, "list")])
         assert [each.resource for each in lacking] == [Resource("example.com", "widgets")]
 
 
@@ -156,9 +158,9 @@ async def test_each_verb_is_asked_once_and_not_all_at_the_same_time(
 
         monkeypatch.setattr(client, "create", counted)
         permissions = [Permission(f"example.com/kind{number}", "get", "list") for number in range(50)]
-        await missing(client, permissions * 2)
+        await missing_permissions(client, permissions * 2)
         assert asked == 100
-        assert 1 <= most <= MOST_AT_ONCE
+        assert 1 <= most <= MAX_AT_ONCE
 
 
 async def test_a_server_that_does_not_answer_the_question_is_an_error_not_a_permission(
@@ -169,7 +171,7 @@ async def test_a_server_that_does_not_answer_the_question_is_an_error_not_a_perm
             lambda target: target.resource == "selfsubjectaccessreviews", code=403, message="no", times=None
         )
         with pytest.raises(Forbidden):
-            await missing(client, [Permission(Pod, "get", "list")])
+            await missing_permissions(client, [Permission(Pod, "get", "list")])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ async def test_resources_are_named_in_text(
     embedded_control_plane: EmbeddedControlPlane, kind: str, resource: str, subresource: str, group: str
 ) -> None:
     async with embedded_control_plane.client(embedded_control_plane.add_user("nobody")) as client:
-        [found] = await missing(client, [Permission(kind, "get")])
+        [found] = await missing_permissions(client, [Permission(kind, "get")])
         assert found.resource == Resource(group, resource, subresource)
 
 

@@ -281,6 +281,7 @@ async def test_it_logs_its_start_its_leading_and_its_end_and_nothing_when_it_is_
     begin, leading, end = map(json.loads, lines)
     assert {begin["level"], leading["level"], end["level"]} == {"info"}
     assert begin["msg"] == "shops started"
+    assert begin["server"] == Config.from_kubeconfig(kubeconfig).server
     assert (begin["namespaces"], begin["controllers"]) == ([namespace], ["configmap"])
     assert (begin["kubewright"], begin["leaderElection"]) == (__version__, f"{namespace}/shops")
     assert leading["msg"] == f"leading: holding the lease {namespace}/shops"
@@ -614,7 +615,8 @@ def test_help_names_every_flag_and_has_an_example() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "example: podmanager --kubeconfig ~/.kube/config --leader-elect -v 1" in done.stdout
     flags = "--kubeconfig --context --namespace --leader-elect --lease-name --lease-namespace --health-address"
-    for flag in f"{flags} --metrics-address --debug-address --log-format --verbosity".split():
+    flags += " --metrics-address --metrics-secure --metrics-cert-dir --debug-address --log-format --verbosity"
+    for flag in flags.split():
         assert flag in done.stdout
 
 

@@ -14,8 +14,8 @@ class Cluster:
     def __init__(self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True) -> None:
         """`namespaces` confines watches that name none. The client is not closed: whoever made it does that."""
         self.live = client
-        """Always asks the server."""
+        """Reads from the server, never from the cache."""
         self.cache = Cache(client, namespaces=namespaces, stream=stream)
-        """What is watched."""
+        """The watches, and the objects they have brought."""
         self.client = CachedClient(client, self.cache)
         """Reads what is watched from the cache, and everything else from the server."""

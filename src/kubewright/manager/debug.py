@@ -1,4 +1,4 @@
-"""Debug endpoints: what the queues hold, what the caches know, why passes ran, which tasks there are. As JSON.
+"""Debug endpoints, as JSON: the queues, the caches, recent reconciles and why they ran, the tasks.
 
 They name objects, so the server they are on should not be open to everybody; it is off by default.
 """
@@ -14,7 +14,7 @@ import msgspec
 from kubewright.cache.informer import Informer
 from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile_handler import RecentReconcile
-from kubewright.manager.serving import Answer, Query, Server
+from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -24,28 +24,28 @@ def add_debug_routes(
     controllers: Callable[[], Sequence[Controller[Key]]],
     informers: Callable[[], Sequence[Informer]],
 ) -> None:
-    """Answer at /debug/queues, /debug/caches, /debug/passes and /debug/tasks."""
+    """HTTPResponse at /debug/queues, /debug/caches, /debug/reconciles and /debug/tasks."""
 
-    async def queues(query: Query) -> Answer:
+    async def queues(request: HTTPRequest) -> HTTPResponse:
         return _json({controller.name: controller.queue.snapshot() for controller in controllers()})
 
-    async def caches(query: Query) -> Answer:
+    async def caches(request: HTTPRequest) -> HTTPResponse:
         return _json([_cache(informer) for informer in informers()])
 
-    async def passes(query: Query) -> Answer:
+    async def reconciles(request: HTTPRequest) -> HTTPResponse:
         return _json(
             {
-                controller.name: [_pass(key, finished) for key, finished in reversed(controller.recent.items())]
+                controller.name: [_reconcile(key, finished) for key, finished in reversed(controller.recent.items())]
                 for controller in controllers()
             }
         )
 
-    async def tasks(query: Query) -> Answer:
+    async def tasks(request: HTTPRequest) -> HTTPResponse:
         return _json(sorted(_task(task) for task in asyncio.all_tasks()))
 
     server.route("/debug/queues", queues)
     server.route("/debug/caches", caches)
-    server.route("/debug/passes", passes)
+    server.route("/debug/reconciles", reconciles)
     server.route("/debug/tasks", tasks)
 
 
@@ -62,7 +62,7 @@ def _cache(informer: Informer) -> dict[str, object]:
     }
 
 
-def _pass(key: Hashable, finished: RecentReconcile) -> dict[str, object]:
+def _reconcile(key: Hashable, finished: RecentReconcile) -> dict[str, object]:
     return {
         "key": str(key),
         "outcome": finished.outcome if isinstance(finished.outcome, str) else repr(finished.outcome),
@@ -73,9 +73,9 @@ def _pass(key: Hashable, finished: RecentReconcile) -> dict[str, object]:
 
 def _task(task: asyncio.Task[object]) -> str:
     frames = task.get_stack(limit=1)
-    place = f" at {frames[0].f_code.co_qualname}:{frames[0].f_lineno}" if frames else ""
-    return f"{task.get_name()}{place}"
+    position = f" at {frames[0].f_code.co_qualname}:{frames[0].f_lineno}" if frames else ""
+    return f"{task.get_name()}{position}"
 
 
-def _json(value: object) -> Answer:
-    return Answer(200, "application/json", msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+def _json(value: object) -> HTTPResponse:
+    return HTTPResponse(200, "application/json", msgspec.json.format(msgspec.json.encode(value)) + b"\n")

@@ -1,4 +1,4 @@
-"""Who may read an endpoint is decided by the API server: TokenReview says who asks, SubjectAccessReview whether it may.
+"""The API server decides who may read an endpoint: TokenReview identifies the user, SubjectAccessReview authorizes it.
 
 As controller-runtime's `filters.WithAuthenticationAndAuthorization`: a client sends its bearer token and needs a role
 with the verb `get` on the nonResourceURL, such as `/metrics`. The operator itself needs the ClusterRole
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client
 from kubewright.manager.permissions import Permission
-from kubewright.manager.serving import Answer, Handler, Query
+from kubewright.manager.serving import Handler, HTTPRequest, HTTPResponse
 
 if TYPE_CHECKING:
     from kubewright.api.authentication.v1 import UserInfo
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class DelegatedAccess:
-    """Lets only those read whom the API server permits: 401 without a valid token, 403 without the permission."""
+    """Serves only users that the API server permits: 401 without a valid token, 403 without the permission."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -46,29 +46,29 @@ class DelegatedAccess:
         self._decisions = _Remembered[bool]()
 
     def protect(self, handler: Handler) -> Handler:
-        """The handler, for those who may read its path."""
+        """The handler, for users that may read its path."""
 
-        async def protected(query: Query) -> Answer:
-            return await self._refused(query) or await handler(query)
+        async def protected(request: HTTPRequest) -> HTTPResponse:
+            return await self._refused(request) or await handler(request)
 
         return protected
 
-    async def _refused(self, query: Query) -> Answer | None:
-        scheme, _, token = query.headers.get("authorization", "").partition(" ")
+    async def _refused(self, request: HTTPRequest) -> HTTPResponse | None:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return Answer(401, body=b"Unauthorized\n")
+            return HTTPResponse(401, body=b"Unauthorized\n")
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT):
                 user = await self._user(token)
                 if user is None:
-                    return Answer(401, body=b"Unauthorized\n")
-                is_allowed = await self._is_allowed(user, query)
+                    return HTTPResponse(401, body=b"Unauthorized\n")
+                is_allowed = await self._is_allowed(user, request)
         except (KubernetesError, TimeoutError) as error:
-            _log.error("who may read %s could not be decided: %s", query.path, str(error) or "no answer in time")
-            return Answer(500, body=b"Authentication or authorization failed\n")
+            _log.error("who may read %s could not be decided: %s", request.path, str(error) or "no answer in time")
+            return HTTPResponse(500, body=b"Authentication or authorization failed\n")
         if not is_allowed:
-            return Answer(403, body=f"Authorization denied for user {user.username}\n".encode())
+            return HTTPResponse(403, body=f"Authorization denied for user {user.username}\n".encode())
         return None
 
     async def _user(self, token: str) -> UserInfo | None:
@@ -82,11 +82,11 @@ class DelegatedAccess:
         user = review.status.user if review.status.authenticated else None
         return self._users.remember(key, user, TOKEN_TTL if user is not None else DENIED_TTL)
 
-    async def _is_allowed(self, user: UserInfo, query: Query) -> bool:
+    async def _is_allowed(self, user: UserInfo, request: HTTPRequest) -> bool:
         from kubewright.api.authorization.v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 
-        verb = query.method.lower()
-        key = (user.username, user.uid, tuple(user.groups), str(sorted(user.extra.items())), verb, query.path)
+        verb = request.method.lower()
+        key = (user.username, user.uid, tuple(user.groups), str(sorted(user.extra.items())), verb, request.path)
         if key in self._decisions:
             return self._decisions[key]
         spec = SubjectAccessReviewSpec(
@@ -94,7 +94,7 @@ class DelegatedAccess:
             uid=user.uid,
             groups=user.groups,
             extra=user.extra,
-            non_resource_attributes=NonResourceAttributes(path=query.path, verb=verb),
+            non_resource_attributes=NonResourceAttributes(path=request.path, verb=verb),
         )
         review = await self._client.create(SubjectAccessReview(spec=spec))
         is_allowed = review.status.allowed

@@ -115,7 +115,7 @@ class EventCorrelator:
     ) -> RecordedEvent | None:
         """Count one occurrence. Returns the event to write, or None when nothing is to be written for it.
 
-        `is_queued` says whether an event waits to be written anyway, so that it costs no further write.
+        `is_queued` returns whether an event waits to be written anyway, so that it costs no further write.
         """
         notes = self._notes.get(subject) or self._notes.add(subject, _Notes(now))
         is_combined = notes.add(note, now) >= MAX_NOTES

@@ -274,7 +274,7 @@ class EventQueue(Generic[Item]):
             with self.lock:
                 self._given_up(item)
         else:
-            # Where no answer came, the event is not to blame, and keeps its place.
+            # Where no answer came, the event is not the cause, and keeps its position.
             self._put_back(lane, item, attempt, is_first=isinstance(error, TransportError))
         if error.is_temporary and lane.pause is None and lane.waiting and self._loop is not None:
             lane.failures += 1
@@ -303,7 +303,7 @@ class EventQueue(Generic[Item]):
             self._wake(self._lengths.total)
 
     def _report(self, item: Item, attempt: int, error: KubernetesError) -> None:
-        """Once per namespace, until it is something else: a missing permission would otherwise fill the log."""
+        """Log an error once per namespace, until it is another one: a missing permission would fill the log."""
         is_usual = _is_terminating(error) or isinstance(error, NotFound)
         is_known = attempt > 1 or type(error) is self._logged.get(item.namespace)
         level = logging.DEBUG if is_usual or is_known else logging.WARNING

@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kubewright.manager.log import last_words
+from kubewright.manager.log import exit_line
 
 _INTERVAL = 0.25
 _BOOT_TIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def system_clock() -> float:
-    """Seconds, by a clock that nobody sets and that goes on while the machine is suspended."""
+    """Seconds, by a clock that cannot be set and that goes on while the machine is suspended."""
     return time.clock_gettime(_BOOT_TIME) if _BOOT_TIME is not None else time.monotonic()
 
 
@@ -36,7 +36,7 @@ def clock_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
 
 def exit_at_once(message: str) -> None:
     """End the process, whatever it is doing."""
-    sys.stderr.write(f"{last_words('kubewright', message)}\n")
+    sys.stderr.write(f"{exit_line('kubewright', message)}\n")
     sys.stderr.flush()
     os._exit(1)
 
@@ -46,14 +46,14 @@ def fenced(deadline: Callable[[], float | None], exit_: Callable[[str], None] = 
     """While the block runs, `exit_` is called when `system_clock()` passes the deadline, if there is one."""
     ended = threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         while not ended.wait(_INTERVAL):
             limit = deadline()
             if limit is not None and system_clock() > limit:
                 exit_("the lease has run out while the event loop was blocked; exiting, as another may lead now")
                 return
 
-    thread = threading.Thread(target=look, name="leader fence", daemon=True)
+    thread = threading.Thread(target=watch, name="leader fence", daemon=True)
     thread.start()
     try:
         yield

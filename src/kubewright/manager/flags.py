@@ -10,7 +10,7 @@ from typing import Literal, NoReturn
 
 from msgspec import Struct
 
-from kubewright.manager.log import configure, last_words
+from kubewright.manager.log import configure, exit_line
 
 
 class Flags(argparse.Namespace):
@@ -70,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
         text = " ".join(self._arguments)
         if "--log-format json" in text or "--log-format=json" in text:
             configure("json")
-            self.exit(2, f"{last_words(self.prog, message)}\n")
+            self.exit(2, f"{exit_line(self.prog, message)}\n")
         super().error(message)
 
 
@@ -129,7 +129,7 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _name(value: str) -> str:
-    # An empty namespace would mean all of them to the server, which is hardly what an unset variable was meant to say.
+    # The server takes an empty namespace for all of them, which an unset variable hardly meant.
     if not value:
         raise argparse.ArgumentTypeError("expected a name, found an empty one")
     return value

@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class Group:
-    """A set of tasks. The first one that fails is told; nothing outlives `stop`."""
+    """A set of tasks. The first failure is reported; nothing outlives `stop`."""
 
     def __init__(self, name: str, failed: Callable[[BaseException], None]) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Group:
         return True
 
     def cancel(self) -> None:
-        """Have all end, without waiting for it."""
+        """Cancel all, without waiting for their end."""
         for task in self._tasks:
             task.cancel()
 
@@ -68,7 +68,7 @@ class Group:
 
 
 def cause(error: BaseException) -> BaseException:
-    """What is behind a group of errors, which says nothing itself: the one error, or a group that names them all."""
+    """The cause of an error: the one error in a group of errors, or a group whose message names them all."""
     causes = list(_causes(error))
     if len(causes) == 1:
         return causes[0]

@@ -1,4 +1,4 @@
-"""Health and readiness: what a kubelet probes, and what a person sees who asks why a pod is not ready.
+"""Health and readiness: what a kubelet probes, and where a person finds out why a pod is not ready.
 
     ready = Checks("readyz")
     ready.add("caches", lambda: None if synced() else "pods are not listed yet")
@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kubewright.manager.serving import Answer, Query, Server
+from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
 
 Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
 """Returns None when all is well, else the reason why not, for everybody to read. It may be `async def`."""
@@ -54,30 +54,30 @@ class Checks:
         self._checks[name] = _Entered(check, timeout)
 
     def serve(self, server: Server) -> None:
-        """Answer at `/<name>` and `/<name>/<check>`."""
+        """HTTPResponse at `/<name>` and `/<name>/<check>`."""
         server.route(f"/{self.name}", self.answer)
         server.route(f"/{self.name}/", self.answer)
 
-    async def answer(self, query: Query) -> Answer:
+    async def answer(self, request: HTTPRequest) -> HTTPResponse:
         """All checks, or the one that the path names."""
-        one = query.path.removeprefix(f"/{self.name}").strip("/")
+        one = request.path.removeprefix(f"/{self.name}").strip("/")
         if one:
             return await self._one(one)
-        return await self._all(set(query.parameters.get("exclude", ())), "verbose" in query.parameters)
+        return await self._all(set(request.parameters.get("exclude", ())), "verbose" in request.parameters)
 
     async def failing(self) -> dict[str, str]:
         """The checks that fail, and why."""
         return await self._reasons(self._checks)
 
-    async def _one(self, name: str) -> Answer:
+    async def _one(self, name: str) -> HTTPResponse:
         if name not in self._checks:
-            return Answer(404, body=b"404 page not found\n")
+            return HTTPResponse(404, body=b"404 page not found\n")
         reason = await self._reason(name, self._checks[name])
         if reason is None:
-            return Answer(body=b"ok")
-        return Answer(500, body=f"internal server error: {reason}\n".encode())
+            return HTTPResponse(body=b"ok")
+        return HTTPResponse(500, body=f"internal server error: {reason}\n".encode())
 
-    async def _all(self, excluded: set[str], is_verbose: bool) -> Answer:
+    async def _all(self, excluded: set[str], is_verbose: bool) -> HTTPResponse:
         names = sorted(self._checks)
         failing = await self._reasons([name for name in names if name not in excluded])
         lines = []
@@ -93,9 +93,9 @@ class Checks:
             quoted = ",".join(f'"{name}"' for name in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
         if not failing and not is_verbose:
-            return Answer(body=b"ok")
+            return HTTPResponse(body=b"ok")
         lines.append(f"{self.name} check {'failed' if failing else 'passed'}\n")
-        return Answer(500 if failing else 200, body="\n".join(lines).encode())
+        return HTTPResponse(500 if failing else 200, body="\n".join(lines).encode())
 
     async def _reasons(self, names: Collection[str]) -> dict[str, str]:
         """Of the checks that fail. They run side by side, so that none waits for another's timeout."""

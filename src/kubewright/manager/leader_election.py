@@ -1,16 +1,16 @@
 """Leader election: of several replicas, the one that holds a Lease does the work.
 
     election = LeaderElection(client, "podmanager")
-    await election.run(work)  # waits for the lease, runs work(), keeps the lease while it runs, gives it back after it
+    await election.run(work)  # acquires the lease, runs work(), renews the lease meanwhile, and releases it
 
 It writes and reads the Lease as client-go does, so Go and Python candidates may compete for one. Guarantees: work never
 begins without the lease; when the lease cannot be renewed any more, work is cancelled with time to end before anybody
 else can have it, and from then on nothing that it writes is sent, by whichever client; also a process that was frozen
-and does not know it yet sends nothing. Work has ended before the lease is given back, which is done as soon as the
-server answers. Nobody's clock is compared with anybody else's: a lease of another is over when it has not changed for
-its duration on our own clock.
+and does not know it yet sends nothing. Work has ended before the lease is released, which is done as soon as the
+server answers. Clocks of different machines are never compared: another's lease has expired when it has not changed for
+its duration by our own clock.
 
-Renewals have connections of their own and no rate limit: nothing that the program asks keeps them waiting.
+Renewals have connections of their own and no rate limit: no request of the program delays them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class LeadershipLost(Exception):
-    """The lease is no longer ours. The work is cancelled; `is_work_over` tells whether it has ended.
+    """The lease was lost. The work is cancelled; `is_work_over` is whether it has ended.
 
     When it has not, the process has to exit at once: another one may be leading already.
     """
@@ -99,9 +99,9 @@ class LeaderElection:
         self.namespace = namespace or _pod_namespace() or client.namespace
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leader = ""
-        """Who holds the lease, as far as we have seen."""
-        self.trouble = ""
-        """Why the lease could not be read or written the last time; empty when it could."""
+        """The holder of the lease, as far as we have seen."""
+        self.last_error = ""
+        """Why the last attempt to read or write the lease failed; empty when it did not."""
         self.statistics = ElectionStatistics()
         self._program = client
         self._client = client  # while it runs, one with its own connections
@@ -115,7 +115,7 @@ class LeaderElection:
         self._clock = system_clock
         self._is_leading = False
         self._is_working = False
-        # All times are the clock's. That of a renewal is when it was sent: nobody can have seen it earlier.
+        # All times are the clock's. That of a renewal is when it was sent: no other candidate can have seen it earlier.
         self._renewed_at = 0.0
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
@@ -125,7 +125,7 @@ class LeaderElection:
 
     @property
     def is_leader(self) -> bool:
-        """True from taking the lease until giving it back, and never when another could have it already."""
+        """True from acquiring the lease until releasing it, and never when another could have it already."""
         return self._is_leading and self._clock() < self._over_at
 
     @property
@@ -153,7 +153,7 @@ class LeaderElection:
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, and run `lead` while it is ours. Ends when `lead` does, with its result or error.
 
-        To stop, cancel: `lead` is cancelled, the lease renewed until it has ended, and then given back. Raises
+        To stop, cancel: `lead` is cancelled, the lease renewed until it has ended, and then released. Raises
         `LeadershipLost` when the lease could not be kept.
         """
         if self._loop is not None:
@@ -189,16 +189,16 @@ class LeaderElection:
         """Run the work and the renewals side by side until both have ended, or there is no more time for the work."""
         work = asyncio.create_task(self._guarded(lead), name=f"leader work of {self._where}")
         renewals = asyncio.create_task(self._renew(), name=f"renewals of {self._where}")
-        is_cancelled = has_told = False
+        is_cancelled = is_work_cancelled = False
         while not (work.done() and renewals.done()):
             time_left: float | None = None
             if work.done():
                 renewals.cancel()
             elif renewals.done():
                 time_left = max(0.0, self._over_at - self._time())
-                if not has_told:
+                if not is_work_cancelled:
                     work.cancel()
-                    has_told = True
+                    is_work_cancelled = True
                 elif time_left == 0:
                     break
             try:
@@ -207,7 +207,7 @@ class LeaderElection:
             except asyncio.CancelledError:
                 is_cancelled = True
                 work.cancel()
-        # What has ended needs no deadline, and giving the lease back may take longer than that.
+        # What has ended needs no deadline, and releasing the lease may take longer than that.
         self._is_working = not work.done()
         failure = None if renewals.cancelled() else renewals.exception()
         if failure is None:
@@ -242,7 +242,7 @@ class LeaderElection:
                 self._is_leading = False
                 raise LeadershipLost(
                     f"the lease {self._where} could not be renewed for {self._renew_deadline:g} s: "
-                    f"{self.trouble or 'no answer came in time'}"
+                    f"{self.last_error or 'no answer came in time'}"
                 ) from None
 
     async def _guarded(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -251,7 +251,7 @@ class LeaderElection:
 
     def _check_leading(self) -> None:
         if not self.is_leader:
-            raise LeadershipLost(f"not sent, because the lease {self._where} is not ours any more: another may lead")
+            raise LeadershipLost(f"not sent, because the lease {self._where} is no longer ours: another may lead")
 
     async def _attempt(self) -> bool:
         """Take or renew the lease, once. False when another holds it, or when it could not be read or written."""
@@ -259,13 +259,13 @@ class LeaderElection:
             is_ours = await self._take_or_renew()
         except KubernetesError as error:
             self.statistics.failures += 1
-            # Losing a race is no trouble, and of one that lasts for hours, once is enough.
-            is_ordinary = isinstance(error, Conflict | AlreadyExists) or str(error) == self.trouble
+            # A lost race is no error, and one that lasts for hours is logged once.
+            is_ordinary = isinstance(error, Conflict | AlreadyExists) or str(error) == self.last_error
             level = logging.DEBUG if is_ordinary else logging.WARNING
-            self.trouble = str(error)
+            self.last_error = str(error)
             _log.log(level, "the lease %s cannot be used, trying again: %s", self._where, error)
             return False
-        self.trouble = ""
+        self.last_error = ""
         return is_ours
 
     async def _take_or_renew(self) -> bool:
@@ -273,7 +273,7 @@ class LeaderElection:
             try:
                 await self._write(self._lease)
             except APIError as error:
-                _log.debug("renewing the lease %s needs a look at it first: %s", self._where, error)
+                _log.debug("reading the lease %s before renewing it: %s", self._where, error)
             else:
                 return True
         lease = await self._ask(self._client.find(Lease, self.name, namespace=self.namespace))
@@ -330,13 +330,13 @@ class LeaderElection:
         return spec
 
     def _see(self, spec: LeaseSpec, at: float) -> None:
-        """Note when the lease was last seen changing: what it says of times is by another's clock."""
+        """Note when the lease was last seen changing: the times in it are by another's clock."""
         if spec != self._seen:
             self._seen, self._seen_at = spec, at
             self.leader = spec.holder_identity or ""
 
     async def _release(self, until: float) -> None:
-        """Give the lease back, so that others need not wait until it is over. Trying is enough."""
+        """Release the lease, so that others need not wait until it expires. Best effort."""
         self._is_leading = False
         try:
             async with asyncio.timeout(until - self._time()):
@@ -346,10 +346,10 @@ class LeaderElection:
                     await asyncio.sleep(_RELEASE_PAUSE)
         except (KubernetesError, TimeoutError) as error:
             _log.warning(
-                "the lease %s was not given back; others have to wait for up to %g s: %s",
+                "the lease %s was not released; other candidates have to wait for up to %g s: %s",
                 self._where,
                 self._lease_duration,
-                str(error) or self.trouble or "no answer came in time",
+                str(error) or self.last_error or "no answer came in time",
             )
 
     async def _try_release(self) -> bool:
@@ -369,7 +369,7 @@ class LeaderElection:
             if not isinstance(error, Conflict) and not error.is_temporary:
                 raise
             if isinstance(error, APIError):
-                self._lease = None  # not as we left it: look first
+                self._lease = None  # not as we left it: read it first
             return False
         self._see(stored.spec, self._time())
         _log.debug("the lease %s is released", self._where)

@@ -2,7 +2,7 @@
 
     configure()  # or configure("json", verbosity=1)
 
-Code logs with Python's `logging` as usual. Each line also tells which reconcile it belongs to, and `extra={...}` adds
+Code logs with Python's `logging` as usual. Each line also names the reconcile it belongs to, and `extra={...}` adds
 fields. Objects are written as references, whatever way they get into a line: what is in them, a Secret's data above
 all, is not. Nothing is formatted for lines that are not written.
 """
@@ -61,8 +61,8 @@ def configure(
     logging.getLogger("kubewright").setLevel(logging.DEBUG if verbosity >= 1 else logging.NOTSET)
 
 
-def last_words(name: str, message: str, error: BaseException | None = None) -> str:
-    """The line that says why the program `name` ends, in the format of the log: JSON is JSON to the end.
+def exit_line(name: str, message: str, error: BaseException | None = None) -> str:
+    """The line that reports why the program `name` exits, in the format of the log: JSON stays JSON to the end.
 
     With an `error`, its traceback is in it. Takes no lock: others may be stuck in writing the log.
     """
@@ -75,7 +75,7 @@ def last_words(name: str, message: str, error: BaseException | None = None) -> s
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, so that it can be told from others'."""
+    """Ours, so that it can be distinguished from others."""
 
 
 class JSONFormatter(logging.Formatter):
@@ -112,7 +112,7 @@ class JSONFormatter(logging.Formatter):
 
 
 class ConsoleFormatter(logging.Formatter):
-    """`12:00:00.000 INFO  kubewright.manager  started  port=8080`, in colours if wanted."""
+    """`12:00:00.000 INFO  kubewright.manager  started  port=8080`, in colours on a terminal."""
 
     def __init__(self, *, is_coloured: bool) -> None:
         super().__init__()
@@ -139,23 +139,23 @@ def stack_trace(error: BaseException) -> str:
 
     Where an error never left the framework its frames are all there is to see, and are shown.
     """
-    told = traceback.TracebackException.from_exception(error, compact=True)
-    left_out = _leave_out_framework(told, _DEEPEST)
-    text = "".join(told.format()).rstrip("\n")
+    chain = traceback.TracebackException.from_exception(error, compact=True)
+    left_out = _leave_out_framework(chain, _DEEPEST)
+    text = "".join(chain.format()).rstrip("\n")
     if left_out:
         text += f"\n({left_out} frame{'s' if left_out > 1 else ''} of kubewright and asyncio left out)"
     return text
 
 
-def _leave_out_framework(told: traceback.TracebackException, depth: int) -> int:
+def _leave_out_framework(chain: traceback.TracebackException, depth: int) -> int:
     """How many frames were taken out, in all errors of the chain."""
     left_out = 0
-    own = [frame for frame in told.stack if not frame.filename.startswith(_FRAMEWORK)]
+    own = [frame for frame in chain.stack if not frame.filename.startswith(_FRAMEWORK)]
     if own:
-        left_out = len(told.stack) - len(own)
-        told.stack = traceback.StackSummary.from_list(own)
+        left_out = len(chain.stack) - len(own)
+        chain.stack = traceback.StackSummary.from_list(own)
     if depth:
-        for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        for other in (chain.__cause__, chain.__context__, *(chain.exceptions or ())):
             if other is not None:
                 left_out += _leave_out_framework(other, depth - 1)
     return left_out
@@ -215,7 +215,7 @@ def _held(value: object) -> list[Object]:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Which reconcile it is, then what `extra` says; that may add to it, but not hide it."""
+    """The reconcile, then the fields of `extra`, which may add to it but not replace it."""
     fields: dict[str, object] = {}
     context = current.get()
     if context is not None:
@@ -264,7 +264,7 @@ _json = msgspec.json.Encoder(enc_hook=_text)
 
 
 def summary(error: BaseException) -> str:
-    """`ValueError: what it says`."""
+    """`ValueError: its message`."""
     text = _text(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 

@@ -53,7 +53,7 @@ from kubewright.manager.watchdog import watched_loop
 from kubewright.version import __version__
 
 GRACE = 25.0
-"""Seconds that passes under way have to finish after a stop: less than the 30 after which a kubelet kills."""
+"""Seconds that reconciles under way have to finish after a stop: less than the 30 after which a kubelet kills."""
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class SetupError(KubernetesError):
 
 
 class Manager:
-    """A program: its connection to a cluster, its controllers, its servers."""
+    """Runs controllers, and whatever else a program needs, against one cluster or several."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Manager:
     ) -> None:
         """Addresses are such as ":8080" or "127.0.0.1:0"; "0" is off.
 
-        `metrics_secure` serves metrics over TLS, to those whom the API server permits (see `delegated_access`), with
+        `metrics_secure` serves metrics over TLS, to users that the API server permits (see `delegated_access`), with
         `tls.crt` and `tls.key` of `metrics_cert_dir`, or else with a self-signed certificate.
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
         every permission that watches and `permissions` need, and fails with the list of those missing. `stream` as in
@@ -145,7 +145,7 @@ class Manager:
         self.metrics.collect(self._families)
         add_debug_routes(self._endpoints.debug_server, lambda: self._controllers, self._informers)
 
-    # What controllers use
+    # For controllers
 
     @property
     def client(self) -> CachedClient:
@@ -154,12 +154,12 @@ class Manager:
 
     @property
     def live(self) -> Client:
-        """Always asks the server."""
+        """Reads from the server, never from the cache."""
         return self.cluster.live
 
     @property
     def cache(self) -> Cache:
-        """What is watched."""
+        """The watches, and the objects they have brought."""
         return self.cluster.cache
 
     def recorder(self, component: str) -> EventRecorder:
@@ -176,7 +176,7 @@ class Manager:
         """Where the servers listen, by name (health, metrics, debug); 0 for those that are off."""
         return self._endpoints.ports
 
-    # What it consists of
+    # What it runs
 
     def add(self, runnable: Controller[Key] | Runnable | Function) -> None:
         """Run a controller, an object with `run`, or an async function; at once when the manager is running."""
@@ -248,10 +248,10 @@ class Manager:
         elif self._elected.is_set():
             self._leader_group.start(controller.run_workers(), _workers_of(controller))
 
-    # Its life
+    # Start and stop
 
     def stop(self) -> None:
-        """Begin to end: `run` returns when everything has."""
+        """Stop everything: `run` returns when it has ended."""
         self._stop.set()
 
     @property
@@ -285,7 +285,7 @@ class Manager:
                         with watched_loop():
                             await self._live()
                 if isinstance(self._failure, LeadershipLost) and not self._failure.is_work_over:
-                    # The process has to exit now, and must not wait for what somebody else's code does at its end.
+                    # The process has to exit now, and must not wait for what contexts do at their end.
                     self._abandoned = self._contexts.pop_all()
                 if self._failure is not None:
                     raise self._failure
@@ -345,6 +345,7 @@ class Manager:
             self.name,
             extra={
                 "kubewright": __version__,
+                "server": self.live.config.server,
                 "namespaces": self._namespaces or "all",
                 "controllers": [controller.name for controller in self._controllers],
                 "leaderElection": f"{election.namespace}/{election.name}" if election is not None else "off",
@@ -364,7 +365,7 @@ class Manager:
             await self._lead()
             return
         election = self.election
-        # In virtual time nothing is ever late, and a thread could not tell.
+        # In virtual time nothing is ever late, and a thread does not see that time.
         is_virtual = clock_of(asyncio.get_running_loop()) is not system_clock
         with nullcontext() if is_virtual else fenced(lambda: election.hard_deadline):
             await election.run(self._lead)
@@ -411,11 +412,11 @@ class Manager:
             controller.stop()
         may_finish = group is not self._leader_group or not self._has_lost_lease
         if may_finish and not await self._drained(group, controllers):
-            _log.warning("passes are still under way after %g s; cancelling them", self._grace)
+            _log.warning("reconciles are still under way after %g s; cancelling them", self._grace)
         await group.stop(None)
 
     async def _drained(self, group: Group, controllers: list[Controller[Any]]) -> bool:
-        """Runnables are told by being cancelled, controllers by `stop`: their passes may finish."""
+        """Runnables are stopped by being cancelled, controllers by `stop`: their reconciles may finish."""
         names = {_workers_of(controller) for controller in controllers}
         for task in group.tasks:
             if task.get_name() not in names:
@@ -431,7 +432,7 @@ class Manager:
         await asyncio.wait(ending)
         if leading is not None and not leading.cancelled() and (error := leading.exception()) is not None:
             if isinstance(error, LeadershipLost) and not error.is_work_over:
-                self._failure = None  # whatever it was: that work goes on without the lease is worse
+                self._failure = None  # whatever it was: work that goes on without the lease is worse
             self._fail(error)
         await self._sources_group.stop(None)
         await self._caches_group.stop(None)
@@ -451,11 +452,11 @@ class Manager:
         self._stop.set()
 
     def _fail_leading(self, error: BaseException) -> None:
-        # A write that was refused is only what came of losing the lease; the election says why that was.
+        # A write that was refused follows from the loss of the lease; the election reports the cause of that.
         if not (isinstance(cause(error), LeadershipLost) and self._has_lost_lease):
             self._fail(error)
 
-    # What others ask
+    # Permissions, readiness and metrics
 
     async def _check_permissions(self) -> None:
         if self._preflight is None:
@@ -485,7 +486,7 @@ class Manager:
         if self._preflight is not None and self._preflight.unreachable is not None:
             return f"waiting for the API server: {self._preflight.unreachable}"
         if not self._warm_standby and self.election is not None and not self._elected.is_set():
-            # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits for it to say so.
+            # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits until it is.
             return None
         problems = [problem for controller in self._controllers if (problem := controller.not_ready_reason) is not None]
         return "; ".join(problems) or None
@@ -509,7 +510,7 @@ class Manager:
 
 
 def _check_arguments(client: object, namespaces: object, election: object, grace: float | None) -> None:
-    """What type checkers find, said in words to those who use none."""
+    """The mistakes that a type checker would find, for programs that use none."""
     if not isinstance(client, Client):
         raise TypeError(
             f"Manager({client!r}): expected a client: async with Client() as client: manager = Manager(client)"

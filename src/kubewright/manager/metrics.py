@@ -1,10 +1,10 @@
-"""Metrics: an operator's own, and what the runtime tells of itself under controller-runtime's names.
+"""Metrics: an operator's own, and those of the runtime under controller-runtime's names.
 
     metrics = Metrics()
     scaled = metrics.counter("podmanager_scaled_total", "Pods created or deleted", labels=("direction",))
     scaled.labels(direction="up").add(2)
 
-A metric is a number in an attribute; text is made of it when somebody asks. Metrics of prometheus_client can be added
+A metric is a number in an attribute; text is made of it at a scrape. Metrics of prometheus_client can be added
 with `metrics.include(lambda: generate_latest(registry))`.
 """
 
@@ -27,7 +27,7 @@ from kubewright.manager.exposition import (
     histogram_samples,
     render,
 )
-from kubewright.manager.serving import Answer, Query
+from kubewright.manager.serving import HTTPRequest, HTTPResponse
 
 _C = TypeVar("_C", "Counter", "Gauge", "Histogram")
 
@@ -47,7 +47,7 @@ class Counter:
         self.value += amount
 
     def samples(self, labels: Mapping[str, str]) -> Iterable[Sample]:
-        """What is written of it."""
+        """Its samples at a scrape."""
         yield Sample("", labels, self.value)
 
 
@@ -60,7 +60,7 @@ class Gauge:
         self.value: float = 0
 
     def set(self, value: float) -> None:
-        """Say what the number is now."""
+        """Set the number."""
         self.value = value
 
     def add(self, amount: float = 1) -> None:
@@ -68,7 +68,7 @@ class Gauge:
         self.value += amount
 
     def samples(self, labels: Mapping[str, str]) -> Iterable[Sample]:
-        """What is written of it."""
+        """Its samples at a scrape."""
         yield Sample("", labels, self.value)
 
 
@@ -85,7 +85,7 @@ class Histogram:
         self.buckets.observe(value)
 
     def samples(self, labels: Mapping[str, str]) -> Iterable[Sample]:
-        """What is written of it."""
+        """Its samples at a scrape."""
         return histogram_samples(labels, self.buckets)
 
 
@@ -177,11 +177,11 @@ class Metrics:
         return family if labels is not None else family.labels()
 
     def collect(self, function: Callable[[], Iterable[Family]]) -> None:
-        """Ask `function` for more families each time."""
+        """Call `function` for more families at each scrape."""
         self._collectors.append(function)
 
     def include(self, text: Callable[[], bytes]) -> None:
-        """Append what `text` gives each time, which has to be in the same format and about other metrics."""
+        """Append what `text` returns at each scrape, which has to be in the same format and about other metrics."""
         self._texts.append(text)
 
     def render(self) -> bytes:
@@ -198,9 +198,9 @@ class Metrics:
             parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
         return b"".join(parts)
 
-    async def answer(self, query: Query) -> Answer:
+    async def answer(self, request: HTTPRequest) -> HTTPResponse:
         """A handler for `/metrics`."""
-        return Answer(content_type=CONTENT_TYPE, body=self.render())
+        return HTTPResponse(content_type=CONTENT_TYPE, body=self.render())
 
     def _declare(
         self,

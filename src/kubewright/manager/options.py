@@ -219,7 +219,7 @@ def _duration(text: str) -> timedelta:
 
 
 def _expected(error: ValueError) -> str:
-    """Msgspec's words without its quotes, and without what it was given: that is always a text."""
+    """The message of msgspec without its quotes, and without the type it was given, which is always str."""
     text = str(error).replace("`", "").partition(", got ")[0]
     return text[:1].lower() + text[1:]
 

@@ -1,10 +1,10 @@
-"""Permissions: asking at the start for what would otherwise fail in the middle.
+"""Permissions: what an operator needs to be allowed to do, checked at its start.
 
-    lacking = await missing(client, [Permission(Pod, "list", "watch"), Permission("apps/deployments/scale", "patch")])
-    if lacking:
-        print(explain(lacking))
+    needed = [Permission(Pod, "list", "watch"), Permission("apps/deployments/scale", "patch")]
+    if missing := await missing_permissions(client, needed):
+        print(explain(missing))
 
-The server is asked about each verb (SelfSubjectAccessReview), which every authenticated user may do.
+Each verb is one SelfSubjectAccessReview, which every authenticated user may create.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 
-MOST_AT_ONCE = 16
+MAX_AT_ONCE = 16
 
 _VERB = r"[a-z]+|\*"
 # Groups without a dot are Kubernetes' own: a CustomResourceDefinition needs one.
@@ -81,33 +81,33 @@ class Resource(Struct, frozen=True):
         return f"{path}.{self.group}" if self.group else path
 
 
-class Missing(Struct, frozen=True):
+class MissingPermission(Struct, frozen=True):
     """Verbs of a permission that we do not have; `permission` has only those."""
 
     permission: Permission
     resource: Resource
     user: str
-    """Who we are to the server; empty when it does not tell."""
+    """The user name that the server knows us by; empty when it does not reveal it."""
     reason: str
-    """What the server says about it, which is often nothing."""
+    """The reason that the server gives, often none."""
 
 
-async def missing(client: Client, permissions: Iterable[Permission]) -> list[Missing]:
+async def missing_permissions(client: Client, permissions: Iterable[Permission]) -> list[MissingPermission]:
     """What of `permissions` we lack, in their order; empty when we have all of them."""
-    wanted = list(dict.fromkeys(permissions))
-    resources = [await _resource(client, permission) for permission in wanted]
-    questions = [(index, verb) for index, permission in enumerate(wanted) for verb in permission.verbs]
-    limit = asyncio.Semaphore(MOST_AT_ONCE)
+    needed = list(dict.fromkeys(permissions))
+    resources = [await _resource(client, permission) for permission in needed]
+    questions = [(index, verb) for index, permission in enumerate(needed) for verb in permission.verbs]
+    limit = asyncio.Semaphore(MAX_AT_ONCE)
 
     async def ask(index: int, verb: str) -> str | None:
         async with limit:
-            return await _denied(client, wanted[index], resources[index], verb)
+            return await _denied(client, needed[index], resources[index], verb)
 
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(ask(index, verb)) for index, verb in questions]
     except ExceptionGroup as errors:
-        # One is enough to tell what is wrong: they all asked the same server the same thing.
+        # One is enough: they are all answers of the same server to the same kind of request.
         raise errors.exceptions[0] from None
     denied: dict[int, dict[str, str]] = {}
     for (index, verb), task in zip(questions, tasks, strict=True):
@@ -117,8 +117,8 @@ async def missing(client: Client, permissions: Iterable[Permission]) -> list[Mis
         return []
     user = await _user(client)
     return [
-        Missing(
-            Permission(wanted[index].kind, *verbs, namespace=wanted[index].namespace, name=wanted[index].name),
+        MissingPermission(
+            Permission(needed[index].kind, *verbs, namespace=needed[index].namespace, name=needed[index].name),
             resources[index],
             user,
             "; ".join(dict.fromkeys(reason for reason in verbs.values() if reason)),
@@ -127,7 +127,7 @@ async def missing(client: Client, permissions: Iterable[Permission]) -> list[Mis
     ]
 
 
-def explain(missing: Sequence[Missing]) -> str:
+def explain(missing: Sequence[MissingPermission]) -> str:
     """What is not permitted, line by line, and the rules to add to roles, as YAML. Empty when nothing is missing."""
     if not missing:
         return ""
@@ -149,7 +149,7 @@ def explain(missing: Sequence[Missing]) -> str:
     return "\n".join(lines)
 
 
-def _rule(missing: Missing) -> str:
+def _rule(missing: MissingPermission) -> str:
     """The rule of a role that would permit it, as YAML. A list of quoted texts is the same in JSON."""
     permission, resource = missing.permission, missing.resource
     full = "/".join(part for part in (resource.resource, resource.subresource) if part)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client
 from kubewright.client.backoff import Backoff
-from kubewright.manager.permissions import Missing, Permission, explain, missing
+from kubewright.manager.permissions import MissingPermission, Permission, explain, missing_permissions
 
 _PAUSE = Backoff(0.5, 10.0, jitter=0.3)  # between attempts to reach a server
 
@@ -55,8 +55,8 @@ class Preflight:
                 return
             await asyncio.sleep(_PAUSE.delay(attempt))
 
-    async def _absent(self) -> list[Missing]:
-        absent: list[Missing] = []
+    async def _absent(self) -> list[MissingPermission]:
+        absent: list[MissingPermission] = []
         for client, permissions in self._needs():
-            absent += await missing(client, permissions)
+            absent += await missing_permissions(client, permissions)
         return absent

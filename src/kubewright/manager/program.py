@@ -25,7 +25,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
 from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.manager.log import last_words, summary
+from kubewright.manager.log import exit_line, summary
 from kubewright.manager.manager import Manager
 from kubewright.manager.permissions import Permission
 from kubewright.manager.setup import SetupResult, check_setup, set_up
@@ -72,7 +72,7 @@ def run(
     permissions: Iterable[Permission] = (),
     argv: Sequence[str] | None = None,
 ) -> NoReturn:
-    """Run an operator until it is told to stop. `name` is that of its lease, its events and its field manager.
+    """Run an operator until SIGINT or SIGTERM. `name` is that of its lease, its events and its field manager.
 
     `setup` is called with the manager, and with the values of `options`, whose fields become flags and environment
     variables (see `kubewright.manager.options`). It may be a `def`, an `async def`, or an async context manager, which
@@ -98,7 +98,7 @@ def run(
 def _report(name: str, error: BaseException) -> None:
     """Write why the program ends."""
     is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
-    line = last_words(name, summary(error), error) if is_own_fault else last_words(name, str(error))
+    line = exit_line(name, summary(error), error) if is_own_fault else exit_line(name, str(error))
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -166,7 +166,7 @@ def tune_collector(manager: Manager) -> None:
 
 
 class _Freezing:
-    """What exists when everything is watched lives on: the collector need not look at it again."""
+    """What exists when everything is watched lives on: the collector need not go through it again."""
 
     needs_leader = False
 

@@ -1,12 +1,12 @@
-"""A small HTTP/1.1 server for what a manager tells of itself: health, metrics, debugging.
+"""A small HTTP/1.1 server for the endpoints of a manager: health, metrics, debugging.
 
     server = Server(":8080", option="metrics_address")
     server.route("/metrics", metrics.answer)
     async with server:
         ...
 
-It answers GET and HEAD, over TLS if given a context, and takes no bodies: it is not for webhooks or for the public.
-Whatever arrives is answered or cut off; nothing a client sends makes it fail or hold on to anything for long.
+It answers GET and HEAD, over TLS if given a context, and takes no bodies: it is not for webhooks.
+Every request is answered or its connection closed; nothing a client sends makes the server fail or leak.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HEAD_TIMEOUT = 10.0
 FIRST_TIMEOUT = 5.0
 """Seconds in which the first request of a connection has to begin."""
 IDLE_TIMEOUT = 90.0
-"""Seconds for which a connection may say nothing between requests."""
+"""Seconds for which a connection may be idle between requests."""
 WRITE_TIMEOUT = 30.0
 """Seconds in which an answer has to be taken."""
 MAX_CONNECTIONS = 200
-"""One more takes the place of the one whose client has been slow, or silent, for the longest time."""
+"""One more replaces the one whose client has been slow, or idle, for the longest time."""
 CLOSE_GRACE = 5.0
 """Seconds that requests under way have left when the server closes."""
 
@@ -57,8 +57,8 @@ class AddressError(KubernetesError):
     """The server cannot listen where it should; the message names the option."""
 
 
-class Query(Struct, frozen=True):
-    """What is asked for. Header names are in lower case; of one that came twice, the last counts."""
+class HTTPRequest(Struct, frozen=True):
+    """One request. Header names are in lower case; of one that was sent twice, the last counts."""
 
     path: str
     parameters: Mapping[str, list[str]] = {}
@@ -66,15 +66,15 @@ class Query(Struct, frozen=True):
     method: str = "GET"
 
 
-class Answer(Struct, frozen=True):
-    """What is answered."""
+class HTTPResponse(Struct, frozen=True):
+    """One response."""
 
     status: int = 200
     content_type: str = "text/plain; charset=utf-8"
     body: bytes = b""
 
 
-Handler: TypeAlias = Callable[[Query], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[HTTPRequest], Awaitable[HTTPResponse]]
 
 
 class Server:
@@ -88,16 +88,16 @@ class Server:
         self, address: str, *, option: str = "address", tls: Callable[[], ssl.SSLContext] | None = None
     ) -> None:
         """`tls` makes the context to serve with, when the server starts."""
-        self._address = address = str(address)  # a number is no address, and gets the sentence that says so
+        self._address = address = str(address)  # a number is no address: an error says so
         self._option = option
         self._tls = tls
-        self._place = None if address == "0" else _parse(address, option)
+        self._endpoint = None if address == "0" else _parse(address, option)
         self._routes: dict[str, Handler] = {}
         self._server: asyncio.Server | None = None
         self._port = 0
         self._connections: dict[asyncio.Task[None], _Connection] = {}
         self.is_closing = False
-        """True once no further requests are wanted on the connections that are open."""
+        """True once the connections that are open are to send no further requests."""
 
     def route(self, path: str, handler: Handler) -> None:
         """Let `handler` answer for a path; one that ends in "/" stands for everything below it."""
@@ -108,7 +108,7 @@ class Server:
     @property
     def is_enabled(self) -> bool:
         """False when the address is "0"."""
-        return self._place is not None
+        return self._endpoint is not None
 
     @property
     def port(self) -> int:
@@ -116,9 +116,9 @@ class Server:
         return self._port
 
     async def __aenter__(self) -> Self:
-        if self._place is not None:
+        if self._endpoint is not None:
             context = self._tls() if self._tls is not None else None
-            listener = await self._listen(*self._place)
+            listener = await self._listen(*self._endpoint)
             self._port = listener.getsockname()[1]
             self.is_closing = False
             self._server = await asyncio.start_server(
@@ -155,19 +155,19 @@ class Server:
                 await asyncio.wait(tasks)
         await server.wait_closed()
 
-    async def answer(self, query: Query) -> Answer:
-        """What the handler of a path says; 404 when there is none, 500 when it fails."""
-        handler = self._routes.get(query.path)
+    async def answer(self, request: HTTPRequest) -> HTTPResponse:
+        """The response of the handler of a path; 404 when there is none, 500 when it fails."""
+        handler = self._routes.get(request.path)
         if handler is None:
-            fitting = [path for path in self._routes if path.endswith("/") and query.path.startswith(path)]
+            fitting = [path for path in self._routes if path.endswith("/") and request.path.startswith(path)]
             if not fitting:
-                return Answer(404, body=b"404 page not found\n")
+                return HTTPResponse(404, body=b"404 page not found\n")
             handler = self._routes[max(fitting, key=len)]
         try:
-            return await handler(query)
+            return await handler(request)
         except Exception:
-            _log.exception("answering %s failed", query.path)
-            return Answer(500, body=b"internal server error\n")
+            _log.exception("answering %s failed", request.path)
+            return HTTPResponse(500, body=b"internal server error\n")
 
     async def _listen(self, host: str, port: int) -> socket.socket:
         try:
@@ -175,8 +175,8 @@ class Server:
                 return _listen_everywhere(port)
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
             # One socket, as in Go: two would get two ports when any will do.
-            family, _, _, _, place = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-            return socket.create_server(place[:2], family=family, backlog=128)
+            family, _, _, _, endpoint = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+            return socket.create_server(endpoint[:2], family=family, backlog=128)
         except (OSError, UnicodeError) as error:
             reason = str(error)
             if isinstance(error, OSError):
@@ -199,7 +199,7 @@ class Server:
         """Whether there may be one more connection; one that waits for its client makes way for it."""
         if len(self._connections) < MAX_CONNECTIONS:
             return True
-        # Those that were told to end are still here until their tasks have.
+        # Those that were cancelled are still here until their tasks have ended.
         living = {task: each for task, each in self._connections.items() if not task.cancelling()}
         if len(living) < MAX_CONNECTIONS:
             return True
@@ -228,7 +228,7 @@ class _Connection:
         self._writer = writer
         self._parser = httptools.HttpRequestParser(self)
         # What is to be answered next: a request, or at last what is wrong with one.
-        self._waiting: deque[_Request | Answer] = deque()
+        self._waiting: deque[_Request | HTTPResponse] = deque()
         self._url = b""
         self._headers: dict[str, str] = {}
         self._size = 0
@@ -240,17 +240,17 @@ class _Connection:
         """Since when it waits for its client to send or to take something; None while a handler is at work."""
 
     async def run(self) -> None:
-        """Serve until the client leaves, misbehaves or was told that this is the last answer."""
+        """Serve until the client leaves, misbehaves or got the last response."""
         # Sending is done only when all of an answer is on its way, so that closing has nothing to wait for.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while await self._exchange():
                 pass
         except OSError:
-            # Gone, or too slow: there is nobody to tell.
+            # Gone, or too slow: nothing can be sent to it.
             self.abort()
         except asyncio.CancelledError:
-            # The server ends, or needs the place, and does not wait for anybody's good-bye.
+            # The server closes, or needs the connection, and does not wait for the client.
             self.abort()
             raise
         finally:
@@ -261,12 +261,12 @@ class _Connection:
         self._writer.transport.abort()
 
     async def _exchange(self) -> bool:
-        """Answer the next request. False when it was the last one."""
+        """HTTPResponse the next request. False when it was the last one."""
         if not self._waiting and not await self._read():
             return False
         self.is_answering = True
         next_one = self._waiting.popleft()
-        if isinstance(next_one, Answer):
+        if isinstance(next_one, HTTPResponse):
             await self._write(next_one, with_body=True, is_last=True)
             await self._linger()
             return False
@@ -295,23 +295,23 @@ class _Connection:
                 try:
                     self._parser.feed_data(data)
                 except httptools.HttpParserUpgrade:
-                    pass  # asked for something better than HTTP/1.1; the request itself is complete
+                    pass  # the client offers an upgrade; the request itself is complete
                 except httptools.HttpParserError:
                     self._refuse(400, "this is not a request that HTTP/1.1 knows")
                 if self._unfinished > MAX_HEAD and not self._waiting:
                     self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
         return True
 
-    async def _answer(self, request: _Request) -> Answer:
+    async def _answer(self, request: _Request) -> HTTPResponse:
         try:
             url = httptools.parse_url(request.url)
             path = unquote(url.path.decode("ascii"), errors="strict")
             parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
         except (httptools.HttpParserError, ValueError, AttributeError):
-            return Answer(400, body=b"this is not a path\n")
-        return await self._server.answer(Query(path, parameters, request.headers, request.method.decode()))
+            return HTTPResponse(400, body=b"this is not a path\n")
+        return await self._server.answer(HTTPRequest(path, parameters, request.headers, request.method.decode()))
 
-    async def _write(self, answer: Answer, *, with_body: bool, is_last: bool) -> None:
+    async def _write(self, answer: HTTPResponse, *, with_body: bool, is_last: bool) -> None:
         head = (
             f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n"
             f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
@@ -332,8 +332,8 @@ class _Connection:
                     pass
 
     def _refuse(self, status: int, reason: str) -> None:
-        if not self._waiting or not isinstance(self._waiting[-1], Answer):
-            self._waiting.append(Answer(status, body=f"{reason}\n".encode()))
+        if not self._waiting or not isinstance(self._waiting[-1], HTTPResponse):
+            self._waiting.append(HTTPResponse(status, body=f"{reason}\n".encode()))
 
     # What the parser calls
 
@@ -359,7 +359,7 @@ class _Connection:
 
     def on_message_complete(self) -> None:
         self._unfinished = 0
-        if not self._waiting or not isinstance(self._waiting[-1], Answer):
+        if not self._waiting or not isinstance(self._waiting[-1], HTTPResponse):
             is_last = not self._parser.should_keep_alive() or self._parser.should_upgrade()
             self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, is_last))
 

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first asks a program to stop, the second makes it."""
+"""SIGINT and SIGTERM: the first stops a program in order, the second kills it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def stop_on_signals(stop: Callable[[], None], force: Callable[[], None] = 
         if count > 1:
             force()
 
-    def told() -> None:
+    def stop_once() -> None:
         if count == 1:
             stop()
 
@@ -44,7 +44,7 @@ async def stop_on_signals(stop: Callable[[], None], force: Callable[[], None] = 
         for number in SIGNALS:
             # The loop's own handling wakes it up, and calls in it. But it needs a loop that runs, so that it cannot be
             # relied on to end a program that hangs: Python's handler is called between any two instructions.
-            loop.add_signal_handler(number, told)
+            loop.add_signal_handler(number, stop_once)
             signal.signal(number, received)
         yield
     finally:
