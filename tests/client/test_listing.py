@@ -139,7 +139,7 @@ async def test_lists_span_all_namespaces_unless_one_is_given(client: Client, ser
         server.answers(page())
     await client.list(ConfigMap)
     await client.list(ConfigMap, namespace="kube-system")
-    await client.list(Node, namespace="kube-system")
+    await client.in_namespace("kube-system").list(Node)
 
     assert [sent.path for sent in server.sent] == [
         "/api/v1/configmaps",

@@ -86,7 +86,7 @@ async def test_a_log_that_is_refused_names_the_pod(client: Client, server: Scrip
     with pytest.raises(BadRequest, match=r"^get Pod/log shop/web-1: a container name must be specified$"):
         await anext(client.logs("web-1"))
 
-    server.refuses(404, "NotFound", 'pods "web-1" not found')
+    server.refuses(404, "NotFound", 'pods "web-1" not found', name="web-1")
     with pytest.raises(NotFound):
         await anext(client.logs("web-1"))
 

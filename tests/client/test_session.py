@@ -235,8 +235,17 @@ async def test_a_server_that_cannot_be_reached_is_reported_at_once(
 async def test_a_read_that_ends_because_the_session_was_closed_is_not_repeated(
     server: ScriptedServer, pauses: Pauses
 ) -> None:
-    session = session_of(server, pauses)
-    await session.aclose()
+    class Closing:
+        """Closes the session when a request is about to be sent."""
+
+        async def current(self) -> Credential:
+            await session.aclose()
+            return Credential()
+
+        async def rejected(self, credential: Credential) -> bool:
+            return False
+
+    session = session_of(server, pauses, credentials=Closing())
     server.fails(ConnectionLost("the client was closed"))
     with pytest.raises(ConnectionLost):
         await session.request("GET", "/api", request=REQUEST)

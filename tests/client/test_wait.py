@@ -318,7 +318,7 @@ def test_a_watch_that_told_something_is_begun_again_quickly(
 async def test_a_refusal_is_raised_at_once(
     client: Client, server: ScriptedServer, code: int, error: type[KubernetesError]
 ) -> None:
-    server.refuses(code, error.__name__, "not yours")
+    server.refuses(code, error.__name__, "not yours", name="shop")
     with pytest.raises(error, match=r"^list Pod in shop: not yours$"):
         await client.wait_for(Pod, "web-1", ready)
 

@@ -25,12 +25,13 @@ from kubewright.cache.informer import Informer
 from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
-from kubewright.client.arguments import kind_and_name
+from kubewright.client.arguments import check_kind, kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
 from kubewright.client.paths import ObjectName
 from kubewright.client.reader import PAGE_SIZE
+from kubewright.client.selector_parameters import check_selectors
 from kubewright.client.skipped import Skipped
 
 T = TypeVar("T", bound=Object)
@@ -153,6 +154,9 @@ class CachedClient(Client):
         Without `namespace` it is about the namespaces of the cache, from wherever it is read. `index` names an index of
         the cache and the value to look for; it needs the copy.
         """
+        check_kind(kind)
+        if labels is not None or fields is not None:
+            check_selectors(kind, labels, fields)
 
         def live(where: str | None) -> Listing[T]:
             return super(CachedClient, self).list(

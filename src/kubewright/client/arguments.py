@@ -21,13 +21,19 @@ def kind_and_name(target: T | type[T], name: ObjectName | None) -> tuple[type[T]
         if name is None:
             raise TypeError(f"which {target.__name__}? Give an object, or a kind and a name")
         return target, name
-    check_object(target, "an object, or a kind and a name")
+    _check_target(target, name)
     if name is not None:
         raise TypeError(
             f"the {target.kind} {target.key} names itself: leave out {name!r}, or give the kind "
             f"{type(target).__name__} with that name"
         )
     return type(target), target.key
+
+
+def _check_target(target: object, name: object) -> None:
+    if isinstance(target, str) and name is not None:
+        check_kind(target)
+    check_object(target, "an object, or a kind and a name")
 
 
 def check_kind(kind: object) -> None:

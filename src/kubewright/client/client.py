@@ -13,6 +13,7 @@ that names no namespace is written to the client's own, as with kubectl; one tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from os import PathLike
 from types import TracebackType
 from typing import Self
 
@@ -55,6 +56,8 @@ class Client(Reader, Writer, Subresources):
         `field_manager`, `field_validation` and `dry_run` hold for every write that does not say otherwise.
         `on_warning` is told each warning of the server once, instead of the log.
         """
+        if isinstance(config, str | PathLike):
+            raise TypeError(f'Client expects a Config: use Client(Config.load(kubeconfig="{config}"))')
         config = config or Config.load()
         session = Session(
             config,

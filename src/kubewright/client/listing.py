@@ -8,7 +8,7 @@ async for page in client.list(Pod).pages(): ... with the revision each page show
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -46,6 +46,21 @@ class Listing(Generic[T]):
         async for page in self.pages():
             for item in page.items:
                 yield item
+
+    if not TYPE_CHECKING:  # type checkers find these mistakes by themselves
+
+        def _not_fetched(self, *_):
+            raise TypeError(
+                "this list has not been fetched yet: write `await client.list(...)` for all objects, or "
+                "`async for ... in client.list(...)` for one after the other"
+            )
+
+        __iter__ = __len__ = __getitem__ = __contains__ = _not_fetched
+
+        @property
+        def items(self):
+            """Other clients have the objects there."""
+            self._not_fetched()
 
     def __await__(self) -> Generator[object, None, list[T]]:
         return self._all().__await__()

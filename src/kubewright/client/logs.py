@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kubewright.client.answer import worded
 from kubewright.client.endpoint import Endpoint
@@ -23,11 +23,15 @@ async def log_lines(
     follow: bool,
     previous: bool,
     timestamps: bool,
-    since: datetime | int | None,
+    since: datetime | timedelta | int | None,
     tail: int | None,
     limit_bytes: int | None,
 ) -> AsyncGenerator[str, None]:
     """The lines of a log; with `follow` until the container ends. Bytes that are no UTF-8 are replaced."""
+    if isinstance(since, timedelta):
+        since = int(since.total_seconds())
+    if since is not None and not isinstance(since, int | datetime):
+        raise TypeError(f"since={since!r}: expected a number of seconds, a timedelta or a datetime")
     if isinstance(since, datetime) and since.tzinfo is None:
         raise ValueError(f"since={since.isoformat()} has no time zone: use datetime.now(UTC) or since.astimezone()")
     parameters = query(

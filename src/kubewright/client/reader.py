@@ -108,7 +108,7 @@ class Reader:
         An object that does not fit its type is left out, logged and counted (see `skipped`); `get` raises of it.
         """
         check_kind(kind)
-        selected = selector_parameters(labels, fields)
+        selected = selector_parameters(kind, labels, fields)
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
             # A continue token names its revision; asking for another one beside it is an error.
@@ -140,7 +140,7 @@ class Reader:
         metadata = ListMeta()
         while True:
             request, response = await self._page(
-                kind, namespace, selector_parameters(labels, fields), metadata.continue_, page_size
+                kind, namespace, selector_parameters(kind, labels, fields), metadata.continue_, page_size
             )
             with readable(response, request):
                 metadata, items = split_list(response.body)
@@ -185,7 +185,7 @@ class Reader:
         90 s once the server has sent a bookmark, which it does every minute.
         """
         parameters = [
-            *selector_parameters(labels, fields),
+            *selector_parameters(kind, labels, fields),
             ("watch", True),
             ("allowWatchBookmarks", bookmarks or initial_events or None),
             ("sendInitialEvents", initial_events or None),
@@ -221,7 +221,7 @@ class Reader:
         endpoint = await self._operations.collection(kind, namespace)
         request = endpoint.request("list")
         response = await self._operations.session.request(
-            "GET", endpoint.path + query(selector_parameters(labels, fields)), request=request, headers=[_TABLE]
+            "GET", endpoint.path + query(selector_parameters(kind, labels, fields)), request=request, headers=[_TABLE]
         )
         with readable(response, request):
             return decode_model(Table, response.body)

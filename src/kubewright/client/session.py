@@ -159,6 +159,10 @@ class Session:
         request: object,
     ) -> _R:
         """The first answer that says success; the error of the first that is not worth another attempt."""
+        if self._is_closed:
+            raise RuntimeError(
+                f"{request}: the client is closed: use it within its `async with` block, or before aclose()"
+            )
         refreshed = False
         for number in range(MAX_RETRIES + 1):
             if self._rate_limit is not None:

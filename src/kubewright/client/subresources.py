@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from kubewright.api.meta import DeleteOptions, ObjectMeta
@@ -247,13 +247,13 @@ class Subresources:
         follow: bool = False,
         previous: bool = False,
         timestamps: bool = False,
-        since: datetime | int | None = None,
+        since: datetime | timedelta | int | None = None,
         tail: int | None = None,
         limit_bytes: int | None = None,
     ) -> AsyncGenerator[str, None]:
         """The log of a container, line by line: `async for line in client.logs("web-1", follow=True)`.
 
-        `since` is a time, or a number of seconds; `tail` starts that many lines before the end.
+        `since` is a time, or how long ago; `tail` starts that many lines before the end.
         """
         endpoint = await self._of_pod(pod, namespace, "log")
         lines = log_lines(

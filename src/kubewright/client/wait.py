@@ -81,6 +81,12 @@ class Field:
 
     def __init__(self, path: str) -> None:
         self._path = FieldPath(path)
+        for step in self._path.steps:
+            if isinstance(step, str) and "_" in step and f'["{step}"]' not in path and f"['{step}']" not in path:
+                raise ValueError(
+                    f'Field("{path}"): fields have their JSON names here: write {_camel_case(step)} instead of {step}, '
+                    f'or ["{step}"] for a field that is really called so'
+                )
 
     def read(self, view: View) -> JSONValue:
         """The value, or None when it is not there."""
@@ -94,6 +100,11 @@ class Field:
     def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
         """That `test` is true of the field's value (None when absent); `words` say what it tests."""
         return Expectation(f"{self._path.text} {words}", lambda view: test(self.read(view)))
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.capitalize() for other in others)
 
 
 def condition(type_: str, status: str = "True") -> Expectation:

@@ -196,7 +196,7 @@ class Writer:
         if endpoint.info.namespaced and not endpoint.namespace:
             raise ValueError(f"delete_all({kind.__name__}) needs namespace=: the server deletes in one at a time")
         options = self._delete_options(propagation, grace_period, None, None, dry_run)
-        await self._operations.delete(endpoint, options, query(selector_parameters(labels, fields)))
+        await self._operations.delete(endpoint, options, query(selector_parameters(kind, labels, fields)))
 
     def _delete_options(
         self,
