@@ -288,6 +288,48 @@ async def test_it_logs_its_start_its_leading_and_its_end_and_nothing_when_it_is_
     assert end["msg"] == "shops stopped"
 
 
+STRAY = """
+    import logging, threading, warnings
+    from kubewright import Manager, run
+
+    class Finalized:
+        def __del__(self):
+            raise LookupError("of a finalizer")
+
+    def fails():
+        raise LookupError("of a thread")
+
+    async def work():
+        warnings.warn("mind the gap")
+        thread = threading.Thread(target=fails, name="helper")
+        thread.start()
+        thread.join()
+        Finalized()
+        logging.getLogger("mine").info("%d things", "no number")
+        managers[0].stop()
+
+    managers = []
+
+    def setup(manager: Manager) -> None:
+        managers.append(manager)
+        manager.add(work)
+
+    run(setup, name="stray")
+"""
+
+
+def test_a_log_of_json_is_json_whatever_python_has_to_report(kubeconfig: Path, tmp_path: Path) -> None:
+    program = tmp_path / "stray.py"
+    program.write_text(textwrap.dedent(STRAY))
+    done = run("--kubeconfig", kubeconfig, *QUIET, "--log-format", "json", program=program)
+    assert done.returncode == 0, done.stderr
+    _, warning, thread, finalizer, unformatted, _ = map(json.loads, done.stderr.splitlines())
+    assert "UserWarning: mind the gap" in warning["msg"]
+    assert (thread["msg"], thread["error"]) == ("the thread helper failed", "LookupError: of a thread")
+    assert finalizer["error"] == "LookupError: of a finalizer"
+    assert unformatted["msg"] == "a log line could not be formatted: '%d things'"
+
+
 HANGING = """
     import asyncio, time
     from kubewright import Manager, run

@@ -13,8 +13,10 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TextIO
@@ -32,6 +34,8 @@ _FRAMEWORK = tuple(
     f"{folder}{os.sep}" for folder in (Path(__file__).parent.parent, Path(asyncio.__file__ or os.devnull).parent)
 )
 _DEEPEST = 8
+
+_log = logging.getLogger(__name__)
 
 
 def configure(
@@ -61,6 +65,26 @@ def configure(
     logging.getLogger("kubewright").setLevel(logging.DEBUG if verbosity >= 1 else logging.NOTSET)
 
 
+def capture_stray_output() -> None:
+    """Log what Python itself would print to standard error: warnings, and errors of threads and finalizers.
+
+    For a process that does nothing else: it is never undone.
+    """
+    logging.captureWarnings(True)
+
+    def thread_failed(failed: threading.ExceptHookArgs) -> None:
+        if failed.exc_value is not None and not isinstance(failed.exc_value, SystemExit):
+            name = failed.thread.name if failed.thread is not None else "unknown"
+            _log.error("the thread %s failed", name, exc_info=failed.exc_value)
+
+    def finalizer_failed(failed: sys.UnraisableHookArgs) -> None:
+        what = failed.err_msg or "Exception ignored in"
+        _log.error("%s %s", what, type(failed.object).__name__, exc_info=failed.exc_value)
+
+    threading.excepthook = thread_failed
+    sys.unraisablehook = finalizer_failed
+
+
 def exit_line(name: str, message: str, error: BaseException | None = None) -> str:
     """The line that reports why the program `name` exits, in the format of the log: JSON stays JSON to the end.
 
@@ -76,6 +100,14 @@ def exit_line(name: str, message: str, error: BaseException | None = None) -> st
 
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours, so that it can be distinguished from others."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # Python's name
+        """Log a line that cannot be formatted as it stands in the code; Python would print a traceback."""
+        message = "a log line could not be formatted: %r"
+        unformatted = logging.LogRecord(record.name, logging.ERROR, "", 0, message, (str(record.msg),), None)
+        with suppress(Exception):  # of the stream: there is no other way to report that
+            self.stream.write(self.format(unformatted) + self.terminator)
+            self.flush()
 
 
 class JSONFormatter(logging.Formatter):

@@ -25,7 +25,7 @@ from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
 from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.manager.log import exit_line, summary
+from kubewright.manager.log import capture_stray_output, exit_line, summary
 from kubewright.manager.manager import Manager
 from kubewright.manager.permissions import Permission
 from kubewright.manager.setup import SetupResult, check_setup, set_up
@@ -86,6 +86,7 @@ def run(
     from kubewright.manager.flags import read_flags
 
     flags, values = read_flags(name, options, argv)
+    capture_stray_output()
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
             runner.run(_run(setup, name, flags, values, permissions))
