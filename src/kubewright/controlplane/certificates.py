@@ -33,7 +33,7 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """Signs server and client certificates that are valid for one year, and what others ask for."""
+    """Signs server and client certificates that are valid for one year, and the certificate requests of others."""
 
     def __init__(self, name: str = "kubewright") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -73,7 +73,7 @@ class CertificateAuthority:
     ) -> str:
         """A certificate (PEM) of the subject, the key and the alternative names in a request, for those usages.
 
-        Usages are in Kubernetes' words: "digital signature", "key encipherment", "client auth", "server auth". Of other
+        Usages are Kubernetes' own: "digital signature", "key encipherment", "client auth", "server auth". Of other
         extensions in the request nothing is taken over. The certificate ends with the authority's own at the latest;
         raises ValueError when that has ended already.
         """
@@ -124,7 +124,7 @@ def signing_key() -> str:
 
 
 def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    # The machine's clock, whatever the time is otherwise said to be: TLS checks certificates by it.
+    # The machine's clock and not a test's: TLS checks certificates by it.
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
@@ -152,7 +152,7 @@ def _key_usage(*, signs: bool, enciphers: bool = False, signs_certificates: bool
 
 
 def _alternatives(request: x509.CertificateSigningRequest) -> list[x509.GeneralName]:
-    """The alternative names of a subject, as far as clients look at them."""
+    """The alternative names of a subject, as far as clients check them."""
     try:
         names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

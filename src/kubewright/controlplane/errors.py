@@ -1,4 +1,4 @@
-"""What can go wrong with a control plane. Every message says what was found and what to do about it."""
+"""The errors of a control plane. Every message names what was found and what to do about it."""
 
 from __future__ import annotations
 

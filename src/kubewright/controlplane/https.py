@@ -1,4 +1,4 @@
-"""One HTTPS request at a time, blocking: enough to ask a starting server whether it is ready.
+"""One HTTPS request at a time, blocking: enough to probe whether a starting server is ready.
 
 Programs use `kubewright.client`, which this package must not depend on.
 """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ControlPlane(ABC):
-    """An async context manager: running inside the `async with`, gone without a trace after it.
+    """An async context manager: it runs inside the `async with` and leaves nothing behind.
 
     `start` and `stop` do the same explicitly. A real control plane is bound to no event loop once it runs.
     """
@@ -38,7 +38,7 @@ class ControlPlane(ABC):
         definitions: Sequence[DefinitionSource] = (),
         timeout: float = 60.0,
     ) -> ControlPlane:
-        """The genuine kube-apiserver and etcd, and kube-controller-manager when asked for.
+        """The real kube-apiserver and etcd, and kube-controller-manager if requested.
 
         `api_server_flags` are added to kube-apiserver's own, such as `--runtime-config=api/beta=true`. `definitions`
         are files and folders of CustomResourceDefinitions, and classes of kinds, as for `embedded`. After `timeout`
@@ -67,7 +67,7 @@ class ControlPlane(ABC):
     ) -> EmbeddedControlPlane:
         """An API server in this process, in a fraction of a second and without any binaries.
 
-        It belongs to the event loop it is started in. `tokens` are static bearer tokens and whom they stand for,
+        It belongs to the event loop it is started in. `tokens` maps static bearer tokens to their users,
         `clock` is the time of the server and of its controllers (`kubewright.testing.clock.VirtualClock` is one that
         a test moves), `controllers` are the names of those that run (None: all).
         Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
@@ -152,7 +152,7 @@ class ControlPlane(ABC):
         return self.admin.kubeconfig
 
     def write_kubeconfig(self, path: str | os.PathLike[str]) -> Path:
-        """Write the admin's kubeconfig to `path`, readable by nobody else."""
+        """Write the admin's kubeconfig to `path`, readable only by its owner."""
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             # A file that was there before keeps its mode otherwise.

@@ -1,4 +1,4 @@
-"""Somebody who may talk to a control plane, and what a client needs in order to be that somebody."""
+"""A user of a control plane, and the credentials with which a client acts as that user."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class User:
     def ssl_context(self) -> ssl.SSLContext:
         """A context that trusts only this control plane's authority and presents this user's certificate."""
         context = ssl.create_default_context(cadata=self.ca_certificate)
-        # OpenSSL loads a certificate chain only from a file; this one is readable by its owner and gone at once.
+        # OpenSSL loads a certificate chain only from a file; this one is private and removed at once.
         with tempfile.NamedTemporaryFile("w", prefix="kubewright-", suffix=".pem") as pem:
             pem.write(self.certificate + self.key)
             pem.flush()

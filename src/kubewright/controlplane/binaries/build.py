@@ -1,7 +1,7 @@
 """Building the programs of a real control plane from their Go modules, once per machine.
 
 All or nothing: the folder in the cache appears complete and checked, or not at all. Only one build runs at a time;
-whoever comes second waits and uses its result.
+a second one waits and uses the result of the first.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _check_program(program: Path) -> None:
     if finished.returncode != 0 or expected not in finished.stdout:
         printed = (finished.stdout + finished.stderr).strip()
         raise BuildFailed(
-            f"the {program.name} that was built is not {expected}; asked for its version, it said: {printed}"
+            f"the {program.name} that was built is not {expected}; its version command printed: {printed}"
         )
 
 

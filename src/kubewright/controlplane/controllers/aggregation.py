@@ -56,7 +56,7 @@ class ClusterRoleAggregation:
 
 
 def _for_all(event: Event[Object]) -> Iterable[Request]:
-    """Which roles a selector finds is not known beforehand: one pass looks at all of them."""
+    """Which roles a selector matches is not known beforehand: one reconcile checks all of them."""
     return (_ALL,)
 
 

@@ -34,7 +34,7 @@ _SHORT = timedelta(hours=8)
 class CertificateApprover(StatelessController):
     """Approves requests for client certificates of kubelets whose requesters may create `nodeclient` requests.
 
-    Whoever asks for the certificate of the very node that it is itself needs only `selfnodeclient`.
+    A node that requests its own certificate needs only `selfnodeclient`.
     """
 
     name = "csrapproving"
@@ -45,7 +45,7 @@ class CertificateApprover(StatelessController):
         await self._runtime.run(self.name, self.reconcile, source)
 
     async def reconcile(self, key: Request) -> None:
-        """Approve one request, unless somebody has decided, or it is for people to decide."""
+        """Approve one request, unless it is decided already or needs a person to decide."""
         request = await self._client.find(CertificateSigningRequest, key)
         if request is None or request.status.certificate or _has(request, "Approved") or _has(request, "Denied"):
             return
@@ -88,7 +88,7 @@ class _NotAllowed(KubernetesError):
 
 
 class CertificateSigner:
-    """Signs what was approved with the control plane's own authority, for a year or for as long as was asked for.
+    """Signs what was approved with the control plane's own authority, for a year or for the requested time.
 
     Guarantee: a certificate has the subject, key and alternative names of its request, and no usage that its signer
     does not allow; a request that breaks the rules of its signer is marked as failed.
@@ -115,7 +115,7 @@ class CertificateSigner:
         await self._runtime.run(self.name, self.reconcile, source)
 
     async def reconcile(self, key: Request) -> None:
-        """Sign one request that was approved, or say why it cannot be."""
+        """Sign one request that was approved, or report why that failed."""
         request = await self._client.find(CertificateSigningRequest, key)
         if request is None or request.status.certificate or not _has(request, "Approved"):
             return

@@ -1,4 +1,4 @@
-"""Time, as controllers see it: what the present is, and being called when a while has passed."""
+"""The clock of controllers: the current time, and timers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kubewright.api.time import exact_now
 
 
 class Timer(Protocol):
-    """A call that is still to come."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """The call will not come. Cancelling twice, or too late, is fine."""
+        """Cancel the call. May be called twice, or too late."""
 
 
 class Clock(Protocol):
-    """What a controller knows of time. A test hands in one that only moves when it is told to."""
+    """What a controller knows of time. A test passes one that moves only when the test moves it."""
 
     def now(self) -> datetime:
         """The present, in UTC."""

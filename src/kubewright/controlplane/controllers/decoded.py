@@ -1,4 +1,4 @@
-"""Objects kept decoded, for controllers that look at the same many objects in every pass.
+"""Objects kept decoded, for controllers that read the same many objects in every reconcile.
 
 A copy decodes freshly at each read, so that whoever reads may change what they get. Here each revision of an object is
 decoded once, and what is handed out is shared: copy an object before changing it.

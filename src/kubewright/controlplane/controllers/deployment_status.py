@@ -107,7 +107,7 @@ def note_progress(
     elif is_complete(deployment, status):
         set_condition(status, PROGRESSING, "True", _COMPLETE, f"{subject} has successfully progressed.", now)
     elif _moved(deployment.status, status):
-        # Even with the same reason: lastUpdateTime tells when something moved last.
+        # Even with the same reason: lastUpdateTime is the time of the last progress.
         _put(status, PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
     elif present is not None and _has_timed_out(present, seconds, now):
         set_condition(status, PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.", now)
@@ -115,7 +115,7 @@ def note_progress(
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Whether all pods that are there are of the present template, as many as wanted, and can serve."""
+    """Whether all pods are of the current template, as many as desired, and available."""
     desired = desired_replicas(deployment)
     return (status.updated_replicas or 0) == (status.replicas or 0) == (status.available_replicas or 0) == desired and (
         status.observed_generation or 0
@@ -123,7 +123,7 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def seconds_to_deadline(deployment: Deployment, status: DeploymentStatus, now: datetime) -> float | None:
-    """When to look again for lack of progress; None when nothing is in progress or it has been said already."""
+    """When to check the progress deadline; None when nothing is in progress or it is reported already."""
     present, seconds = condition(status, PROGRESSING), deadline(deployment)
     if seconds is None or present is None or present.last_update_time is None:
         return None

@@ -1,7 +1,7 @@
 """Deployments: rolling a pod template out over ReplicaSets, and back.
 
-Each pass takes one step and writes the status once. The number of pods of each ReplicaSet is decided in `rollout`, its
-place in the history in `revisions`, the words for it in `deployment_status`.
+Each reconcile takes one step and writes the status once. The number of pods of each ReplicaSet is decided in `rollout`,
+its revision in `revisions`, the conditions in `deployment_status`.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Deployments:
                 status = await self._roll(deployment, new, old)
         await self._write_status(stored, deployment, status)
 
-    # The ways to go on
+    # Rollout steps
 
     async def _roll(self, deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet]) -> DeploymentStatus:
         if new is None:
@@ -207,7 +207,7 @@ class Deployments:
         return created
 
     async def _note_collision(self, deployment: Deployment) -> None:
-        """Another ReplicaSet has the name: the next pass computes another hash."""
+        """Another ReplicaSet has the name: the next reconcile computes another hash."""
         deployment.status.collision_count = (deployment.status.collision_count or 0) + 1
         await self._client.status.update(deployment)
 
@@ -264,7 +264,7 @@ class Deployments:
     async def _write_status(self, stored: Deployment, deployment: Deployment, status: DeploymentStatus) -> None:
         deployment.status = status
         if status != stored.status or deployment.metadata.annotations != stored.metadata.annotations:
-            # The revision goes with the status: this endpoint takes annotations, and one write is enough.
+            # The revision is written with the status: this endpoint takes annotations, and one write is enough.
             await self._client.status.update(deployment)
         wait = seconds_to_deadline(deployment, status, self._clock.now())
         if wait is not None:
@@ -289,7 +289,7 @@ def _is_observed(replica_set: ReplicaSet) -> bool:
 
 
 def _may_have_pods(replica_set: ReplicaSet) -> bool:
-    """Until the ReplicaSet's controller says that none is left, not even one that is on its way out."""
+    """Whether the ReplicaSet's controller still reports pods, terminating ones included."""
     return (
         not _is_observed(replica_set)
         or replica_set.status.replicas > 0

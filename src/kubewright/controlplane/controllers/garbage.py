@@ -1,11 +1,11 @@
-"""Garbage collection: what all owners have left behind is deleted, and owners go in the order they were asked to.
+"""Garbage collection: dependents of deleted owners are deleted, by the propagation policy of the deletion.
 
-Background: when an owner is gone, each dependent loses that owner, and goes when it was the last one.
-Foreground: an owner with the finalizer `foregroundDeletion` goes after the dependents that block it.
-Orphan: an owner with the finalizer `orphan` goes after its dependents have forgotten it.
+Background: when an owner is deleted, each dependent loses that owner, and is deleted when it was the last one.
+Foreground: an owner with the finalizer `foregroundDeletion` is removed after the dependents that block it.
+Orphan: an owner with the finalizer `orphan` is removed after its dependents have lost the reference.
 
-An owner is gone when it was seen to go, or when the server, asked for what the reference says, has no such object of
-that uid. So an owner that never existed, or that is in another namespace, is gone too.
+An owner is absent when its deletion was observed, or when a live read of the reference finds no object of that uid. So
+an owner that never existed, or that is in another namespace, is absent, too.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _Change: TypeAlias = Callable[[ObjectMeta], "dict[str, JSONValue] | None"]
 
 
 class _NotDecided(KubernetesError):
-    """Nothing can be said of an object yet; looking again later may help."""
+    """An object cannot be judged yet; it is retried later."""
 
     temporary = True
 
 
 class _Affected(Channel[str]):
-    """The uids of the objects to look at, complete when all that is stored was seen."""
+    """The uids of the objects to reconcile, complete when everything stored was seen."""
 
     def __init__(self, cluster: WholeCluster) -> None:
         super().__init__("owners")
@@ -71,12 +71,12 @@ class _Affected(Channel[str]):
 
 
 class GarbageCollector:
-    """Runs over every kind that can be listed, watched and deleted; kinds of new definitions join as they come."""
+    """Runs over every kind that can be listed, watched and deleted; kinds of new definitions join as they appear."""
 
     name = "garbage-collector"
 
     def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        # Not one that reads from the cache: it asks for what was not seen, and for the newest of what was.
+        # Not one that reads from the cache: it reads what was not seen, and the newest of what was.
         self._client = client
         self._runtime = Runtime(client, cache)
         now = (clock or SystemClock()).now
@@ -190,7 +190,7 @@ class GarbageCollector:
 
     async def _delete_in_foreground(self, obj: PartialObject) -> None:
         if any(waits_for(dependent) == FOREGROUND for dependent in self._graph.dependents(obj.metadata.uid)):
-            # They own each other: one of them has to stop blocking, or neither would ever go.
+            # They own each other: one of them has to stop blocking, or neither would ever be removed.
             edited = await self._edit(obj, _not_blocking)
             if edited is None:
                 return
@@ -218,7 +218,7 @@ class GarbageCollector:
             await self._client.delete(obj, propagation=propagation, uid=metadata.uid, missing_ok=True)
 
     async def _edit(self, obj: PartialObject, change: _Change) -> PartialObject | None:
-        """Change the metadata of the newest version of an object; None when the object is gone."""
+        """Change the metadata of the newest version of an object; None when the object does not exist."""
         latest: PartialObject | None = obj
         for _ in range(_MAX_CONFLICTS):
             if latest is None or latest.metadata.uid != obj.metadata.uid:
@@ -234,14 +234,14 @@ class GarbageCollector:
         raise _NotDecided(f"{obj.key}: changed {_MAX_CONFLICTS} times while it was about to be changed")
 
     def _remember_absent(self, identity: ObjectIdentity) -> None:
-        """Uids are never used again, so what is gone once is gone for ever. The oldest are forgotten first."""
+        """Uids are never reused, so absent objects stay absent. The oldest are dropped first."""
         self._absent[identity] = None
         if len(self._absent) > _MAX_ABSENT:
             del self._absent[next(iter(self._absent))]
 
 
 def _elsewhere(reference: OwnerReference, dependent: PartialObject) -> str:
-    """The words of Kubernetes for an owner that is in another namespace than its dependent."""
+    """Kubernetes' message for an owner in another namespace than its dependent."""
     namespace = dependent.metadata.namespace
     owner = (
         f"[{reference.api_version}/{reference.kind}, namespace: {namespace}, name: {reference.name}, "
@@ -251,7 +251,7 @@ def _elsewhere(reference: OwnerReference, dependent: PartialObject) -> str:
 
 
 def _propagation(obj: PartialObject) -> Propagation:
-    """What an object's own finalizers ask for, else nothing in particular."""
+    """The propagation policy of an object's finalizers, if any."""
     if ORPHAN in obj.metadata.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in obj.metadata.finalizers else "Background"

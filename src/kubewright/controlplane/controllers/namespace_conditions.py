@@ -1,4 +1,4 @@
-"""What the status of a namespace tells of its own deletion: five conditions, worded as kube-controller-manager does."""
+"""The conditions of a namespace that is being deleted, with kube-controller-manager's reasons and messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _ConditionText(NamedTuple):
     message: str
 
 
-# In the order in which they come to be.
+# In the order in which they are added.
 _ALL_IS_WELL = {
     "NamespaceDeletionDiscoveryFailure": _ConditionText("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": _ConditionText(
@@ -48,7 +48,7 @@ class DeletionFindings:
         return not self._problems.keys().isdisjoint(_FAILURES)
 
     def discovery_failed(self, failures: Mapping[str, KubernetesError]) -> None:
-        """Some groups did not say what they serve."""
+        """Discovery failed for some groups."""
         failing = ", ".join(f"{api_version}: {message_of(error)}" for api_version, error in sorted(failures.items()))
         self._problems["NamespaceDeletionDiscoveryFailure"] = _ConditionText(
             "DiscoveryFailed",
@@ -79,7 +79,7 @@ class DeletionFindings:
             )
 
     def conditions(self, before: Sequence[NamespaceCondition], now: datetime) -> list[NamespaceCondition]:
-        """The conditions that follow. Equal to `before` when they say the same as before."""
+        """The conditions that follow. Equal to `before` when nothing has changed."""
         conditions = {condition.type: condition for condition in before}
         for name, well in _ALL_IS_WELL.items():
             words, status = self._problems.get(name, well), "True" if name in self._problems else "False"
@@ -92,5 +92,5 @@ class DeletionFindings:
 
 
 def message_of(error: KubernetesError) -> str:
-    """The server's own words, where there are any."""
+    """The server's message, if there is one."""
     return error.status.message if isinstance(error, APIError) else str(error)

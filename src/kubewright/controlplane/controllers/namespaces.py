@@ -1,4 +1,4 @@
-"""The end of a namespace: everything in it is deleted, pods first, and then the namespace is let go.
+"""Namespace deletion: everything in it is deleted, pods first, then the namespace is finalized.
 
 While something remains (finalizers, pods within their grace period) the status says what, and the namespace is looked
 at again as soon as all of that has gone, or after a while.
@@ -53,7 +53,7 @@ class _Remains:
 
 
 class Namespaces:
-    """Finalizes namespaces that are being deleted. Whether a namespace is being deleted is the server's to say."""
+    """Finalizes namespaces that are being deleted. The server marks a namespace as terminating."""
 
     name = "namespaces"
 
@@ -82,7 +82,7 @@ class Namespaces:
             )
 
     async def reconcile(self, request: Request) -> None:
-        """Empty one namespace and let it go, as far as that is possible now."""
+        """Delete the content of one namespace and finalize it, as far as that is possible now."""
         name = request.name
         if (waiting := self._waiting.pop(name, None)) is not None:
             waiting.cancel()
@@ -155,7 +155,7 @@ class Namespaces:
         if not objects:
             return None
         seconds = await self._grace_period(namespace) if _is_pod(kind) else 0
-        # Nothing is to be orphaned: what is in the namespace goes with it.
+        # Nothing is orphaned: the content is deleted with the namespace.
         if "deletecollection" in kind.verbs:
             await self._client.delete_all(kind.view, namespace=name, propagation="Background")
         else:
@@ -179,7 +179,7 @@ class Namespaces:
         return objects, revision
 
     async def _grace_period(self, namespace: Namespace) -> int:
-        """The longest that a pod may take to end; 0 when all that time has passed already."""
+        """The longest remaining grace period of a pod; 0 when all have passed."""
         max_delay = 0
         async for pod in self._client.list(Pod, namespace=namespace.metadata.name, consistency="live"):
             if pod.status.phase not in ("Succeeded", "Failed"):
@@ -189,7 +189,7 @@ class Namespaces:
         return max_delay if passed < max_delay else 0
 
     async def _report(self, namespace: Namespace, findings: DeletionFindings) -> Namespace:
-        """Write the status if that says anything new; the newest version of the namespace."""
+        """Write the status if it has changed; returns the newest version of the namespace."""
         conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
         if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":
             return namespace
@@ -220,7 +220,7 @@ class Namespaces:
         return False
 
     def _note_kind(self, event: Event[Object]) -> Iterable[Request]:
-        """Keep in mind which kinds are defined. No namespace has to be looked at because of it."""
+        """Track which kinds are defined. No namespace is enqueued because of it."""
         definition = event.new_object
         kind = defined_by(definition) if isinstance(definition, CustomResourceDefinition) else None
         if kind is not None:

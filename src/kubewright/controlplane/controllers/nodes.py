@@ -69,7 +69,7 @@ class SimulatedNodes:
             node = await self._client.create(node)
         except AlreadyExists:
             node = await self._client.get(Node, request.name)
-        # A node without a status is soon Ready=Unknown: kube-controller-manager says so of those it has not heard of.
+        # A node without a status is soon Ready=Unknown: kube-controller-manager sets that without heartbeats.
         if not any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions):
             node.status = self._status(request.name, self._numbers[request], self._clock.now().replace(microsecond=0))
             node = await self._client.status.update(node)

@@ -1,6 +1,6 @@
-"""Who owns whom: all objects by uid, the owners they name, and which of them to look at when one has changed.
+"""The graph of owners: all objects by uid, the owners they name, and which to reconcile when one has changed.
 
-It asks nobody and deletes nothing. An owner that is named but was never seen is known by its uid alone.
+It sends no requests. An owner that is named but was never seen is known by its uid alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FOREGROUND: Literal["foregroundDeletion"] = "foregroundDeletion"
 
 
 class ObjectIdentity(NamedTuple):
-    """All that an owner reference says of an object, and where the object would have to be."""
+    """What an owner reference names, and the namespace in which the object would have to be."""
 
     api_version: str
     kind: str
@@ -28,7 +28,7 @@ class ObjectIdentity(NamedTuple):
 
 
 def identity_of(obj: PartialObject) -> ObjectIdentity:
-    """What a reference to this very object says."""
+    """The identity that a reference to this object has."""
     gvk, metadata = resource_info(type(obj)).gvk, obj.metadata
     return ObjectIdentity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
 
@@ -42,7 +42,7 @@ def identities(reference: OwnerReference, dependent: PartialObject) -> list[Obje
 
 
 def waits_for(obj: PartialObject) -> Literal["orphan", "foregroundDeletion"] | None:
-    """What has to happen to the dependents of an object that is being deleted, before it may go."""
+    """What has to happen to the dependents of an object that is being deleted, before it is removed."""
     if obj.metadata.deletion_timestamp is None:
         return None
     if ORPHAN in obj.metadata.finalizers:
@@ -77,7 +77,7 @@ class OwnerGraph:
         ]
 
     def put(self, obj: PartialObject) -> list[str]:
-        """Take in a new or changed object; the uids of those to look at because of it."""
+        """Add or update an object; returns the uids to reconcile because of it."""
         uid = obj.metadata.uid
         previous = self._objects.get(uid)
         self._objects[uid] = obj
@@ -96,7 +96,7 @@ class OwnerGraph:
         return affected
 
     def remove(self, uid: str) -> list[str]:
-        """Forget an object that is gone; the uids of those to look at because of it."""
+        """Remove a deleted object; returns the uids to reconcile because of it."""
         owners = _owners(self._objects.pop(uid, None))
         self._unlink(uid, owners.keys())
         return [*self._dependents.get(uid, ()), *self._waiting(owners)]
@@ -109,7 +109,7 @@ class OwnerGraph:
                 del self._dependents[owner]
 
     def _waiting(self, owners: Iterable[str]) -> list[str]:
-        """Of these owners, those that go when their dependents have gone."""
+        """Of these owners, those that wait for their dependents to be deleted."""
         seen = ((uid, self._objects.get(uid)) for uid in owners)
         return [uid for uid, owner in seen if owner is not None and waits_for(owner) == FOREGROUND]
 

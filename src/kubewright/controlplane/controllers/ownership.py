@@ -1,6 +1,6 @@
-"""Who controls whom: controller references, and claiming objects by label selector.
+"""Controller references, and claiming objects by label selector.
 
-A controller owns what refers to it as its controller. It adopts what its selector matches and nobody controls, and
+A controller owns what refers to it as its controller. It adopts what its selector matches and has no controller, and
 releases what its selector no longer matches. It never touches what another one controls.
 """
 
@@ -44,7 +44,7 @@ def controller_reference(owner: Object) -> OwnerReference:
 
 is_new_orphan = Predicate(
     "not controlled by anybody",
-    # Those that were there at the start are found by whoever may adopt them, who is looked at then too.
+    # Orphans of the initial list need no event: their possible owners are reconciled at the start, too.
     lambda event: (
         event.new is not None and not event.initial and not any(owner.controller for owner in event.new.owners)
     ),
@@ -63,7 +63,7 @@ class Owned(Generic[OwnedT]):
         return self._objects.list(index=(_INDEX, owner.metadata.uid))
 
     def orphans(self, namespace: str, selector: LabelSelector) -> list[OwnedT]:
-        """The objects of a namespace that nobody controls, as far as a selector matches them."""
+        """The objects of a namespace that have no controller and match a selector."""
         return self._objects.list(index=(_INDEX, _orphans_of(namespace)), labels=selector)
 
 
@@ -103,7 +103,7 @@ async def claimed(
 
 
 async def _is_current(client: CachedClient, owner: OwnerT) -> bool:
-    # Asked of the server: what is adopted for an owner that is gone would be deleted with it.
+    # A live read: what is adopted for a deleted owner would be garbage-collected.
     fresh = await client.find(type(owner), owner.key, consistency="live")
     return fresh is not None and fresh.metadata.uid == owner.metadata.uid and fresh.metadata.deletion_timestamp is None
 

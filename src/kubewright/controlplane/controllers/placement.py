@@ -1,4 +1,4 @@
-"""Whether a pod may go to a node, and what Kubernetes says when it may not.
+"""Whether a pod fits a node, and the scheduler's messages when it does not.
 
 Looked at are cordons, taints, nodeSelector and required node affinity, and room: requests against allocatable.
 """
@@ -17,7 +17,7 @@ _ZERO = Quantity(0)
 
 
 def objections(pod: Pod, node: Node, neighbours: Iterable[Pod]) -> list[str]:
-    """Why the pod may not go to the node, where `neighbours` are already; empty when it may."""
+    """Why the pod does not fit the node, which runs `neighbours`; empty when it does."""
     if node.spec.unschedulable and not _tolerates(pod, _UNSCHEDULABLE):
         return ["node(s) were unschedulable"]
     if not all(_tolerates(pod, taint) for taint in node.spec.taints if taint.effect != "PreferNoSchedule"):

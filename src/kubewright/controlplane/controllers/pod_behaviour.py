@@ -47,17 +47,17 @@ class Behaviour:
     waiting: str = ""
     """Why it never starts: the reason that its containers show, such as ImagePullBackOff."""
     message: str = ""
-    """The words to that reason."""
+    """The message to that reason."""
 
 
 _DEFAULT = Behaviour()
 
 BehaviourRule: TypeAlias = Callable[[Pod], Behaviour]
-"""Says of each pod how it behaves. It is asked often and must answer quickly."""
+"""Returns the behaviour of a pod. It is called often and must be fast."""
 
 
 def annotated(pod: Pod) -> Behaviour:
-    """What the pod's annotations say. One that cannot be understood keeps the pod from starting, and it says so."""
+    """The behaviour from the pod's annotations. An invalid one keeps the pod from starting, with a reason."""
     texts = {
         name.removeprefix(PREFIX): value for name, value in pod.metadata.annotations.items() if name.startswith(PREFIX)
     }

@@ -1,6 +1,6 @@
-"""What a kubelet tells of a pod on its way: images pulled, containers created, started, stopped, backing off.
+"""The events that a kubelet emits for a pod: images pulled, containers created, started, stopped, backing off.
 
-Nothing here talks to a server: from a pod before and after a step to the words for it. A simulated node keeps images
+Pure functions, from a pod before and after a step to its events. A simulated node keeps images
 for restarts only: the first start of every container pulls, unless its policy is Never.
 """
 
@@ -24,7 +24,7 @@ class PodEvent(NamedTuple):
 
 
 def events_of_step(before: Pod, after: Pod, behaviour: Behaviour) -> Iterator[PodEvent]:
-    """The events of a pod that has just come from one status to the next."""
+    """The events of a transition from one status to the next."""
     was, stage = stage_of(before), stage_of(after)
     restarts = _restarts(after)
     if stage == "creating" and was == "new":
@@ -41,7 +41,7 @@ def events_of_step(before: Pod, after: Pod, behaviour: Behaviour) -> Iterator[Po
 
 
 def events_of_deletion(pod: Pod) -> Iterator[PodEvent]:
-    """The events of a pod whose containers are asked to stop."""
+    """The events of a pod whose containers are being stopped."""
     if stage_of(pod) == "running":
         for container, path in _main_containers(pod):
             yield PodEvent("Normal", "Killing", f"Stopping container {container.name}", path)

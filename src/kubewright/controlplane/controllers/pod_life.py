@@ -1,4 +1,4 @@
-"""The life of a simulated pod, as its status tells it: the next status, and how long until the one after.
+"""The lifecycle of a simulated pod: its next status, and how long until the one after.
 
 Nothing here talks to a server or waits. All containers of a pod do the same at the same time, and its init containers
 have done their work the moment the pod runs.
@@ -43,7 +43,7 @@ class Addresses:
 
 
 def stage_of(pod: Pod) -> Stage:
-    """How far the pod has come, by its status."""
+    """The stage of the pod, by its status."""
     if pod.status.phase in ENDED:
         return "ended"
     if pod.status.start_time is None or not pod.status.container_statuses:
@@ -86,7 +86,7 @@ def step(
 ) -> tuple[PodStatus, bool] | None:
     """The status that the pod should have by now, and whether a new stage begins with it; None when it has it.
 
-    `entered` is when its present stage began. Each stage is a status of its own, so that whoever watches sees it; only
+    `entered` is when its present stage began. Each stage is a status of its own, so that watchers see it; only
     what takes no time at all is left out.
     """
     over, stage, whole = due(pod, behaviour, entered), stage_of(pod), now.replace(microsecond=0)
@@ -114,7 +114,7 @@ def step(
 
 
 def seconds_to_next(pod: Pod, behaviour: Behaviour, entered: datetime, now: datetime) -> float | None:
-    """When to look at the pod again; None when nothing will happen to it by itself."""
+    """When to reconcile the pod again; None when no time-driven change is due."""
     times = [due(pod, behaviour, entered)]
     if stage_of(pod) == "running" and not pod.status.container_statuses[0].ready:
         times.append(entered + timedelta(seconds=behaviour.ready))

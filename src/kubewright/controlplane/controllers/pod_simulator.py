@@ -43,7 +43,7 @@ _NODE, _ADDRESS = "spec.nodeName", "status.podIP"
 
 
 class PodSimulator:
-    """Runs the pods on simulated nodes: starts them, makes them ready, ends and restarts them, and lets them go."""
+    """Runs the pods on simulated nodes: starts them, makes them ready, ends, restarts and removes them."""
 
     name = "pod-simulator"
 
@@ -84,7 +84,7 @@ class PodSimulator:
             )
 
     async def reconcile(self, request: Request) -> None:
-        """Take one pod as far as it has come by now."""
+        """Move one pod to the stage that it has reached by now."""
         pod = await self._client.find(Pod, request)
         if pod is None or not pod.spec.node_name:
             return
@@ -111,7 +111,7 @@ class PodSimulator:
     async def _let_go(self, pod: Pod, behaviour: Behaviour) -> None:
         grace, now = pod.metadata.deletion_grace_period_seconds, self._clock.now()
         if grace == 0:
-            # Its containers are gone already; only finalizers hold it.
+            # Its containers have ended; only finalizers keep it.
             return
         if pod.metadata.uid not in self._terminating_since:
             self._emit(pod, events_of_deletion(pod))
@@ -122,7 +122,7 @@ class PodSimulator:
             self._alarms.set(pod.key, left)
             return
         if pod.metadata.finalizers and pod.status.phase not in ENDED:
-            # Somebody will still look at it, and must see that it no longer runs.
+            # It stays visible until it is deleted, and must not be shown as running.
             code = _KILLED if behaviour.stop > allowed else _TERMINATED
             await self._write(pod, ended(pod, code, now, for_good=True))
         with contextlib.suppress(NotFound):

@@ -1,4 +1,4 @@
-"""What controllers ask of a pod: is it alive, is it ready, and since when."""
+"""The state of a pod as controllers need it: active, ready, and since when."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ ENDED = ("Succeeded", "Failed")
 
 
 def is_active(pod: Pod) -> bool:
-    """True while the pod counts as a replica: it has not ended, and nobody asked it to go."""
+    """True while the pod counts as a replica: it has not ended and is not being deleted."""
     return pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is None
 
 
 def is_terminating(pod: Pod) -> bool:
-    """True while the pod was asked to go and may still be running."""
+    """True while the pod is being deleted and may still be running."""
     return pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is not None
 
 
@@ -25,7 +25,7 @@ def condition(pod: Pod, type_: str) -> PodCondition | None:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod says that it is ready."""
+    """Whether the pod has the condition Ready."""
     ready = condition(pod, "Ready")
     return ready is not None and ready.status == "True"
 

@@ -1,4 +1,4 @@
-"""ReplicaSets: as many live pods of a template as are wanted.
+"""ReplicaSets: keeps the desired number of live pods of a template.
 
 What was created or deleted here counts at once, before the watch shows it: the client reads its own writes. So no pod
 is created or deleted twice because the local copy is behind.
@@ -33,7 +33,7 @@ from kubewright.manager.event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _BURST = 500
-"""No more pods than this are created or deleted in one pass."""
+"""The maximum number of pods that one reconcile creates or deletes."""
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -102,7 +102,7 @@ class ReplicaSets:
         selector = replica_set.spec.selector
         own = self._pods.by(replica_set)
         candidates = [*own, *self._pods.orphans(replica_set.metadata.namespace, selector)]
-        # Only live pods are adopted or released; what is ending belongs to whom it belonged.
+        # Only live pods are adopted or released; terminating ones keep their owner.
         live = await claimed(self._client, replica_set, selector, filter(is_active, candidates))
         matcher = label_matcher(selector)
         return live + [pod for pod in own if not is_active(pod) and matcher.matches(pod.metadata.labels)]
@@ -223,7 +223,7 @@ def _status(replica_set: ReplicaSet, pods: list[Pod], now: datetime) -> ReplicaS
     active = [pod for pod in pods if is_active(pod)]
     template_labels = replica_set.spec.template.metadata.labels.items()
     min_ready_seconds = replica_set.spec.min_ready_seconds or 0
-    # Zero is absent in these, as the server stores them; only terminatingReplicas tells 0 from unknown.
+    # Zero is absent in these, as the server stores them; only terminatingReplicas distinguishes 0 from unknown.
     return ReplicaSetStatus(
         replicas=len(active),
         fully_labeled_replicas=sum(template_labels <= pod.metadata.labels.items() for pod in active) or None,
@@ -253,5 +253,5 @@ def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesErr
 
 
 def _message_of(error: KubernetesError) -> str:
-    """The server's own words, where they are the server's."""
+    """The server's message, if the error is an answer of the server."""
     return error.status.message if isinstance(error, APIError) else str(error)

@@ -53,7 +53,7 @@ def current_set(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> R
 
 
 def has_template_of(replica_set: ReplicaSet, deployment: Deployment) -> bool:
-    """Whether the ReplicaSet makes the pods that the Deployment asks for."""
+    """Whether the ReplicaSet has the pod template of the Deployment."""
     return _without_hash(replica_set.spec.template) == _without_hash(deployment.spec.template)
 
 

@@ -16,12 +16,12 @@ Sizes = dict[str, int]
 
 
 def desired_replicas(deployment: Deployment) -> int:
-    """What the Deployment asks for; 1 when it says nothing."""
+    """The desired replicas of the Deployment; 1 when not set."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
 def size(replica_set: ReplicaSet) -> int:
-    """What the ReplicaSet is asked for."""
+    """The desired replicas of the ReplicaSet."""
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
@@ -31,22 +31,22 @@ def available(replica_set: ReplicaSet) -> int:
 
 
 def _lasting(replica_set: ReplicaSet) -> int:
-    """How many of its pods can serve and are to stay. While it shrinks, its status still counts those that go."""
+    """How many of its pods are available and stay. While it scales down, its status still counts the others."""
     return min(available(replica_set), size(replica_set))
 
 
 def recreates(deployment: Deployment) -> bool:
-    """Whether all old pods must be gone before the first new one comes."""
+    """Whether all old pods are deleted before the first new one is created."""
     return deployment.spec.strategy.type == "Recreate"
 
 
 def max_surge(deployment: Deployment) -> int:
-    """How many pods there may be beyond the wanted number."""
+    """How many pods there may be beyond the desired number."""
     return 0 if recreates(deployment) else _fenceposts(deployment)[0]
 
 
 def max_unavailable(deployment: Deployment) -> int:
-    """How many of the wanted pods may be missing."""
+    """How many of the desired pods may be unavailable."""
     desired = desired_replicas(deployment)
     return 0 if recreates(deployment) or not desired else min(_fenceposts(deployment)[1], desired)
 
@@ -90,7 +90,7 @@ def _old_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet
     if removable <= 0:
         return {}
     after = dict(before)
-    # Replicas that do not serve go first: taking them away costs nothing.
+    # Unavailable replicas are removed first: that costs nothing.
     for name, replicas in before.items():
         unhealthy = min(removable, replicas - _lasting(by_name[name]))
         after[name] -= unhealthy

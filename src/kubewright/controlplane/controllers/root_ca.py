@@ -14,7 +14,7 @@ from kubewright.controlplane.controllers.runtime import Runtime
 
 _NAME = "kube-root-ca.crt"
 _ANNOTATION = "kubernetes.io/description"
-# Word for word as kube-controller-manager has it: people compare clusters.
+# Verbatim from kube-controller-manager, for those who compare clusters.
 _DESCRIPTION = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the "
     "internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes "

@@ -1,8 +1,8 @@
 """How the controllers here run on kubewright's own runtime: a cache, a client on top of it, and a `Controller`.
 
 They are an ordinary program, with three differences. There is no manager, as there is no leader, no metric and no
-signal. A refusal by the server is retried without a word: it is the business of whoever asks the server. And busy
-objects are not slowed down: a simulated world changes far faster than a real one.
+signal. A request that the server refuses is retried and logged at DEBUG only. And hot loops are not slowed down:
+a simulated cluster changes far faster than a real one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Runtime:
     ) -> None:
         """Once the sources are complete, reconcile the keys that they name until cancelled.
 
-        What fails comes again after 5 ms, 10 ms … 30 s, by the event loop's time: a clock that stands still must not
+        A failed key is retried after 5 ms, 10 ms … 30 s, by the event loop's time: a clock that stands still must not
         hold up a retry. `beside` runs as long.
         """
         controller = Controller(
@@ -85,7 +85,7 @@ class StatelessController:
 
 
 class Alarms(Channel[Key]):
-    """Keys that come when the clock says so. Of several times for one key the earliest counts."""
+    """Enqueues keys at given times of the clock. Of several times for one key the earliest counts."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__("alarm")
@@ -93,7 +93,7 @@ class Alarms(Channel[Key]):
         self._timers: dict[Key, tuple[float, Timer]] = {}
 
     def set(self, key: Key, seconds: float) -> None:
-        """Have the key looked at when that time has passed."""
+        """Enqueue the key after that many seconds."""
         due = self._clock.now().timestamp() + seconds
         if key in self._timers:
             earlier, timer = self._timers[key]
@@ -117,7 +117,7 @@ class Alarms(Channel[Key]):
 
 
 class _Patient(Generic[Key]):
-    """A reconciler for which the refusal of a request is nothing to report."""
+    """A reconciler whose failed requests are retried without an error log."""
 
     def __init__(self, reconcile: Callable[[Key], Awaitable[None]]) -> None:
         self._reconcile = reconcile

@@ -1,7 +1,7 @@
 """A scheduler: finds a node for every pod that has none, the one with the fewest pods first.
 
 It is not kube-scheduler: nothing is preempted, nothing is scored but the number of pods, and pod affinity, topology
-spread and volumes are not looked at.
+spread and volumes are ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Occupancy:
 
 
 class Scheduler:
-    """Binds the pods of one scheduler name, and tells those it cannot place why."""
+    """Binds the pods of one scheduler name, and reports on those that fit no node."""
 
     name = "scheduler"
 
@@ -74,7 +74,7 @@ class Scheduler:
         self._client = self._runtime.client
         self._clock = clock or SystemClock()
         self._scheduler_name = scheduler_name
-        # Each decision looks at all nodes and all that is on them: they are kept as objects, and not read every time.
+        # Each decision considers all nodes and their pods: they are kept decoded and not read every time.
         self._nodes: dict[str, Node] = {}
         self._occupants = _Occupancy()
         self._waiting: dict[Request, None] = {}
@@ -124,7 +124,7 @@ class Scheduler:
             await self._client.bind(pod, node)
         except BaseException as error:
             self._occupants.withdraw(pod)
-            # When it has gone, or somebody else was quicker, the watch will tell.
+            # Deleted, or bound by another: the watch reports it.
             if not isinstance(error, (NotFound, Conflict)):
                 raise
         else:

@@ -1,4 +1,4 @@
-"""Which kinds a server serves: its own, as discovery tells, and those of custom resource definitions, as they come."""
+"""Which kinds a server serves: its own, from discovery, and those of custom resource definitions, as they appear."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ServedKind:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """The kinds that discovery told of, and the versions it could not tell of."""
+    """The kinds that discovery listed, and the versions for which it failed."""
 
     kinds: tuple[ServedKind, ...]
     failures: Mapping[str, KubernetesError]

@@ -1,4 +1,4 @@
-"""What Kubernetes' own signers sign: each rule tells what is wrong with a request, nothing when it may be signed."""
+"""The rules of Kubernetes' own signers: each returns what is wrong with a request, or nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 SignerRule: TypeAlias = Callable[[x509.CertificateSigningRequest, Collection[str]], str]
-"""Takes a request and the usages that are asked for."""
+"""Takes a request and its usages."""
 
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 _NODES, _NODE = "system:nodes", "system:node:"

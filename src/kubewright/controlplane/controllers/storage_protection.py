@@ -62,7 +62,7 @@ class _Protection(StatelessController, Generic[T]):
 
 
 class ClaimProtection(_Protection[PersistentVolumeClaim]):
-    """A claim goes when no pod that was placed on a node mentions it any more, even if that pod has ended."""
+    """A claim is released when no pod with a node mentions it, even one that has ended."""
 
     name = "pvc-protection"
     _finalizer = "kubernetes.io/pvc-protection"
@@ -80,7 +80,7 @@ class ClaimProtection(_Protection[PersistentVolumeClaim]):
 
 
 class VolumeProtection(_Protection[PersistentVolume]):
-    """A volume goes when it is not bound."""
+    """A volume is released when it is not bound."""
 
     name = "pv-protection"
     _finalizer = "kubernetes.io/pv-protection"
@@ -93,7 +93,7 @@ class VolumeProtection(_Protection[PersistentVolume]):
 
 
 class AttributesClassProtection(_Protection[VolumeAttributesClass]):
-    """A VolumeAttributesClass goes when no volume and no claim has it, requests it or is being changed to it."""
+    """A VolumeAttributesClass is released when no volume and no claim has it, requests it or is being changed to it."""
 
     name = "vac-protection"
     _finalizer = "kubernetes.io/vac-protection"

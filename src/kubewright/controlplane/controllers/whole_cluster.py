@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Followed:
-    """One kind. Its objects are kept here too: those of a kind that is not served for a while are not gone."""
+    """One kind. Its objects are kept here too: those of a kind that is not served for a while are not deleted."""
 
     objects: dict[ObjectKey, PartialObject] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,7 +44,7 @@ class _Followed:
 class WholeCluster:
     """`changed(old, new)` is called for each change of any object, with None for what was or is not there.
 
-    Events are left out: they own nothing, nobody owns them, and there are many. When a definition goes, so do all
+    Events are left out: they own nothing, have no owners, and there are many. When a definition goes, so do all
     objects of its kind; when it is only served in another version or not at all, nothing seems to happen to them.
     """
 
@@ -102,7 +102,7 @@ class WholeCluster:
         failures = 0
         while True:
             discovered = await discover(self._client)
-            # What was told once is served: an answer that fails to come later does not make anything go.
+            # What was discovered once is served: a failed discovery later deletes nothing.
             self._built_in |= {(kind.group, kind.plural): kind for kind in discovered.kinds}
             self._stale.set()
             if not discovered.failures:
@@ -127,7 +127,7 @@ class WholeCluster:
             self._stale.set()
 
     def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        """Begin to follow the kinds that have come, and end it with those that have gone."""
+        """Watch the kinds that were added, and stop with those that were removed."""
         defined = dict(self._definitions.values())
         kinds = [*self._built_in.values(), *(kind for kind in defined.values() if kind is not None)]
         self._kinds = {
@@ -159,7 +159,7 @@ class WholeCluster:
                 before, one.objects[new.key] = one.objects.get(new.key), obj
                 self._changed(before, obj)
             elif any(informer.state == "absent" for informer in handle.informers):
-                # The kind is not served any more, which makes nothing go. Whether it comes back will be seen.
+                # The kind is not served any more, which deletes nothing. It may come back.
                 self._confirm(tasks, one, handle)
             elif old is not None and (gone := one.objects.pop(old.key, None)) is not None:
                 self._changed(gone, None)

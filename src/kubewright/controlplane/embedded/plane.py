@@ -52,7 +52,7 @@ _HOSTS = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (nothing is bound to it here)
 
 
-# How often what has outlived its time is looked for. Whoever reads does not see it even before.
+# How often expired objects are deleted. Readers do not see them even before.
 _SWEEP_SECONDS = 60.0
 _INSTALL_SECONDS = 60.0
 
@@ -60,8 +60,8 @@ _INSTALL_SECONDS = 60.0
 class EmbeddedControlPlane(ControlPlane):
     """A server in memory. It lives in the event loop that started it and ends with it; nothing is left behind.
 
-    For tests it can do what a real one cannot: `faults` go wrong on demand, `compact` forgets old revisions, `snapshot`
-    and `reset` go back in milliseconds, `audit` has every request.
+    For tests it can do what a real one cannot: `faults` injects failures, `compact` drops old revisions, `snapshot` and
+    `reset` restore a state in milliseconds, `audit` has every request.
     """
 
     def __init__(
@@ -110,15 +110,15 @@ class EmbeddedControlPlane(ControlPlane):
             following = asyncio.create_task(assembled.definitions.run())
             stack.push_async_callback(_end, following)
             stack.callback(_Repeated(_SWEEP_SECONDS, self._clock, assembled.store.sweep).cancel)
-            # Whoever listens everywhere is here too.
+            # A server that listens on all interfaces is reachable on loopback, too.
             host = _EVERYWHERE.get(self._host, self._host)
             address = f"[{host}]" if ":" in host else host
             stack.callback(self._forget)
             self._running = _Running(assembled, authority, f"https://{address}:{serving.port}")
             assembled.server.endpoints.url = self._running.url
             client = await stack.enter_async_context(self._controllers_client())
-            # What hinders them is most often what a test of somebody else's program is about. Not streamed, because
-            # the end of a streamed list is a bookmark, and they want none.
+            # Quiet, because their errors are usually the subject of a test of another program. Not streamed, because
+            # a streamed list ends with a bookmark, and these watches have none.
             cache = Cache(client, stream=False, quiet=True)
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
             for controller in self._chosen(client, cache, authority):
@@ -135,13 +135,13 @@ class EmbeddedControlPlane(ControlPlane):
         self._running = None
 
     def _controllers_client(self) -> Client:
-        # They watch every kind there is, deprecated ones too: warnings about that are for nobody, as in the real one.
+        # They watch every kind, deprecated ones too. As in the real one, warnings about that are dropped.
         name, user = "kube-controller-manager", self.admin
         return ControllersClient(
             Config.from_kubeconfig_text(user.kubeconfig),
             transport=self._transport(user, internal=True),
             user_agent=name,
-            # A program is known by one name, also to whom looks at managed fields.
+            # The same name in managed fields as in the user agent.
             field_manager=name,
             on_warning=lambda warning: None,
         )
@@ -164,7 +164,7 @@ class EmbeddedControlPlane(ControlPlane):
         return self._controllers is None or controller in self._controllers
 
     async def stop(self) -> None:
-        """End the server and forget everything."""
+        """Stop the server and discard everything."""
         running, self._running = self._running, None
         if running is not None:
             await self._stack.aclose()
@@ -183,12 +183,12 @@ class EmbeddedControlPlane(ControlPlane):
 
     @property
     def faults(self) -> Faults:
-        """What is to go wrong."""
+        """Injects failures: see `Faults`."""
         return self._started.assembled.server.faults
 
     @property
     def audit(self) -> AuditLog:
-        """Every request."""
+        """Every request that was answered: see `AuditLog`."""
         return self._started.assembled.server.audit
 
     def add_user(self, name: str, groups: Iterable[str] = ()) -> User:
@@ -216,7 +216,7 @@ class EmbeddedControlPlane(ControlPlane):
         return await run_kubectl(started.group, program, arguments, kubeconfig=config, stdin=input, check=check)
 
     def compact(self) -> None:
-        """Forget all revisions but the present one: lists and watches from older ones have expired."""
+        """Drop all revisions but the current one: lists and watches from older ones get 410 Expired."""
         store = self._started.assembled.store
         store.compact(store.revision)
 
@@ -225,7 +225,7 @@ class EmbeddedControlPlane(ControlPlane):
         return self._started.assembled.store.snapshot()
 
     def reset(self, snapshot: Snapshot) -> None:
-        """All objects as they were then. Watchers see the difference as ordinary changes."""
+        """Restore all objects as they were at the snapshot. Watchers see the difference as ordinary changes."""
         self._started.assembled.store.restore(snapshot)
 
     @property
@@ -260,7 +260,7 @@ def _names_of(host: str) -> Iterator[str]:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> ControlPlaneError:
-    # `socket.create_server` adds the address, which is told already.
+    # `socket.create_server` adds the address, which the message has already.
     why = (error.strerror or str(error)).partition(" (while")[0]
     hint = "; choose another port, or 0 for any free one" if error.errno == errno.EADDRINUSE else ""
     return ControlPlaneError(f"cannot listen on {host}, port {port}: {why}{hint}")

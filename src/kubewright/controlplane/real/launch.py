@@ -119,12 +119,12 @@ class _Launcher:
             try:
                 self._wait(api_server, _answers(admin, "/readyz?verbose"))
             except StartFailed:
-                # Between our looking for a free port and its use, somebody else may have taken it.
+                # Another process may have taken the port since it was found to be free.
                 if attempts_left and "address already in use" in api_server.log_tail():
                     self.programs.remove(api_server)
                     continue
                 raise
-            # Made by the server itself, a moment after it calls itself ready.
+            # Created by the server itself, shortly after it reports ready.
             self._wait(api_server, _answers(admin, "/api/v1/namespaces/default"))
             return admin
         raise AssertionError("the last attempt returns or raises")
@@ -198,7 +198,7 @@ class _Launcher:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody uses at this moment."""
+    """A TCP port of the loopback interface that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -87,7 +87,7 @@ class RealControlPlane(ControlPlane):
 
     @property
     def programs(self) -> tuple[ChildProcess, ...]:
-        """What runs: etcd, kube-apiserver and, where asked for, kube-controller-manager, with their logs."""
+        """The child processes: etcd, kube-apiserver and, if requested, kube-controller-manager, with their logs."""
         return self._started.programs
 
     def add_user(self, name: str, groups: Iterable[str] = ()) -> User:

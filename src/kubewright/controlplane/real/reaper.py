@@ -23,7 +23,7 @@ _ATTEMPTS = 200
 
 def main(parent_directory: str) -> None:
     """Make a directory in `parent_directory`, and outlive the process at the other end of standard input."""
-    # What ends a test run in an orderly way goes to everybody; the reaper is needed until the very end.
+    # The signals that end a test run reach the whole group; the reaper must outlive it.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     directory = Path(tempfile.mkdtemp(prefix="kubewright-", dir=parent_directory))
@@ -41,7 +41,7 @@ def main(parent_directory: str) -> None:
 def _reap(directory: Path) -> None:
     group = os.getpgrp()
     if os.fork():
-        # Stays until it is killed with its group, so that the group's id cannot become somebody else's.
+        # Stays until it is killed with its group, so that the group's id cannot be reused.
         while True:
             signal.pause()
     os.setsid()

@@ -1,7 +1,7 @@
-"""What may change or refuse a write after the rules of its kind: the plugins of the real server that users meet.
+"""Admission: the real server's plugins that change or refuse writes and that users notice.
 
-Namespaces must exist, pods get what every pod has, claims grow where their class allows it, and nobody grants rights
-they do not have.
+Namespaces must exist, pods are completed, claims grow only where their class allows it, and users grant only rights
+that they have.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> No
 
 
 def _check_growth(call: Call, new: JSONObject, old: JSONObject) -> None:
-    """A claim grows only if its class says that it can. That it is bound is among the rules of the kind."""
+    """A claim grows only if its class allows expansion. That it is bound is checked by the rules of the kind."""
     size, earlier = (quantity(at(claim, "spec", "resources", "requests", "storage")) for claim in (new, old))
     if size <= earlier:
         return
@@ -92,7 +92,7 @@ def _storage_class(claim: JSONObject) -> str:
 
 
 def _check_definition(call: Call, new: JSONObject) -> None:
-    """Nothing comes to a custom kind that is about to go."""
+    """No object is created of a custom kind whose definition is being deleted."""
     resource = call.resource
     if not resource.custom:
         return

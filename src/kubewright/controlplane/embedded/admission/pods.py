@@ -63,7 +63,7 @@ def _refused(pod: JSONObject, why: str) -> StatusError:
 
 
 class AccountMissing(StatusError):
-    """403 for a pod whose namespace has no account `default`: a controller makes one, so it is worth a moment."""
+    """403 for a pod whose namespace has no account `default`: the request waits for its creation."""
 
     def __init__(self, key: str, refusal: StatusError) -> None:
         super().__init__(refusal.code, refusal.reason, refusal.message, details=refusal.details)
@@ -111,7 +111,7 @@ def _give_service_account(call: Call, pod: JSONObject) -> None:
 
 
 def _secrets(spec: JSONObject) -> Iterator[tuple[str, str]]:
-    """The secrets that containers read their environment from, each with the words for where."""
+    """The secrets that containers read their environment from, each with a description of where."""
     for role, word in (("initContainers", "init container"), ("containers", "container")):
         for container in items(spec, role):
             who = f"{word} {text(container, 'name')}"
@@ -247,7 +247,7 @@ def _keep_priority(pod: JSONObject, old: JSONObject) -> None:
 
 
 def _give_tolerations(pod: JSONObject) -> None:
-    """A pod stays five minutes on a node that is in trouble, unless it says otherwise."""
+    """A pod tolerates a node that is not ready or unreachable for five minutes, unless it sets its own."""
     spec = inside(pod, "spec")
     tolerations = items(spec, "tolerations")
     added: list[JSONValue] = [

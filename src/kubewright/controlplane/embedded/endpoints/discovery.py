@@ -1,7 +1,7 @@
 """Discovery: what the server serves, in the documents clients find their way with.
 
 The legacy documents (`/api`, `/apis`, one per group and one per version) and the aggregated ones, which say all of it
-at once. All are made of the catalog alone, when first asked for, and again when the catalog has changed.
+at once. All are made of the catalog alone, at the first request, and again when the catalog has changed.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _GROUPS = (
     "flowcontrol.apiserver.k8s.io",
     "storagemigration.k8s.io",
 )
-# Custom resources say their verbs in the order in which the real server has them in a constant, all others sorted.
+# Custom resources list their verbs in the order in which the real server has them in a constant, all others sorted.
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CUSTOM_SUBRESOURCES = ("status", "scale")
-# What the real server keeps in a version that is not served: its hash tells it.
+# What the real server keeps in a version that is not served: its hash shows it.
 _STORED_AS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): ("admissionregistration.k8s.io", "v1beta1"),
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): ("admissionregistration.k8s.io", "v1beta1"),
@@ -207,7 +207,7 @@ class _Documents:
         return response
 
     def _missing(self, key: str) -> HTTPResponse:
-        """Of a built-in group, an unknown version is a Status; what belongs to nobody is not even that."""
+        """Of a built-in group, an unknown version is a Status; for a group that does not exist it is a plain 404."""
         steps = key.strip("/").split("/")
         if steps[0] == "api" or (len(steps) == 3 and steps[1] in _GROUPS):
             return failure(no_such_resource())

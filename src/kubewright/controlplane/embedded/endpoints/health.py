@@ -1,6 +1,6 @@
-"""`/healthz`, `/livez` and `/readyz`: a server that answers at all is well, and says so check by check.
+"""`/healthz`, `/livez` and `/readyz`: a server that answers at all is healthy, and reports so for each check.
 
-The names of the checks are those of the real server, in its order: probes and dashboards ask for them one by one.
+The names of the checks are those of the real server, in its order: probes and dashboards request them one by one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a request is about: its path and query taken apart, as the authorizer and the handlers see it."""
+"""The target of a request, parsed from path and query, as the authorizer and the handlers see it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class QueryParameters:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing is to be stored. That it says `All` has been checked with the other options."""
+        """Whether nothing is to be stored. That its value is `All` has been checked with the other options."""
         return bool(self.repeated.get("dryRun"))
 
 
@@ -70,7 +70,7 @@ def parse_query(text: str) -> QueryParameters:
     """A query string, percent-decoded."""
     if not text:
         return QueryParameters()
-    # As Go does it, what cannot be decoded is passed over.
+    # As in Go, what cannot be decoded is skipped.
     readable = "&".join(pair for pair in text.split("&") if not _UNREADABLE.search(pair))
     pairs = parse_qsl(readable, keep_blank_values=True)
     repeated: dict[str, tuple[str, ...]] = {}
@@ -92,7 +92,7 @@ def parse_target(method: str, raw_path: str, query: QueryParameters) -> Target:
         group, version, steps = steps[1], steps[2], steps[3:]
     else:
         return Target(path, verb)
-    # The old way to say `?watch`: it may name an object too.
+    # The old form of `?watch`; it may name an object too.
     is_watch = steps[0] == "watch" and len(steps) > 1
     if is_watch:
         steps = steps[1:]

@@ -24,7 +24,7 @@ CLOSE = "kubewright.close"
 
 
 class Application:
-    """Translates between ASGI and the server. A watch ends as soon as its client has gone."""
+    """Translates between ASGI and the server. A watch ends as soon as its client has disconnected."""
 
     def __init__(self, server: APIServer) -> None:
         self._server = server
@@ -49,7 +49,7 @@ class Application:
         except ConnectionCut:
             scope[CLOSE]()
         except asyncio.CancelledError:
-            # The server has stopped and cut the connection: nobody waits for this any more.
+            # The server has stopped and cut the connection: no one waits for the response any more.
             scope[CLOSE]()
 
     async def _send_stream(self, response: HTTPResponse, receive: Receive, send: Send) -> None:
@@ -64,7 +64,7 @@ class Application:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
 
         await send(_start(response, length=None))
-        # The head goes out at once: a watch of something that never happens has begun all the same.
+        # The head is sent at once: a watch has begun even if no event ever comes.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         gone, sending = asyncio.ensure_future(until_gone()), asyncio.ensure_future(pieces())
         self._streams.add(sending)
@@ -78,7 +78,7 @@ class Application:
         failure = results[1]
         if isinstance(failure, Exception):
             raise failure
-        # Whoever has gone does not get it.
+        # Not sent to a client that has disconnected.
         await send({"type": "http.response.body", "body": b""})
 
 
@@ -106,7 +106,7 @@ def _start(response: HTTPResponse, *, length: int | None) -> ASGIMessage:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
     if not any(name == b"cache-control" for name, _ in headers):
         headers.append((b"cache-control", b"no-cache, private"))
-    # What is not modified is of the type it was: caches take over what a 304 says. A 204 has nothing of any type.
+    # A 304 has no content type, because caches would take it over. A 204 has no content.
     if response.status not in (204, 304):
         headers.append((b"content-type", response.content_type.encode()))
         if length is not None:

@@ -23,7 +23,7 @@ _ENOUGH = 1024 * 1024  # what may wait to be taken before the server has to
 
 
 class InProcessTransport:
-    """A `Transport` that calls the server; `certificate` (DER) says who asks, `internal` that it is a part of it."""
+    """A `Transport` that calls the server; `certificate` is DER; `internal` is for the control plane itself."""
 
     def __init__(self, server: APIServer, certificate: bytes | None, *, internal: bool = False) -> None:
         self._server = server
@@ -80,7 +80,7 @@ class InProcessTransport:
         request = HTTPRequest(
             method, path, query, dict(reversed(fields)), fields, body or b"", self._certificate, self._internal
         )
-        # As on a socket, others get their turn: whoever writes without a pause would leave every watcher behind.
+        # As on a socket, other tasks get their turn: a writer that never yields would make every watcher fall behind.
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(timeout):
@@ -157,9 +157,9 @@ async def _one(body: bytes) -> AsyncIterator[bytes]:
 
 
 class ControllersClient(Client):
-    """How a control plane's own controllers ask it. Their watches have no timeout and no bookmarks.
+    """The client of a control plane's own controllers. Its watches have no timeout and no bookmarks.
 
-    Those tell a silent connection from a dead one, and there is no connection here. With them the watches of every
+    Those are to detect dead connections, and there is no connection here. With them the watches of every
     kind would be most of what an idle control plane does.
     """
 
@@ -175,7 +175,7 @@ class ControllersClient(Client):
         bookmarks: bool = False,
         timeout: float = _FOR_EVER,
     ) -> Watch[T]:
-        """See `Client.watch`; whatever `bookmarks` and `timeout` say."""
+        """See `Client.watch`; `bookmarks` and `timeout` are ignored."""
         return super().watch(
             kind,
             namespace=namespace,

@@ -1,4 +1,4 @@
-"""Which form of an answer a client wants: the object, its metadata alone, or a table."""
+"""Content negotiation: whether a client gets the object, its metadata alone, or a table."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class MediaTypeOptions:
     version: str = ""
     kind: str = ""
     pretty: bool = False
-    """Indented, for people."""
+    """Whether the response is indented."""
 
     @property
     def content_type(self) -> str:
-        """What the answer says it is."""
+        """The content type of the response."""
         return _YAML if self.yaml else "application/json"
 
 
@@ -40,7 +40,7 @@ class _Range:
     quality: float
 
 
-# Clients say the same with each of their requests: the few headers there are, are read once.
+# Clients send the same header with each request, so the few there are get parsed once.
 @lru_cache(maxsize=256)
 def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> MediaTypeOptions:
     """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
@@ -77,7 +77,7 @@ def not_acceptable(*, watch: bool = False) -> StatusError:
 
 
 def _form(parameters: dict[str, str], *, yaml: bool = False) -> MediaTypeOptions | None:
-    # YAML cannot be told apart into events.
+    # A stream of YAML documents has no framing for events.
     if parameters.get("stream") and (yaml or parameters["stream"] != "watch"):
         return None
     pretty = parameters.get("pretty") == "1"

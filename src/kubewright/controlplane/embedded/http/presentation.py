@@ -1,4 +1,4 @@
-"""How an answer is written down: in one line or indented for people, as YAML, compressed."""
+"""How a response is encoded: compact or indented JSON, YAML, compressed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LARGE = 128 * 1024
 
 
 def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParameters) -> HTTPResponse:
-    """The answer as its client wants to read it. A stream is left as it is."""
+    """The response in the encoding that the client requested. A stream is left as it is."""
     if response.stream is not None:
         return response
     try:
         accept = request.header("accept")
         options = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
     except StatusError:
-        # There is no form both know: then this is for somebody to read.
+        # No encoding in common: the error is shown as JSON.
         return indented(response)
     if options.yaml:
         response = as_yaml(response)
@@ -37,7 +37,7 @@ def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParamete
 def indented(response: HTTPResponse) -> HTTPResponse:
     """JSON by lines, as the real server indents it: by two, and without a line break at the end."""
     if response.content_type.startswith("application/json"):
-        with suppress(RecursionError):  # nobody reads thousands of levels
+        with suppress(RecursionError):  # thousands of levels stay compact
             response.body = msgspec.json.format(response.body.rstrip(b"\n"), indent=2)
     return response
 

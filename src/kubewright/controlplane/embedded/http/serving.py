@@ -41,14 +41,14 @@ class _Protocol(HttpToolsProtocol):
         cast("dict[str, object]", self.scope).update({PEER: self._peer, CLOSE: self.transport.close})
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: clients that would rather have a WebSocket are answered as if they had not asked."""
+        """Log nothing: an upgrade to WebSocket is ignored and the request answered as any other."""
 
 
 class Serving:
     """One listening socket. `start` returns when connections are taken, `stop` when none is left.
 
     Of uvicorn it takes the protocol alone: what uvicorn's server adds (signals, a clock that ticks ten times a second,
-    lines in the log of a program that has one) belongs to whoever runs a process, not to a part of one.
+    lines in the log of a program that has one) is the business of the program, not of a library.
     """
 
     def __init__(self, application: Application, tls: ssl.SSLContext, host: str, port: int) -> None:
@@ -92,7 +92,7 @@ class Serving:
             connection.shutdown()
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=_GRACE)
-        # What is left does not read, or waits for something: without its client it has nobody to complain to.
+        # The remaining connections do not read or wait for something; their clients are gone, so errors are of no use.
         for connection in list(self._state.connections):
             cast(_Protocol, connection).transport.abort()
         await asyncio.sleep(0)

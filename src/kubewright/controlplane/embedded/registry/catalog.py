@@ -8,7 +8,7 @@ from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 
 class Catalog:
-    """Finds a resource by group, version and plural. `generation` grows with every change, for whoever caches."""
+    """Finds a resource by group, version and plural. `generation` grows with every change, for caches."""
 
     def __init__(self, built_in: Iterable[ResourceType]) -> None:
         self._built_in = {_endpoint_of(resource): resource for resource in built_in}
@@ -19,7 +19,7 @@ class Catalog:
         self.generation = 0
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
-        """The resource at that place."""
+        """The resource of that group, version and plural, if it is served."""
         return self._all.get((group, version, plural))
 
     def serves(self, group: str, version: str) -> bool:
@@ -46,7 +46,7 @@ class Catalog:
         return list(self._all.values())
 
     def define(self, definition: str, resources: Sequence[ResourceType]) -> None:
-        """Serve what a custom resource definition (by name) says now, in place of what it said before."""
+        """Serve the resources of a custom resource definition (by name), instead of its previous ones."""
         self._custom[definition] = resources
         self._changed()
 

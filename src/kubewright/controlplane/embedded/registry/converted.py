@@ -1,8 +1,7 @@
 """The store as one version of a kind sees it: objects are converted on their way in and out.
 
 Kinds with a second version (autoscaling/v1) or a second home (events.k8s.io) are stored in one form only, and custom
-resources stay in the form they were written in. The handlers know nothing of that: they are given this in place of the
-store.
+resources stay in the form they were written in. The handlers do not know of that: they get this instead of the store.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _converted(entry: StoredObject, conversion: Conversion) -> StoredObject:
 
 
 class VersionView:
-    """How one version of a custom kind sees what is stored: filled in and pruned by the schemas of today.
+    """How one version of a custom kind sees what is stored: defaulted and pruned by the current schemas.
 
     What was written since `since` by this very version is that already, except that a new object is stored without its
     status, which `defaults_status` says is filled in. The latest form of each object is remembered.

@@ -1,6 +1,6 @@
 """What the server serves: one `ResourceType` per kind and version, built-in or defined by a CRD.
 
-A resource type says what a kind is called, how its fields nest, and by which rules its objects are filled in, checked
+A resource type has the names of a kind, how its fields nest, and the rules by which its objects are defaulted, checked
 and changed. The rules are small functions in a `Strategy`; the handlers know no kind by name.
 """
 
@@ -48,7 +48,7 @@ class Strategy:
     Order on create: `default`, admission, `begin_create`, `prepare_create`, `note_requester`, `validate`.
     Order on update: `default`, `begin_update`, `prepare_update` (or `prepare_status`), admission, `validate_update`.
     Metadata (names, uid, generation of custom resources, timestamps, finalizers) is the handlers' work, except
-    that `changes_generation` tells whether an update of a built-in kind is a new generation.
+    that `changes_generation` decides whether an update of a built-in kind is a new generation.
     """
 
     prune: Callable[[JSONObject], list[str]] | None = None
@@ -59,7 +59,7 @@ class Strategy:
     begin_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_create: Callable[[JSONObject], None] = _nothing
     note_requester: Callable[[JSONObject, UserInfo], None] | None = None
-    """Notes in a new object who created it, for kinds that tell."""
+    """Records the requesting user in a new object, for kinds that have a field for it."""
     prepare_update: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     prepare_status: Callable[[JSONObject, JSONObject], None] = _nothing_on_update
     validate: Callable[[JSONObject], Sequence[FieldError]] = _valid
@@ -76,19 +76,19 @@ class Strategy:
     locked_maps: tuple[str, ...] = ()
     """Fields of which none and an empty one are not the same to `validate_update`, though both are stored as none."""
     reset: Mapping[str, Sequence[Sequence[str]]] | None = None
-    """By subresource, the fields that nobody owns through it. Default: the status, or all but the status."""
+    """By subresource, the fields that cannot be owned through it. Default: the status, or all but the status."""
     create_on_update: bool = False
     unconditional_update: bool = True
     returns_deleted_object: bool = False
     default_propagation: str = "Background"
     warnings: Callable[[JSONObject, JSONObject | None], Sequence[str]] | None = None
-    """What the client is told about an object that is stored, and what was stored before it."""
+    """Warnings for the client about an object that is stored, given the object before it."""
     begin_deletion: Callable[[JSONObject, str], None] | None = None
     """How an object is marked at the time given, in place of the usual way, when it is first deleted."""
     terminates: bool = False
-    """Whether a deletion only begins what is over when `spec.finalizers` are gone: so it is with namespaces."""
+    """Whether a deletion waits until `spec.finalizers` is empty, as with namespaces."""
     graceful_deletion: Callable[[JSONObject, int | None], int] | None = None
-    """Seconds of grace for a deletion (the argument is what was asked for); None: the kind knows no grace."""
+    """Seconds of grace for a deletion (given the requested number); None: the kind has no grace period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +117,11 @@ class ResourceType:
     definition: JSONObject | None = None
     """The CRD this comes from."""
     view: Callable[[ObjectStore], ObjectStore] | None = None
-    """The store as this version sees it, where that is not as it is."""
+    """The store as this version sees it, if objects are converted."""
     is_dropping: bool = False
     """Whether there may be objects that are stored in a version which the definition has no longer."""
     deprecation: str = ""
-    """The warning that goes with every answer about a version that is deprecated."""
+    """The warning that is sent with every response of a deprecated version."""
 
     @property
     def opening(self) -> bytes:

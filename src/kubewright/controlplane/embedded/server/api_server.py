@@ -77,7 +77,7 @@ class APIServer:
         self.endpoints = endpoints
 
     async def respond(self, request: HTTPRequest) -> HTTPResponse:
-        """The answer to a request. Raises only `ConnectionCut`, when a fault says so."""
+        """The answer to a request. Raises only `ConnectionCut`, for a fault."""
         query = parse_query(request.query)
         target = parse_target(request.method, request.path, query)
         user: UserInfo | None = None
@@ -105,7 +105,7 @@ class APIServer:
         except TooLarge as error:
             response = presented(failure(too_large_to_store(error.size)), request, query)
         except RecursionError:
-            # Bodies are cut to what can be followed (`nesting.py`); what a field holds as text may nest all the same.
+            # Bodies are cut to what can be followed (`nesting.py`); the text within a field may still nest deeper.
             response = presented(failure(bad_request("exceeded max depth")), request, query)
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
@@ -177,7 +177,7 @@ class APIServer:
         found = discovery_response(path, wanted, self.catalog, address=address, if_none_match=has)
         if found is None:
             return None
-        # The list of groups is answered before anybody looks at the method.
+        # The list of groups is answered whatever the method is.
         if request.method != "GET" and not is_list_of_groups:
             raise no_such_method()
         return presented(found, request, parsed.query)
@@ -194,6 +194,6 @@ def _requested_name(parsed: _ParsedRequest) -> str:
 
 
 def _page_not_found() -> HTTPResponse:
-    """What the real server says of paths that no API group is behind."""
+    """The real server's answer for paths of no API group."""
     headers = [("X-Content-Type-Options", "nosniff")]
     return HTTPResponse(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

@@ -1,4 +1,4 @@
-"""Every request the server answered, for tests and for the curious. Bodies and credentials are not part of it."""
+"""The audit log: every request that the server answered, without bodies and credentials."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AuditEvent:
 
     @classmethod
     def of(cls, request: HTTPRequest, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
-        """The event of an answered request; the user is empty when it could not be told."""
+        """The event of an answered request; the user is empty when authentication failed."""
         return cls(
             time,
             user.name if user is not None else "",
@@ -60,7 +60,7 @@ class AuditLog:
         self._followers: WeakSet[asyncio.Queue[AuditEvent]] = WeakSet()
 
     def record(self, event: AuditEvent) -> None:
-        """Tell everybody who follows."""
+        """Append the event and notify all followers."""
         self.events.append(event)
         for follower in self._followers:
             follower.put_nowait(event)

@@ -37,7 +37,7 @@ def out_of_time() -> HTTPResponse:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. Raises ValueError in Go's words."""
+    """Seconds. Raises ValueError with Go's message."""
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0

@@ -1,4 +1,4 @@
-"""Faults that a test asks for: requests that fail, wait or are cut, chosen by what they are and how often.
+"""Fault injection: requests that fail, are delayed or are cut, selected by target and count.
 
 plane.faults.fail(lambda target: target.verb == "update", code=409, times=2)
 plane.faults.cut_watches(lambda target: target.resource == "pods", after_events=3)
@@ -57,7 +57,7 @@ class _OpenStream:
 
 
 class Faults:
-    """What goes wrong. Each fault strikes `times` times (None: until `clear`), the first that matches first."""
+    """The injected faults. Each applies `times` times (None: until `clear`), the first that matches first."""
 
     def __init__(self) -> None:
         self._faults: list[_Fault] = []
@@ -112,7 +112,7 @@ class Faults:
                 stream.reader.cancel()
 
     def silence_open_watches(self, chooses: Chooser) -> None:
-        """Let nothing through any more on watches that are open now, not even their end: nobody hung up.
+        """Let nothing through any more on watches that are open now, not even their end, as when the peer has vanished.
 
         Those of the control plane's own controllers go on: they have no connection that could fall silent.
         """
@@ -121,7 +121,7 @@ class Faults:
                 stream.is_silent = True
 
     def clear(self) -> None:
-        """Nothing goes wrong any more."""
+        """Remove all faults."""
         self._faults.clear()
         self._cuts.clear()
 
@@ -139,7 +139,7 @@ class Faults:
     async def through(
         self, stream: AsyncIterator[bytes], target: Target, *, is_internal: bool = False
     ) -> AsyncIterator[bytes]:
-        """The lines of a stream, cut where a fault says so. Closing it closes the stream."""
+        """The lines of a stream, cut where a fault applies. Closing it closes the stream."""
         cut = next((cut for cut in self._cuts if cut.chooses(target)), None)
         if cut is not None and cut.left is not None:
             cut.left -= 1

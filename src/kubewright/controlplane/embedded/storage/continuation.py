@@ -1,6 +1,6 @@
 """The `continue` tokens of paged lists: from which key, and at which revision, the next page is to be read.
 
-To clients they are opaque, but kube-apiserver's form is kept, and so are its words about tokens that are none.
+To clients they are opaque, but kube-apiserver's form is kept, and so are its messages about invalid ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT64 = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """Where a list goes on: at key `start`, as of `revision`, or as of now when that is negative."""
+    """Where a list continues: at key `start`, as of `revision`, or as of now when that is negative."""
 
     start: str
     revision: int
@@ -42,13 +42,13 @@ class _Token(msgspec.Struct):
 
 
 def encode_continue(revision: int, start: str, prefix: str) -> str:
-    """The token by which the list below `prefix` (which ends in a slash) goes on at key `start`."""
+    """The token with which the list below `prefix` (which ends in a slash) continues at key `start`."""
     # The slash in front is what kube-apiserver sends whenever it answers from its cache.
     return _encoded("/" + start.removeprefix(prefix), revision)
 
 
 def decode_continue(token: str, prefix: str) -> Continuation:
-    """What a token says about the list below `prefix`. Raises StatusError (400) for one that no list has given out.
+    """Decode a token for the list below `prefix`. Raises StatusError (400) for an invalid one.
 
     A token cannot lead out of the prefix.
     """
@@ -71,7 +71,7 @@ def decode_continue(token: str, prefix: str) -> Continuation:
 
 
 def expired_continue(prefix: str, start: str) -> StatusError:
-    """410 for a page whose revision is gone, with the token by which the list can go on at `start` as of now."""
+    """410 for a page whose revision was compacted, with a token to continue at `start` as of now."""
     return expired(_EXPIRED, _encoded(start.removeprefix(prefix), -1))
 
 
@@ -124,7 +124,7 @@ def _form(raw: bytes | msgspec.Raw) -> str:
 
 
 def _bytes(token: str) -> bytes:
-    """Base64 without padding, as Go's RawURLEncoding reads it; it passes over line breaks."""
+    """Base64 without padding, as Go's RawURLEncoding reads it; line breaks are ignored."""
     if illegal := _ILLEGAL.search(token):
         raise ValueError(_no_base64(len(token[: illegal.start()].encode())))
     plain = token.replace("\r", "").replace("\n", "")

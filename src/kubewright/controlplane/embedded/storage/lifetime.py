@@ -21,7 +21,7 @@ class Lifetime:
         self._ends[key] = self._clock() + self._seconds
 
     def forget(self, key: str) -> None:
-        """A key is gone."""
+        """Stop tracking a deleted key."""
         self._ends.pop(key, None)
 
     def ended(self) -> list[str]:

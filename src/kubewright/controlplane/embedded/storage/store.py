@@ -28,7 +28,7 @@ _revision = attrgetter("revision")
 
 
 class StoreError(Exception):
-    """What the store was asked for is not possible in its present state."""
+    """The operation is not possible in the current state of the store."""
 
 
 class KeyExists(StoreError):
@@ -60,7 +60,7 @@ class TooLarge(StoreError):
 
 
 class Compacted(StoreError):
-    """The history of that revision is gone; `compacted` is the oldest that is left."""
+    """That revision was compacted; `compacted` is the oldest that is left."""
 
     def __init__(self, requested: int, compacted: int) -> None:
         super().__init__(f"revision {requested} is no longer there (the oldest is {compacted})")
@@ -102,12 +102,12 @@ class Snapshot:
 
 
 class MemoryStore:
-    """Everything the API server remembers.
+    """Everything that the API server stores.
 
     The last `history` changes can be read and watched (up to a quarter more are kept); none of them longer than twice
     `interval` seconds, and none that is younger than `interval` is dropped before there are that many. `buffer` is how
-    many changes a watcher may fall behind. In the directories `lifetimes` names, what has outlived its time is deleted:
-    when somebody looks there, or at the next `sweep`.
+    many changes a watcher may fall behind. In the directories that `lifetimes` names, expired objects are deleted:
+    when they are read, or at the next `sweep`.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class MemoryStore:
         return self._commit("put", key, value, collection, None)
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
-        """Store a new value, if the key is still at revision `expected`: otherwise raises Conflict. Or TooLarge.
+        """Store a new value. Raises RevisionConflict unless the key is at revision `expected`, or TooLarge.
 
         `value` is the store's from now on; it is given its resourceVersion.
         """
@@ -201,7 +201,7 @@ class MemoryStore:
         return self._commit("put", key, value, collection, previous)
 
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
-        """Remove a key, if it is there and at revision `expected`: otherwise raises Conflict.
+        """Remove a key, if it is there and at revision `expected`: otherwise raises RevisionConflict.
 
         Watchers see, and this returns, the last state (or `final` in its place) with the deletion's resourceVersion.
         """
@@ -230,19 +230,19 @@ class MemoryStore:
         return self._watchers.add(prefix, list(replayed))
 
     def end_watches(self, directory: str) -> None:
-        """End all watches below a directory, once they have told what happened so far."""
+        """End all watches below a directory, once they have delivered what happened so far."""
         self._watchers.end(directory)
 
-    # Forgetting
+    # Compaction
 
     def sweep(self) -> None:
-        """Delete what has outlived its time. Watchers see it go."""
+        """Delete expired objects. Watchers see the deletions."""
         for lifetime in self._lifetimes.values():
             for key in lifetime.ended():
                 self.delete(key)
 
     def compact(self, revision: int) -> None:
-        """Forget how things were before a revision. Watches under way are not affected."""
+        """Drop the history before a revision. Open watches are not affected."""
         if revision > self._revision:
             raise FutureRevision(revision, self._revision)
         if revision > self._compacted:
@@ -270,7 +270,7 @@ class MemoryStore:
             collection = self._collection(key)
             present, wanted = collection.entries.get(key), snapshot.entries[key]
             if present is not wanted:
-                # The snapshot follows, lest the next restore takes this for a difference.
+                # The snapshot is updated, so that the next restore does not take this for a difference.
                 snapshot.entries[key] = self._commit("put", key, _restamped(wanted), collection, present, wanted.form)
 
     def _commit(
@@ -292,7 +292,7 @@ class MemoryStore:
             revision if previous is None else previous.created,
             form=collection.form if form is None else form,
         )
-        # Everybody who is told of the entry is told its JSON: it is not made for this alone.
+        # Every reader and watcher gets this JSON: it is not encoded for the check alone.
         if kind == "put" and entry.form and len(entry.raw) > MAX_OBJECT_SIZE:
             raise TooLarge(key, len(entry.raw))
         change = StoreChange(kind, key, entry, previous)
@@ -311,8 +311,8 @@ class MemoryStore:
             self.compact(self._revision - self._history)
         now = self._clock()
         if now >= self._due:
-            # Every write looks at the clock, so whoever comes a whole interval late comes after a silence of at least
-            # that long, and all there is is old.
+            # Every write checks the clock, so one that is a whole interval late follows a pause of at least that long,
+            # and everything stored is old.
             silent = now >= self._due + self._interval
             self.compact(self._revision if silent else self._mark)
             self._mark = self._revision

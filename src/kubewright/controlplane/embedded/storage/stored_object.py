@@ -1,6 +1,6 @@
-"""What the store keeps: an object at one revision, and the change that put it there.
+"""What the store keeps: an object at one revision, and the change that stored it.
 
-Entries and changes are shared between the store, its history and every watcher: nobody changes them or their values.
+Both are shared between the store, its history and every watcher, and are never modified.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StoredObject(msgspec.Struct, eq=False, gc=False):
 
     @property
     def raw(self) -> bytes:
-        """The value as JSON, encoded once for all who ask."""
+        """The value as JSON, encoded once for all readers."""
         if self._encoded is None:
             self._encoded = _encode(self.value)
         return self._encoded

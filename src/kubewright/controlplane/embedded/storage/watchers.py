@@ -1,4 +1,4 @@
-"""Handing each committed change to all who watch its key, without a task, a lock or a copy for any of them.
+"""Publishes each committed change to the watchers of its key, without a task, a lock or a copy for any of them.
 
 Publishing never waits: it appends to the watcher's buffer and wakes its reader, at most once per turn of the event
 loop. A reader that lets its buffer overflow is closed, so it can neither hold others up nor memory.
@@ -15,8 +15,8 @@ from kubewright.controlplane.embedded.storage.stored_object import StoreChange
 class Subscription:
     """The changes below a prefix, each exactly once and in the order of their revisions. It has one reader.
 
-    It ends when it is closed; `lagged` tells that it was closed for falling behind. What it had not delivered then is
-    dropped: its reader goes on from the last revision it has seen.
+    It ends when it is closed; `lagged` is set when it was closed for falling behind. Undelivered changes are dropped:
+    its reader continues from the last revision it has seen.
     """
 
     __slots__ = ("_leave", "_limit", "_pending", "_room", "_waiter", "closed", "lagged", "prefix")
@@ -55,7 +55,7 @@ class Subscription:
                 yield change
 
     def end(self) -> None:
-        """Nothing more comes: the reader gets what is there already, and then an empty list."""
+        """End it in order: the reader gets what is buffered, then an empty list."""
         if not self.closed:
             self.closed = True
             self._leave(self)
@@ -83,7 +83,7 @@ class Subscription:
 
 
 class Watchers:
-    """Everybody who watches, found by prefix."""
+    """All subscriptions, by prefix."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -91,13 +91,13 @@ class Watchers:
         self._by_prefix: dict[str, dict[Subscription, None]] = {}
 
     def add(self, prefix: str, replayed: Sequence[StoreChange]) -> Subscription:
-        """Somebody who gets `replayed`, and then what is published from now on."""
+        """Add a subscription that gets `replayed` first, then what is published from now on."""
         subscription = Subscription(prefix, replayed, self._limit, self._remove)
         self._by_prefix.setdefault(prefix, {})[subscription] = None
         return subscription
 
     def publish(self, change: StoreChange) -> None:
-        """Hand a change to all who watch its key or one of the directories above it."""
+        """Deliver a change to the watchers of its key and of the directories above it."""
         if not self._by_prefix:
             return
         key = change.key
@@ -115,7 +115,7 @@ class Watchers:
             subscription.close()
 
     def end(self, directory: str) -> None:
-        """Nobody watches anything below a directory any more."""
+        """End every subscription below a directory."""
         for prefix in [prefix for prefix in self._by_prefix if prefix.startswith(directory)]:
             for subscription in list(self._by_prefix.get(prefix, ())):
                 subscription.end()
