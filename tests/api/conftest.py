@@ -28,7 +28,7 @@ def beta_server() -> Iterator[Config]:
 
 @pytest.fixture(scope="session")
 def documents(beta_server: Config) -> list[Document]:
-    """What that server says of its API."""
+    """The description that server gives of its API."""
 
     async def fetch() -> list[Document]:
         session = Session(beta_server)

@@ -170,7 +170,7 @@ def test_the_null_of_an_empty_required_list_is_an_empty_list() -> None:
     assert decode(Pod, b'{"spec": {"containers": null}}').spec.containers == []
 
 
-def test_list_items_are_told_apart_by_the_servers_keys() -> None:
+def test_list_items_are_identified_by_the_servers_keys() -> None:
     assert fields_of(Container)["ports"].keys == ("containerPort", "protocol")
     assert fields_of(PodSpec)["volumes"].keys == ("name",)
     assert fields_of(PodSpec)["volumes"].item.model is Volume  # type: ignore[union-attr]  # a list has items

@@ -67,7 +67,7 @@ def test_an_error_names_the_object_and_the_field() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"<html>", b'{"metadata":', b'{"metadata":{"name":"\xff"}}', b'{"metadata": 5, "x": ']
 )
-def test_what_is_no_json_is_told_apart(raw: bytes) -> None:
+def test_what_is_no_json_is_an_error_of_its_own(raw: bytes) -> None:
     with pytest.raises(MalformedJSON):
         decode(Box, raw)
 

@@ -40,7 +40,7 @@ def test_the_same_kind_is_the_same_type() -> None:
     assert Dynamic.of("example.com/v2", "Widget") is not Widget
 
 
-def test_what_the_server_must_tell_is_left_open() -> None:
+def test_what_discovery_must_answer_is_left_open() -> None:
     assert resource_info(Widget).namespaced is None
     known = resource_info(Dynamic.of("example.com/v1", "Mouse", plural="mice", namespaced=False))
     assert (known.plural, known.namespaced) == ("mice", False)

@@ -1,4 +1,4 @@
-"""Markers: told apart by what they say."""
+"""Markers: equal when they mean the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 from kubewright.api.markers import Atomic, ListMap, StrategicMerge
 
 
-def test_markers_that_say_the_same_are_equal() -> None:
+def test_markers_that_mean_the_same_are_equal() -> None:
     # Python compares and hashes what is in Annotated.
     assert Annotated[list[str], ListMap("a", "b")] == Annotated[list[str], ListMap("a", "b")]
     assert {ListMap("a"), Atomic(), StrategicMerge("a")} == {StrategicMerge(key="a"), ListMap("a"), Atomic()}

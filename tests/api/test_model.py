@@ -70,14 +70,14 @@ def test_a_default_is_always_sent_beside_types_that_are_defined_later() -> None:
 
 
 def test_zero_is_sent_and_none_is_absent() -> None:
-    told = sent(Spec(image="nginx", replicas=0, node=None, from_="a", cluster_ip="10.0.0.1"))
-    assert isinstance(told, dict)
-    assert told["replicas"] == 0
-    assert "node" not in told
-    assert (told["from"], told["clusterIP"]) == ("a", "10.0.0.1")
+    encoded = sent(Spec(image="nginx", replicas=0, node=None, from_="a", cluster_ip="10.0.0.1"))
+    assert isinstance(encoded, dict)
+    assert encoded["replicas"] == 0
+    assert "node" not in encoded
+    assert (encoded["from"], encoded["clusterIP"]) == ("a", "10.0.0.1")
 
 
-def test_null_and_absent_are_told_apart_where_the_type_does() -> None:
+def test_null_and_absent_are_distinguished_where_the_type_does() -> None:
     assert decode_model(Spec, b'{"image":"a"}').deadline is UNSET
     assert decode_model(Spec, b'{"image":"a","deadline":null}').deadline is None
     assert b'"deadline":null' in encode(Spec(image="a", deadline=None))

@@ -57,7 +57,7 @@ def spec_of(app: App) -> dict[str, JSONValue]:
     return spec
 
 
-def test_an_object_that_nobody_changed_is_written_as_it_was_read() -> None:
+def test_an_unchanged_object_is_written_as_it_was_read() -> None:
     app = read(ports=[{"name": "http"}])
     assert merged(app) == {
         "metadata": {"name": "a", "novel": {"x": 1}},
@@ -146,7 +146,7 @@ def applied(target: JSONValue, patch: JSONValue) -> JSONValue:
 
 
 def without_nulls(value: JSONValue) -> JSONValue:
-    """A merge patch cannot say null, so it is only asked for objects without it (lists are replaced whole)."""
+    """A merge patch cannot set null, so it is only made for objects without it (lists are replaced whole)."""
     if isinstance(value, dict):
         return {name: without_nulls(item) for name, item in value.items() if item is not None}
     return value

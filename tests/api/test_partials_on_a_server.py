@@ -1,4 +1,4 @@
-"""What a partial object claims, as the managed fields of both servers say it."""
+"""What a partial object claims, by the managed fields of both servers."""
 
 from __future__ import annotations
 

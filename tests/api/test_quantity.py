@@ -255,12 +255,12 @@ def test_error_shows_the_text_the_reason_and_what_is_right(text: str, reason: st
     assert '"64Mi"' in str(caught.value)
 
 
-def test_error_about_several_points_or_signs_says_so() -> None:
+def test_error_about_several_points_or_signs_names_it() -> None:
     with pytest.raises(ValueError, match=r"'1\.2\.3' is not a quantity \(malformed number\)"):
         Quantity("1.2.3")
 
 
-def test_error_about_a_huge_exponent_says_so() -> None:
+def test_error_about_a_huge_exponent_names_it() -> None:
     with pytest.raises(ValueError, match="exponent"):
         Quantity("1e9999999999")
 

@@ -1,4 +1,4 @@
-"""A change is made again on what somebody else has changed: both survive."""
+"""A change is made again on what another client has changed: both survive."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def test_a_list_without_keys_is_replaced_unless_others_changed_it_too(name: str)
         on({name: ["a", "c"]}, {name: ["a"]}, {name: ["a", "b"]})
 
 
-def test_items_that_cannot_be_told_apart_are_replaced_as_one() -> None:
+def test_items_that_cannot_be_identified_are_replaced_as_one() -> None:
     with pytest.raises(ListClash, match=r"^spec\.parts$"):
         on({"parts": [{"name": "a"}, {"name": "a"}]}, {}, {"parts": [{"name": "b"}]})
 
 
 @pytest.mark.parametrize("shape", [THING, DYNAMIC])
-def test_conditions_go_by_their_type_in_types_that_do_not_say_so(shape: Shape) -> None:
+def test_conditions_go_by_their_type_in_types_without_the_marker(shape: Shape) -> None:
     def status(*names: str, state: str = "True") -> JSONObject:
         return {"status": {"conditions": [{"type": name, "status": state} for name in names]}}
 
@@ -218,7 +218,7 @@ def test_no_change_leaves_everything_as_it_is(before: JSONObject, live: JSONObje
 
 
 @given(specs, specs)
-def test_on_an_object_that_nobody_changed_the_change_is_exact(before: JSONObject, after: JSONObject) -> None:
+def test_on_an_unchanged_object_the_change_is_exact(before: JSONObject, after: JSONObject) -> None:
     assert same(rebased(before, after, before, THING), after)
 
 

@@ -33,7 +33,7 @@ class GreenHedge(Resource[GardenSpec, None]):
     """Has no status."""
 
 
-def test_the_decorator_says_what_the_kind_is() -> None:
+def test_the_decorator_names_the_kind() -> None:
     info = resource_info(Garden)
     assert info.gvk == GroupVersionKind("green.example.com", "v1", "Garden")
     assert (info.plural, info.singular, info.namespaced) == ("gardens", "garden", True)
@@ -173,7 +173,7 @@ def test_an_object_that_the_server_does_not_have_yet_owns_nothing() -> None:
         TokenReview(metadata=ObjectMeta(name="a", namespace="ns"), spec=TokenReviewSpec(token="hunter2")),
     ],
 )
-def test_the_repr_of_a_secret_does_not_tell_it(secret: Object) -> None:
+def test_the_repr_of_a_secret_is_redacted(secret: Object) -> None:
     assert repr(secret) == str(secret) == f"<{secret.kind} ns/a>"
     assert secret.__rich_repr__() == [("key", ("ns", "a"))]
     assert "hunter2" in repr(ConfigMap(data={"a": "hunter2"}))

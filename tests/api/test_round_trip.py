@@ -163,7 +163,7 @@ def _may_be_null(structure: Schema, field: str) -> bool:
 
 
 def differences(sent: JSONValue, kept: JSONValue, path: str = "") -> Iterator[str]:
-    """Where what we would write differs from what the server sent, beyond what no server can tell apart."""
+    """Where what we would write differs from what the server sent, beyond what no server distinguishes."""
     if isinstance(sent, dict) and isinstance(kept, dict):
         for name, value in sent.items():
             if name in kept:
@@ -188,7 +188,7 @@ def test_every_field_survives(cls: type[Object], documents: list[Document]) -> N
 
 @each_kind
 def test_every_zero_survives(cls: type[Object], documents: list[Document]) -> None:
-    """A zero that somebody set is not the same as a field that nobody set."""
+    """A zero that was set is not the same as a field that was not."""
     raw = Filler(documents, ZERO).object(cls)
 
     assert same(to_json(from_json(cls, raw)), raw)

@@ -38,7 +38,7 @@ def test_what_is_no_kind_of_kubernetes_is_dynamic(api_version: str, kind: str) -
     assert issubclass(Scheme().type_for(api_version, kind), Dynamic)
 
 
-def test_an_object_is_decoded_as_what_it_says_it_is() -> None:
+def test_an_object_is_decoded_as_the_kind_it_names() -> None:
     decoded = Scheme(Widget).decode(b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{},"spec":{"size":2}}')
     assert isinstance(decoded, Widget)
     assert decoded.spec.size == 2

@@ -75,7 +75,7 @@ def test_a_label_selector_matches_as_in_kubernetes(selector: str, labels: dict[s
     assert parse_labels(selector).matches(labels) is matches
 
 
-def test_an_empty_selector_says_that_it_selects_everything() -> None:
+def test_an_empty_selector_reports_that_it_selects_everything() -> None:
     assert parse_labels("").matches_all
     assert parse_fields("").matches_all
     assert parse_fields(",,").matches_all

@@ -59,7 +59,7 @@ def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
         (Annotated[list[Port] | None, ListMap("protocol")], ("protocol",)),
     ],
 )
-def test_list_items_are_told_apart_by_the_keys_of_the_marker(annotation: object, keys: tuple[str, ...]) -> None:
+def test_list_items_are_identified_by_the_keys_of_the_marker(annotation: object, keys: tuple[str, ...]) -> None:
     assert shape_of(annotation) == Shape("list", item=PORT, keys=keys)
 
 

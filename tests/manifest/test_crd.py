@@ -383,7 +383,7 @@ def test_versions_are_in_the_order_kubectl_prefers_whatever_the_order_of_the_typ
         (lambda: [example(deprecated="one\ntwo")], "must be one line of at most 256 printable bytes"),
     ],
 )
-def test_what_the_server_would_refuse_is_an_error_with_the_way_out(
+def test_what_the_server_would_refuse_is_an_error_with_the_fix(
     types: Callable[[], list[type[Object]]], complaint: str
 ) -> None:
     with pytest.raises(ManifestError) as caught:
@@ -400,7 +400,7 @@ def test_the_status_subresource_needs_a_status() -> None:
         crd_of(Plain)
 
 
-def test_the_definition_as_an_object_says_the_same() -> None:
+def test_the_definition_as_an_object_is_the_same() -> None:
     definition = definition_of(PodManager)
     assert definition.spec.names.kind == "PodManager"
     sent = to_json(definition)

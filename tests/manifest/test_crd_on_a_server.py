@@ -55,7 +55,7 @@ class Limits(Model):
 
 
 class RichSpec(Model):
-    """Everything a schema can say."""
+    """Everything a schema can express."""
 
     name: Annotated[str, Meta(min_length=1, max_length=5, pattern="^[a-zé]+$", description="A short name.")]
     needed: str | None

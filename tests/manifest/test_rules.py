@@ -44,7 +44,7 @@ def test_a_derived_structure_has_the_rules_of_its_bases_first() -> None:
     assert rules_of(Short) == [ORDERED, {"rule": "self.maxSize < 10"}]
 
 
-def test_a_rule_of_a_field_may_say_all_that_kubernetes_knows() -> None:
+def test_a_rule_of_a_field_may_have_all_that_kubernetes_knows() -> None:
     class Spec(Model):
         name: Annotated[
             str,
@@ -139,23 +139,23 @@ def test_what_is_no_field_of_the_structure_is_left_to_the_server() -> None:
     assert rules_of(Spec) is not None
 
 
-def test_a_rule_about_changes_needs_a_list_whose_items_can_be_told_apart() -> None:
+def test_a_rule_about_changes_needs_a_list_whose_items_can_be_identified() -> None:
     class Volume(Model):
         name: str
         size: Annotated[int, Immutable()]
 
-    class Told(Model):
+    class Identified(Model):
         volumes: Annotated[list[Volume], ListMap("name")] = []
         by_name: dict[str, Volume] = {}
 
     class Mixed(Model):
-        inner: Told
+        inner: Identified
         volumes: list[dict[str, Volume]] = []
 
-    assert rules_of(Told, "volumes", "*", "size") == [UNCHANGED]
+    assert rules_of(Identified, "volumes", "*", "size") == [UNCHANGED]
     with pytest.raises(ManifestError) as caught:
         schema_of(Mixed)
     assert str(caught.value) == (
-        "Mixed.volumes: the rule 'self == oldSelf' is about changes, but items of this list cannot be told apart: "
-        'make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
+        "Mixed.volumes: the rule 'self == oldSelf' is about changes, but the server cannot identify the items of this "
+        'list: make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
     )

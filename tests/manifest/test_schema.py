@@ -356,15 +356,18 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
     }
 
 
-# --- what cannot be said
+# --- what cannot be expressed
 
 
 @pytest.mark.parametrize(
     ("annotation", "complaint"),
     [
-        (int | Port, "a structural schema cannot say int or Port: use one Model whose fields are optional"),
-        (Port | Box[int], "a structural schema cannot say Port or "),
-        (Annotated[int, Meta(ge=1)] | str, "a structural schema cannot say Annotated[int, msgspec.Meta(ge=1)] or str"),
+        (int | Port, "a structural schema cannot express int or Port: use one Model whose fields are optional"),
+        (Port | Box[int], "a structural schema cannot express Port or "),
+        (
+            Annotated[int, Meta(ge=1)] | str,
+            "schema cannot express Annotated[int, msgspec.Meta(ge=1)] or str",
+        ),
         (tuple[int, int], "tuple[int, int] has no structural schema: use list[...]"),
         (set[str], "set[str] has no structural schema: use Annotated[list[...], ListSet()]"),
         (frozenset[str], "has no structural schema: use Annotated[list[...], ListSet()]"),
@@ -376,14 +379,14 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
         (Mixed, "an enumeration must have strings only or integers only, not [1, 'two']"),
         (Literal["a", 1], "an enumeration must have strings only or integers only, not ['a', 1]"),
         (NotOurs, "NotOurs is a plain msgspec.Struct: derive it from kubewright's Model"),
-        (Box, "T stands for no type yet: give the generic model its type, as in Box[int]"),
+        (Box, "T is not bound to a type: give the generic model its type, as in Box[int]"),
         (Object, "Object is not a kind with known fields: use the class of one, or dict[str, JSONValue]"),
         (Dynamic.of("example.com/v1", "Widget"), "Widget is not a kind with known fields: use the class of one"),
         (Annotated[int, Atomic()], "Atomic() is for lists, maps and structures"),
     ],
     ids=str,
 )
-def test_what_a_structural_schema_cannot_say_is_an_error_with_the_way_out(annotation: object, complaint: str) -> None:
+def test_what_a_structural_schema_cannot_express_is_an_error_with_the_fix(annotation: object, complaint: str) -> None:
     with pytest.raises(ManifestError) as caught:
         schema_with(annotation)
     message = str(caught.value)
@@ -422,7 +425,7 @@ def test_fields_that_every_kind_has_cannot_be_declared_anew() -> None:
     class Example(Object):
         metadata: str = ""  # type: ignore[assignment]  # the mistake this is about
 
-    with pytest.raises(ManifestError, match=r"Example.metadata is the same for every kind and cannot be declared anew"):
+    with pytest.raises(ManifestError, match=r"Example.metadata is the same for every kind and cannot be redeclared"):
         schema_of(Example)
 
 

@@ -81,7 +81,7 @@ def test_values_are_gos(text: str, value: object) -> None:
         ("{~: 1}", "unsupported map key: ~"),
     ],
 )
-def test_what_json_cannot_say_is_refused(text: str, problem: str) -> None:
+def test_what_json_cannot_express_is_refused(text: str, problem: str) -> None:
     with pytest.raises(yaml.MarkedYAMLError) as refused:
         read(text)
     assert refused.value.problem == problem

@@ -21,7 +21,7 @@ _FOLDER = Path(__file__).parents[2] / "src/kubewright/api"
 
 
 def main() -> int:
-    """Write the modules of all kinds; 1 when the server cannot be asked."""
+    """Write the modules of all kinds; 1 when the server cannot be reached."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.generate_api",
         description="Writes src/kubewright/api/<group>/<version>.py from what the pinned kube-apiserver serves.",

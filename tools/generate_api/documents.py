@@ -1,4 +1,4 @@
-"""What a server says of its API: OpenAPI v3 and discovery, one document per group version."""
+"""The description a server gives of its API: OpenAPI v3 and discovery, one document per group version."""
 
 from __future__ import annotations
 

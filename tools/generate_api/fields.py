@@ -45,7 +45,7 @@ class Imports:
         return self.use(f"kubewright.api.{module}", name)
 
     def lines(self) -> list[str]:
-        """The import statements, sorted as linters want them."""
+        """The import statements, in the order that linters expect."""
         ours = sorted(module for module in self._names if module.startswith("kubewright."))
         blocks = [["from __future__ import annotations"]]
         blocks.append(["import builtins"] if "builtins" in self._names else [])
@@ -59,7 +59,7 @@ class Imports:
 
 
 class Fields:
-    """Writes the fields of one module's structures. `modules` tells the module of each structure."""
+    """Writes the fields of one module's structures. `modules` has the module of each structure."""
 
     def __init__(self, kinds: Kinds, modules: Mapping[str, tuple[str, str]], own: tuple[str, str]) -> None:
         self._kinds = kinds
@@ -71,7 +71,7 @@ class Fields:
     def lines(self, structure: str, leave_out: Iterable[str] = ()) -> list[str]:
         """The fields of a structure, in the order of its schema."""
         properties = self._kinds.schemas[structure].properties
-        # A class that has a field called `bool` cannot say `bool` in the types of its fields.
+        # A class that has a field called `bool` cannot use `bool` in the types of its fields.
         self._shadowed = frozenset(python_name(name) for name in properties) & frozenset(_builtins())
         return [self._line(structure, name) for name in properties if name not in leave_out]
 

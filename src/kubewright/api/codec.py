@@ -30,7 +30,7 @@ ObjectT = TypeVar("ObjectT", bound=Object)
 _ORIGIN = "_origin"
 _MANIFEST = "_manifest"
 
-# Strings are checked for UTF-8 only where they are looked at, and then by Python itself, which also limits the depth.
+# Strings are checked for UTF-8 only when they are decoded, and then by Python itself, which also limits the depth.
 NOT_JSON: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -43,7 +43,7 @@ class _Scalar(Protocol):
     def to_json(self) -> object: ...
 
 
-# Asked by msgspec for every such value, so it is a look-up and not an isinstance of a protocol (6 µs).
+# msgspec calls the hooks for every such value, so this is a look-up and not an isinstance of a protocol (6 µs).
 _SCALARS: frozenset[type[_Scalar]] = frozenset((Quantity, MicroTime))
 
 
@@ -160,7 +160,7 @@ def origin(obj: Object) -> bytes | None:
 
 
 def remembered(obj: Object) -> bytes | None:
-    """The JSON an object was decoded from, whoever wrote it; None for objects made in Python."""
+    """The JSON an object was decoded from, a server's or a manifest; None for objects made in Python."""
     return obj.__dict__.get(_ORIGIN) or obj.__dict__.get(_MANIFEST)
 
 

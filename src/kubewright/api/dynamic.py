@@ -23,7 +23,7 @@ class Dynamic(Object):
 
     @staticmethod
     def of(api_version: str, kind: str, *, plural: str | None = None, namespaced: bool | None = None) -> type[Dynamic]:
-        """The type for a kind known only by name. What is not given is asked of the server when first needed."""
+        """The type for a kind known only by name. What is not given is read from discovery when first needed."""
         return _dynamic(GroupVersionKind.parse(api_version, kind), plural, namespaced)
 
     def __getitem__(self, name: str) -> JSONValue:

@@ -21,7 +21,7 @@ class KubernetesError(Exception):
 class DecodeError(KubernetesError):
     """An object does not fit its Python type; the message names the object, the field and what was expected.
 
-    `kind` and `key` say which object it is, as far as that could be read.
+    `kind` and `key` identify the object, as far as they could be read.
     """
 
     def __init__(self, message: str, *, kind: str = "", key: ObjectKey | None = None) -> None:

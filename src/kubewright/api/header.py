@@ -1,4 +1,4 @@
-"""What is decoded of an object on arrival: enough to find, index and order it. Everything else stays bytes."""
+"""The part of an object that is decoded on arrival: enough to find, index and order it. The rest stays bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubewright.api.shallow import members
 
 
 class OwnerHeader(Struct, rename="camel", gc=False):
-    """An owner reference, as far as it decides whom to tell."""
+    """The part of an owner reference that decides which owner is enqueued."""
 
     api_version: str = ""
     kind: str = ""
@@ -32,7 +32,7 @@ class Header(Struct, rename="camel"):
     annotations: dict[str, str] | None = None
     owner_references: list[OwnerHeader] | None = None
     finalizers: list[str] | None = None
-    managed_fields: msgspec.Raw = msgspec.Raw(b"")  # where they are, so that they can be cut out; nobody reads them
+    managed_fields: msgspec.Raw = msgspec.Raw(b"")  # where they are, so that they can be cut out
 
     @property
     def key(self) -> ObjectKey:

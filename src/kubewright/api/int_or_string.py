@@ -17,7 +17,7 @@ _PERCENTAGE: Final = re.compile(r"([+-]?[0-9]+)%")
 
 
 def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
-    """`value` itself when it is an integer, else that percentage of `total`, rounded as told.
+    """`value` itself when it is an integer, else that percentage of `total`, rounded up or down.
 
     Kubernetes rounds up for maxSurge and minAvailable, and down for maxUnavailable of a Deployment.
     """

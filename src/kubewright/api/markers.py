@@ -1,4 +1,4 @@
-"""What Kubernetes knows about a field beyond its type, said in `Annotated[...]`.
+"""What Kubernetes knows about a field beyond its type, written in `Annotated[...]`.
 
     conditions: Annotated[list[Condition], ListMap("type")] = []
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         "JSONValue | Sequence[JSONInput] | Mapping[str, JSONInput] | Sequence[object] | Mapping[str, object]"
     )
     _T = TypeVar("_T")
-    # For type checkers a Choice is its Literal, so that a typing error in a value is found before it is sent.
+    # For type checkers a Choice is its Literal, so that a misspelt value is found before it is sent.
     Choice = Annotated[_T, "one of"]
 else:
     JSONValue = JSONInput = Any
@@ -76,7 +76,7 @@ class StrategicMerge(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The OpenAPI format of a scalar, such as `int32` or `byte`, where the type alone does not say it."""
+    """The OpenAPI format of a scalar, such as `int32` or `byte`, where the type does not imply it."""
 
     name: str
 

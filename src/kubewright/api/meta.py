@@ -30,7 +30,7 @@ class ManagedFieldsEntry(BuiltIn):
     api_version: str = ""
     time: Time | None = None
     fields_type: str = ""
-    fields_v1: Raw = Raw(b"{}")  # as the server sent it: it is large, and almost nobody looks at it
+    fields_v1: Raw = Raw(b"{}")  # as the server sent it: large, and rarely read
     subresource: str = ""
 
 

@@ -1,7 +1,4 @@
-"""What is said to somebody who writes a model or uses one in a way that cannot work.
-
-Imported only when something is wrong: the message names the class and the fix.
-"""
+"""Messages for wrong uses of models: each names the class, the field and the fix. Imported only when one is needed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from kubewright.api.naming import python_name
 def construction_error(
     error: TypeError, cls: type, args: tuple[object, ...], values: Mapping[str, object]
 ) -> TypeError:
-    """Why `cls(*args, **values)` failed, if it is for a mistake in the arguments; else the error itself."""
+    """Explains why `cls(*args, **values)` failed: the arguments that are wrong, or else the error itself."""
     fields: tuple[str, ...] = getattr(cls, "__struct_fields__", ())
     name = cls.__name__
     if args:
@@ -30,7 +27,7 @@ def construction_error(
 
 
 def attribute_error(owner: object, attribute: str) -> AttributeError:
-    """There is no such field."""
+    """The error for an attribute that is not a field of `owner`."""
     fields: tuple[str, ...] = getattr(owner, "__struct_fields__", ())
     name = type(owner).__name__
     return AttributeError(
@@ -39,7 +36,7 @@ def attribute_error(owner: object, attribute: str) -> AttributeError:
 
 
 def suggestion(wrong: str, fields: Iterable[str]) -> str:
-    """The field that was meant, as the end of a sentence; all of them when none is close and they are few."""
+    """The end of the message: the closest field, or all of them when none is close and they are few."""
     known = list(fields)
     snake = python_name(wrong)
     if snake != wrong and snake in known:

@@ -2,9 +2,9 @@
 
 A model is a `msgspec.Struct`: keyword-only, camelCase in JSON (see `naming`), quick to decode and encode.
 What is sent follows two rules. A field whose value is None and whose default is None is absent from the JSON.
-A field with any other default is always sent, because the author of the type chose that default.
+A field with any other default is always sent, because the type declares that default.
 
-To tell null from absent, as custom resources with nullable fields may need, say so in the type:
+To distinguish null from absent, as custom resources with nullable fields may need, write so in the type:
 `deadline: int | UnsetType | None = UNSET` is absent when UNSET and null when None.
 """
 
@@ -66,7 +66,7 @@ def annotations_of(namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 class ModelMeta(StructMeta):
-    """Gives every model the settings above, so that a subclass needs no keywords."""
+    """The metaclass that gives every model the settings above, so that a subclass needs no keywords."""
 
     def __new__(
         mcls,
@@ -133,7 +133,7 @@ _instance = StructMeta.__call__
 
 
 def _check_fields(name: str, namespace: dict[str, Any], annotations: dict[str, Any]) -> None:
-    """Refuse what would silently be no field, or one that nobody meant to send."""
+    """Refuse attributes that would silently not be fields, and private ones, which would be sent."""
     for field_name, annotation in annotations.items():
         if field_name.startswith("_") and "ClassVar" not in str(annotation):
             raise TypeError(

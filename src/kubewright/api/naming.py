@@ -2,7 +2,7 @@
 
 `ready_replicas` is `readyReplicas`. A trailing underscore, for Python's keywords, is dropped: `from_` is `from`.
 JSON names that camel case does not produce, such as `clusterIP`, are given by `field(name="clusterIP")`; their Python
-name is still the snake case of the JSON name, so that nobody has to look it up: `cluster_ip`.
+name is still the snake case of the JSON name, so that it can be derived: `cluster_ip`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writing an object back without losing what its Python type does not know.
 
 An object remembers the JSON it was decoded from. `merged` puts the changes made in Python into that JSON and touches
-nothing else: a field the type does not know survives, also inside the items of a list, and a field nobody changed is
+nothing else: a field the type does not know survives, also inside the items of a list, and an unchanged field is
 sent as it was read. `merge_patch` is the difference alone.
 """
 
@@ -22,7 +22,7 @@ JSONObject = dict[str, JSONValue]
 
 
 Parts: TypeAlias = dict[str, msgspec.Raw]
-"""An object in JSON, as its fields: `metadata`, `spec` and so on. Most of them are never looked into."""
+"""An object in JSON, as its fields: `metadata`, `spec` and so on. Most of them are never decoded."""
 
 _parts = msgspec.json.Decoder(Parts)
 
@@ -30,7 +30,7 @@ _parts = msgspec.json.Decoder(Parts)
 def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
     """The JSON to write: what the object was decoded from, with what changed since. Guarantee: nothing else differs.
 
-    With the `names` of fields, only changes in those count: the rest is not even looked at.
+    With the `names` of fields, only changes in those count: the rest is not compared.
     """
     raw = remembered(obj)
     if raw is None:

@@ -1,7 +1,7 @@
 """Server-side apply of just some fields.
 
-An object of one of our types says more than its author means: required fields must be given, and defaults are sent, so
-that an apply claims them all. `partial` makes one that says nothing yet, to be filled in by assignment:
+An ordinary object claims more than a program means to own: required fields must be given, and defaults are sent.
+`partial` makes an object in which nothing is set yet, to be filled in by assignment:
 
     web = partial(Widget, name="web", namespace="default")
     web.spec.replicas = 3
@@ -9,7 +9,7 @@ that an apply claims them all. `partial` makes one that says nothing yet, to be 
     await client.apply(web)      # owns .spec.replicas and that container's image, and nothing else
 
 It is an ordinary `Widget` to type checkers and to the client. What is assigned is sent, a zero or an empty list too.
-What is not is absent, including structures, lists and maps that were only reached through. Fields that are not set hold
+Everything else is absent, including structures, lists and maps that were only read. Fields that are not set hold
 `msgspec.UNSET`. Optional structures (`Affinity | None`) are assigned: `web.spec.affinity = partial(Affinity)`.
 The lower-level equivalent is `from_json(Widget, {...})`, whose manifest is applied as it stands.
 """

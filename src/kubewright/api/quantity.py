@@ -42,7 +42,7 @@ class Quantity:
 
     # What JSON had, or None for the result of a calculation, whose text is its printed form.
     _source: str | int | float | None
-    # None until first needed: most quantities that are decoded are never looked at.
+    # None until first needed: most decoded quantities are never read.
     _amount: tuple[Decimal, _Format] | None
 
     def __init__(self, value: str | int | Decimal) -> None:

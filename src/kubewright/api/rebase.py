@@ -1,10 +1,9 @@
-"""Making a change again on an object that somebody else has changed meanwhile.
+"""Making a change again on an object that another client has changed meanwhile.
 
 `rebased` is a three-way merge of JSON: what changed from `before` to `after` is done to `live`, and nothing else there
-is touched. A field that both changed is as `after` has it. Lists are merged item by item where items can be told apart:
+is touched. A field that both changed is as `after` has it. Lists are merged item by item where items are identifiable:
 by the keys of the type, in a set by value, and conditions by their type wherever they are. Any other list can only be
-replaced whole, and is, unless somebody else has changed it, too: then the two cannot be had at once, and `ListClash`
-says which list it is.
+replaced whole, and is, unless the other client has changed it as well: `ListClash` then names the list.
 """
 
 from __future__ import annotations
@@ -128,11 +127,11 @@ def _order(old: Iterable[bytes], new: dict[bytes, JSONValue], there: dict[bytes,
     is_reordered = [key for key in new if key in old] != [key for key in old if key in new]
     first, second = (new, there) if is_reordered else (there, new)
     order = list(first)
-    place = 0
+    position = 0
     for key in second:
         if key in first:
-            place = order.index(key) + 1
+            position = order.index(key) + 1
         else:
-            order.insert(place, key)
-            place += 1
+            order.insert(position, key)
+            position += 1
     return order

@@ -94,7 +94,7 @@ class _Naming:
 
 
 class ObjectType(ModelMeta):
-    """Gives each class its own apiVersion and kind, and fills in the types of `Resource[Spec, Status]`."""
+    """The metaclass that gives each class its own apiVersion and kind, and the types of `Resource[Spec, Status]`."""
 
     __naming__: _Naming
 
@@ -193,11 +193,11 @@ class Object(Model, metaclass=ObjectType):
             super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        # In a log line, a traceback or a failed assertion, what is in a Secret must not be seen.
+        # Log lines, tracebacks and failed assertions must not show what is in a Secret.
         return f"<{self.kind} {self.key}>" if self.kind in _SECRET_KINDS else super().__repr__()
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
-        # What the package rich asks a structure for; nor must it be seen there.
+        # The package rich shows what this returns.
         names = ("key",) if self.kind in _SECRET_KINDS else self.__struct_fields__
         return [(name, getattr(self, name)) for name in names]
 
@@ -243,7 +243,7 @@ def resource(
     deprecated: str | None = None,
     rules: Sequence[Rule] = (),
 ) -> Callable[[type[ObjectT]], type[ObjectT]]:
-    """Make a class the Python type of a kind. The kind is the class name unless `kind` says otherwise.
+    """Make a class the Python type of a kind. The kind is the class name unless `kind` is given.
 
     A `Resource` with a status type has the status subresource; `scale` adds the scale subresource. `rules` are about
     the whole object, and see of its metadata the name and the generateName.

@@ -1,7 +1,7 @@
 """`Scheme`: which Python type stands for which kind.
 
 A scheme is a value, not a global: two managers in one program may know different kinds. Kubernetes' own kinds are
-known to every scheme and imported when first asked for; a kind that nobody registered is `Dynamic`.
+known to every scheme and imported when first used; a kind that is not registered is `Dynamic`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Scheme:
         return self._types.get(gvk) or _built_in(gvk) or Dynamic.of(api_version, kind)
 
     def decode(self, raw: bytes) -> Object:
-        """An object of whatever kind its JSON says it is."""
+        """An object of the kind that its JSON names."""
         try:
             named = _kind.decode(raw)
             cls = self.type_for(named.api_version, named.kind)

@@ -54,7 +54,7 @@ def parse_fields(selector: str) -> FieldMatcher:
 
 
 def label_requirements(selector: str, check: Check) -> list[LabelRequirement]:
-    """The requirements of a label selector by key; `check` is asked first of each key alone, then of its values."""
+    """The requirements of a label selector by key; `check` is called for each key alone, then with its values."""
     return sorted(_LabelParser(selector, check).parse(), key=lambda requirement: requirement.key)
 
 

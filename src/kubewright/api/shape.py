@@ -1,4 +1,4 @@
-"""How a type nests: which JSON fields hold structures, lists and maps, and by which keys list items are told apart.
+"""How a type nests: which JSON fields hold structures, lists and maps, and which keys identify list items.
 
 Derived once per class from its annotations. Used wherever JSON is handled beside its type.
 """
@@ -19,8 +19,8 @@ from kubewright.api.markers import Atomic, ListMap, ListSet, StrategicMerge
 class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
-    `is_set` marks a list of scalars that are told apart by their value, `by_value` a structure that is always there, if
-    only empty: its emptiness says nothing.
+    `is_set` marks a list of scalars that are identified by their value, `by_value` a structure that is always there, if
+    only empty: an empty one was not set by anyone.
     """
 
     form: Literal["scalar", "model", "list", "map"]

@@ -83,7 +83,7 @@ def exact_now() -> datetime:
 
 @contextmanager
 def clock_set_to(clock: Callable[[], datetime]) -> Iterator[None]:
-    """Within the block `clock` says what the present is, in UTC; also in tasks and `asyncio.to_thread` begun there."""
+    """Within the block, `clock` returns the present in UTC, also for tasks and `asyncio.to_thread` started there."""
     token = _clock.set(clock)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`msgspec.Meta` in the words of OpenAPI: bounds, lengths, patterns and prose of one field.
+"""`msgspec.Meta` as OpenAPI keywords: bounds, lengths, patterns, title and description of one field.
 
 The same `Meta` is enforced by msgspec in Python, so that both sides refuse the same values.
 """
@@ -36,15 +36,15 @@ EXTRA_KEYWORDS: Final = frozenset(
 )
 
 
-def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, place: object) -> None:
-    """Add to a field's schema what its `Meta` says; an error at `place` for what a structural schema cannot say.
+def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, where: object) -> None:
+    """Add the constraints of a `Meta` to the schema of a field; an error for those a structural schema cannot express.
 
     `limited_as` is the JSON type whose limits apply, empty when none do.
     """
     for name in _CONSTRAINTS:
         limit: JSONValue = getattr(meta, name)
         if limit is not None:
-            _limit(schema, name, limit, _KEYWORDS.get(limited_as, {}), place)
+            _limit(schema, name, limit, _KEYWORDS.get(limited_as, {}), where)
     if meta.title is not None:
         schema["title"] = meta.title
     if meta.description is not None:
@@ -54,23 +54,23 @@ def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, place: 
     for keyword, value in (meta.extra_json_schema or {}).items():
         if keyword not in EXTRA_KEYWORDS:
             raise ManifestError(
-                f'{place}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '
+                f'{where}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '
                 f"(it can have {', '.join(sorted(EXTRA_KEYWORDS))})"
             )
         schema[keyword] = to_json(value)
 
 
 def _limit(
-    schema: dict[str, JSONValue], name: str, limit: JSONValue, keywords: Mapping[str, str], place: object
+    schema: dict[str, JSONValue], name: str, limit: JSONValue, keywords: Mapping[str, str], where: object
 ) -> None:
     if name not in keywords:
         fitting = f"there are {', '.join(keywords)} for it" if keywords else "it cannot be limited"
-        raise ManifestError(f"{place}: Meta({name}={limit!r}) does not fit the type of the field: {fitting}")
+        raise ManifestError(f"{where}: Meta({name}={limit!r}) does not fit the type of the field: {fitting}")
     if isinstance(limit, str):
         construct = incompatibility(limit)
         if construct is not None:
             raise ManifestError(
-                f"{place}: the pattern {limit!r} uses {construct}, which the API server does not understand: "
+                f"{where}: the pattern {limit!r} uses {construct}, which the API server does not understand: "
                 "write it without, or check that part in the reconciler"
             )
     schema[keywords[name]] = limit

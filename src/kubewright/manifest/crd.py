@@ -3,7 +3,7 @@
     print(crd_yaml(PodManager))
 
 Several versions of one kind are several classes: `crd_yaml(PodManagerV1, PodManagerV1Beta1)`. What the server would
-refuse and the type can tell is refused here, with the class and the way out.
+refuse is refused here as far as it follows from the types, with the class and the fix.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
     """The CustomResourceDefinition of one kind, given one class for each of its versions.
 
     A version with columns also gets the column Age, which kubectl shows otherwise only for kinds without columns.
-    Raises `ManifestError` when the server would refuse the definition for something the types say.
+    Raises `ManifestError` when the server would refuse the definition because of the types.
     """
     if not types:
         raise ManifestError("a CustomResourceDefinition needs at least one type")

@@ -1,4 +1,4 @@
-"""What is wrong with a type that is to become a manifest."""
+"""The error of types that cannot be rendered as a manifest."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from kubewright.api.errors import KubernetesError
 
 
 class ManifestError(KubernetesError):
-    """A type says something a cluster cannot be told; the message names the class, the field and the way out."""
+    """A type that a manifest cannot express; the message names the class, the field and the fix."""

@@ -47,12 +47,12 @@ def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule], where: str) -
 
 
 def check_correlation(schema: dict[str, JSONValue], where: str) -> None:
-    """Raise `ManifestError` for rules about changes inside of lists whose items the server cannot find again."""
+    """Raise `ManifestError` for rules about changes inside of lists whose items the server cannot correlate."""
     items = schema.get("items")
     if isinstance(items, dict):
         if schema.get("x-kubernetes-list-type") != "map" and (rule := _change_rule(items)):
             raise ManifestError(
-                f"{where}: the rule {rule!r} is about changes, but items of this list cannot be told apart: "
+                f"{where}: the rule {rule!r} is about changes, but the server cannot identify the items of this list: "
                 'make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
             )
         check_correlation(items, where)

@@ -41,7 +41,7 @@ _INT_OR_STRING: Final[Schema] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
 }
-# The format "byte" would say the same, but the server's check for it refuses the empty string.
+# The format "byte" means the same, but the server's check for it refuses the empty string.
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 # As controller-gen renders resource.Quantity.
 _QUANTITY: Final = (
@@ -60,8 +60,8 @@ _SCALARS: Final[dict[object, Schema]] = {
 }
 _ENCODED: Final = (bytes, datetime, MicroTime, Quantity)
 
-# The server prunes what a schema does not name, labels of pod templates included; so it is told to keep the rest. The
-# rest is not typed on purpose: `creationTimestamp: null`, which kubectl prints into every template, must pass.
+# The server prunes what a schema does not name, labels of pod templates included; so it has to keep the rest. The rest
+# is not typed on purpose: `creationTimestamp: null`, which kubectl prints into every template, must be accepted.
 _EMBEDDED_METADATA: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -84,7 +84,7 @@ _INSTEAD: Final[dict[object, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Location:
     """A field of the innermost of the models around it."""
 
     around: tuple[type, ...]
@@ -97,7 +97,7 @@ class _Place:
 def schema_of(cls: type[Model]) -> Schema:
     """The structural schema of a model; of a kind, with its apiVersion, kind and metadata.
 
-    Raises `ManifestError` naming the class and the field for anything a structural schema cannot say.
+    Raises `ManifestError` naming the class and the field for anything a structural schema cannot express.
     """
     schema = _structure(cls, ())
     check_correlation(schema, cls.__name__)
@@ -115,11 +115,11 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     required: list[JSONValue] = []
     removals: list[Rule] = []
     for info in _fields(annotation, cls):
-        place = _Place(around, info.name)
+        where = _Location(around, info.name)
         if issubclass(cls, Object) and info.name in _OBJECT_FIELDS:
-            properties[info.encode_name] = _object_field(info, place)
+            properties[info.encode_name] = _object_field(info, where)
         elif info.type is not types.NoneType:  # the status of a kind without one
-            rendered = _field(info, place)
+            rendered = _field(info, where)
             properties[info.encode_name] = rendered
             if info.required:
                 required.append(info.encode_name)
@@ -143,18 +143,18 @@ def _fields(annotation: object, cls: type[Model]) -> Sequence[FieldInfo]:
         ) from None
 
 
-def _object_field(info: FieldInfo, place: _Place) -> Schema:
+def _object_field(info: FieldInfo, where: _Location) -> Schema:
     if info.type is not _OBJECT_FIELDS[info.name]:
-        raise ManifestError(f"{place} is the same for every kind and cannot be declared anew: rename the field")
+        raise ManifestError(f"{where} is the same for every kind and cannot be redeclared: rename the field")
     return {"type": "object" if info.name == "metadata" else "string"}
 
 
-def _field(info: FieldInfo, place: _Place) -> Schema:
-    schema, nullable = _node(info.type, place)
+def _field(info: FieldInfo, where: _Location) -> Schema:
+    schema, nullable = _node(info.type, where)
     default = _declared_default(info)
     if default is not None:
-        schema["default"] = _rendered_default(default, info, schema, place)
-    elif place.name == "status" and issubclass(place.around[-1], Object) and _fills_itself(schema):
+        schema["default"] = _rendered_default(default, info, schema, where)
+    elif where.name == "status" and issubclass(where.around[-1], Object) and _fills_itself(schema):
         schema["default"] = {}
     # None is absent when it is the default, and null in all other cases.
     if nullable and info.default is not None:
@@ -180,20 +180,20 @@ def _declared_default(info: FieldInfo) -> object:
     return None if is_zero else info.default
 
 
-def _rendered_default(default: object, info: FieldInfo, schema: Schema, place: _Place) -> JSONValue:
+def _rendered_default(default: object, info: FieldInfo, schema: Schema, where: _Location) -> JSONValue:
     encoded = encode(default)
     rendered = decode_json(encoded)
     try:
         msgspec.json.decode(encoded, type=info.type, dec_hook=decode_scalar)
     except (msgspec.ValidationError, ValueError) as error:
-        raise ManifestError(f"{place}: the default {rendered!r} does not fit the field: {error}") from None
+        raise ManifestError(f"{where}: the default {rendered!r} does not fit the field: {error}") from None
     values = schema.get("enum")
     if isinstance(values, list) and rendered not in values:
-        raise ManifestError(f"{place}: the default {rendered!r} is none of {', '.join(map(repr, values))}")
+        raise ManifestError(f"{where}: the default {rendered!r} is none of {', '.join(map(repr, values))}")
     return rendered
 
 
-def _node(annotation: object, place: _Place) -> tuple[Schema, bool]:
+def _node(annotation: object, where: _Location) -> tuple[Schema, bool]:
     """The schema of a type annotation, and whether null is one of its values."""
     markers: tuple[object, ...] = ()
     if get_origin(annotation) is Annotated:
@@ -202,102 +202,102 @@ def _node(annotation: object, place: _Place) -> tuple[Schema, bool]:
     if isinstance(annotation, NewType):
         annotation = annotation.__supertype__
     if get_origin(annotation) in (Union, types.UnionType):
-        schema, nullable = _union(annotation, place)
+        schema, nullable = _union(annotation, where)
     else:
-        schema, nullable = _plain(annotation, place)
+        schema, nullable = _plain(annotation, where)
         if annotation is datetime and not any(isinstance(marker, Meta) and marker.tz for marker in markers):
-            raise ManifestError(f"{place}: a datetime may lack the time zone that the server demands: use Time")
+            raise ManifestError(f"{where}: a datetime may lack the time zone that the server demands: use Time")
     for marker in markers:
-        _mark(schema, marker, annotation, place)
+        _mark(schema, marker, annotation, where)
     return schema, nullable
 
 
-def _union(annotation: object, place: _Place) -> tuple[Schema, bool]:
+def _union(annotation: object, where: _Location) -> tuple[Schema, bool]:
     members = [member for member in get_args(annotation) if member not in (types.NoneType, UnsetType)]
     nullable = types.NoneType in get_args(annotation)
     if len(members) == 1:
-        schema, nested = _node(members[0], place)
+        schema, nested = _node(members[0], where)
         return schema, nullable or nested
     if Any in members:
-        return _plain(Any, place)
+        return _plain(Any, where)
     if set(members) == {int, str}:
         return copy.deepcopy(_INT_OR_STRING), nullable
     if set(members) == {int, float}:
         return copy.deepcopy(_SCALARS[float]), nullable
     raise ManifestError(
-        f"{place}: a structural schema cannot say {' or '.join(map(_name, members))}: use one Model whose fields are "
-        "optional, or JSONValue (int | str alone is possible)"
+        f"{where}: a structural schema cannot express {' or '.join(map(_name, members))}: use one Model whose fields "
+        "are optional, or JSONValue (int | str alone is possible)"
     )
 
 
-def _plain(annotation: object, place: _Place) -> tuple[Schema, bool]:
+def _plain(annotation: object, where: _Location) -> tuple[Schema, bool]:
     origin, arguments = get_origin(annotation) or annotation, get_args(annotation)
     if annotation is Any or annotation is Raw:
         return {"x-kubernetes-preserve-unknown-fields": True}, True
     if annotation in _SCALARS:
         return copy.deepcopy(_SCALARS[annotation]), False
     if origin is Literal:
-        return _enumeration([value for value in arguments if value is not None], place), None in arguments
+        return _enumeration([value for value in arguments if value is not None], where), None in arguments
     if origin is list:
-        return {"type": "array", "items": _inner(arguments[0] if arguments else Any, place)}, False
+        return {"type": "array", "items": _inner(arguments[0] if arguments else Any, where)}, False
     if origin is dict:
-        return _map(arguments or (str, Any), place), False
+        return _map(arguments or (str, Any), where), False
     if isinstance(origin, type) and issubclass(origin, enum.Enum):
-        return _enumeration([member.value for member in origin], place), False
+        return _enumeration([member.value for member in origin], where), False
     if isinstance(origin, type) and issubclass(origin, Model):
-        return _nested(annotation, origin, place), False
-    raise ManifestError(f"{place}: {_unsupported(annotation, origin)}")
+        return _nested(annotation, origin, where), False
+    raise ManifestError(f"{where}: {_unsupported(annotation, origin)}")
 
 
 def _unsupported(annotation: object, origin: object) -> str:
     if isinstance(annotation, TypeVar):
-        return f"{annotation.__name__} stands for no type yet: give the generic model its type, as in Box[int]"
+        return f"{annotation.__name__} is not bound to a type: give the generic model its type, as in Box[int]"
     if isinstance(origin, type) and issubclass(origin, msgspec.Struct):
         return f"{origin.__name__} is a plain msgspec.Struct: derive it from kubewright's Model"
     instead = _INSTEAD.get(origin, "a scalar, an Enum, a Literal, list, dict[str, ...], a Model or JSONValue")
     return f"{_name(annotation)} has no structural schema: use {instead}"
 
 
-def _nested(annotation: object, cls: type[Model], place: _Place) -> Schema:
-    if cls in place.around:
+def _nested(annotation: object, cls: type[Model], where: _Location) -> Schema:
+    if cls in where.around:
         raise ManifestError(
-            f"{place}: {cls.__name__} contains itself, which a structural schema cannot describe: "
+            f"{where}: {cls.__name__} contains itself, which a structural schema cannot describe: "
             "use JSONValue for the inner part"
         )
     if issubclass(cls, Object) and (issubclass(cls, Dynamic) or cls.__naming__.info is None):
         raise ManifestError(
-            f"{place}: {cls.__name__} is not a kind with known fields: use the class of one, or dict[str, JSONValue]"
+            f"{where}: {cls.__name__} is not a kind with known fields: use the class of one, or dict[str, JSONValue]"
         )
     if cls is ObjectMeta:
         return copy.deepcopy(_EMBEDDED_METADATA)
-    schema = _structure(annotation, place.around)
+    schema = _structure(annotation, where.around)
     if issubclass(cls, Object):
         schema["x-kubernetes-embedded-resource"] = True
     return schema
 
 
-def _map(arguments: tuple[object, ...], place: _Place) -> Schema:
+def _map(arguments: tuple[object, ...], where: _Location) -> Schema:
     key, value = arguments
     if key is not str:
-        raise ManifestError(f"{place}: the keys of a JSON object are strings without limits: use dict[str, ...]")
+        raise ManifestError(f"{where}: the keys of a JSON object are strings without limits: use dict[str, ...]")
     if value is Any:
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {"type": "object", "additionalProperties": _inner(value, place)}
+    return {"type": "object", "additionalProperties": _inner(value, where)}
 
 
-def _inner(annotation: object, place: _Place) -> Schema:
+def _inner(annotation: object, where: _Location) -> Schema:
     """The schema of list items and map values, which are null when they are None."""
-    schema, nullable = _node(annotation, place)
+    schema, nullable = _node(annotation, where)
     if nullable:
         _allow_null(schema)
     return schema
 
 
-def _enumeration(values: Sequence[object], place: _Place) -> Schema:
+def _enumeration(values: Sequence[object], where: _Location) -> Schema:
     for name, cls in (("string", str), ("integer", int)):
         if values and all(isinstance(value, cls) and not isinstance(value, bool) for value in values):
             return {"type": name, "enum": [to_json(value) for value in values]}
-    raise ManifestError(f"{place}: an enumeration must have strings only or integers only, not {values!r}")
+    raise ManifestError(f"{where}: an enumeration must have strings only or integers only, not {values!r}")
 
 
 def _allow_null(schema: Schema) -> None:
@@ -307,12 +307,12 @@ def _allow_null(schema: Schema) -> None:
         schema["allOf"] = [{"enum": schema.pop("enum")}]
 
 
-def _mark(schema: Schema, marker: object, annotation: object, place: _Place) -> None:
+def _mark(schema: Schema, marker: object, annotation: object, where: _Location) -> None:
     match marker:
         case Meta():
-            # The length of an encoded value says nothing about its bytes, and a structure has the fields it has.
+            # The length of an encoded value is not that of its bytes, and a structure has the fields it has.
             unlimited = annotation in _ENCODED or "enum" in schema or "properties" in schema
-            constrain(schema, marker, "" if unlimited else str(schema.get("type", "")), place)
+            constrain(schema, marker, "" if unlimited else str(schema.get("type", "")), where)
         case Format(name="byte"):
             schema["pattern"] = _BASE64
         case Format(name=name):
@@ -324,15 +324,15 @@ def _mark(schema: Schema, marker: object, annotation: object, place: _Place) -> 
         case Atomic() if schema.get("type") == "object":
             schema["x-kubernetes-map-type"] = "atomic"
         case ListSet():
-            list_set(schema, place)
+            list_set(schema, where)
         case ListMap(keys=keys):
-            list_map(schema, keys, place, built_in=_lists_built_ins(annotation))
+            list_map(schema, keys, where, built_in=_lists_built_ins(annotation))
         case Rule():
-            add_rules(schema, [marker], str(place))
+            add_rules(schema, [marker], str(where))
         case Immutable():
-            add_rules(schema, [UNCHANGED], str(place))
+            add_rules(schema, [UNCHANGED], str(where))
         case Atomic():
-            raise ManifestError(f"{place}: Atomic() is for lists, maps and structures")
+            raise ManifestError(f"{where}: Atomic() is for lists, maps and structures")
 
 
 def _is_immutable(annotation: object) -> bool:

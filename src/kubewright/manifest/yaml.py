@@ -16,7 +16,7 @@ _AMBIGUOUS: Final = re.compile(r"[-+.]?\d.*|[yYnN]|[~=]")
 
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:  # PyYAML's signature
-        """Anchors save space, but nobody can read them."""
+        """Anchors save space, but are hard to read."""
         return True
 
 

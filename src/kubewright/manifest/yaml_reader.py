@@ -1,6 +1,6 @@
 """YAML as Kubernetes reads it, within bounds: the one reader of kubeconfigs, manifests and bodies of requests.
 
-libyaml tells a document's events one by one, however deep they nest; its composer recurses, and a few kilobytes of
+libyaml emits a document's events one by one, however deep they nest; its composer recurses, and a few kilobytes of
 brackets overflow the stack of the process. So nodes are composed here, without recursion, and what a document may ask
 of its reader is limited as in Go's YAML: 10,000 levels, and so many values by way of aliases as are in proportion to
 those that are written out.
@@ -31,7 +31,7 @@ _Start: TypeAlias = yaml.SequenceStartEvent | yaml.MappingStartEvent
 def compose(loader: yaml.CSafeLoader) -> yaml.Node | None:
     """The first document of a loader's text, None when there is none. Raises `yaml.MarkedYAMLError`, never recurses.
 
-    What the nodes stand for is for `value_of` to say: plain scalars without a tag have the tag `PLAIN`.
+    `value_of` makes values of the nodes: plain scalars without a tag have the tag `PLAIN`.
     """
     composer = _Composer()
     for event in _events(loader):

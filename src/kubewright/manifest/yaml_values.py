@@ -1,4 +1,4 @@
-"""The values that YAML stands for, as Go reads it for Kubernetes: what JSON can say, and nothing else.
+"""The values that YAML stands for, as Go reads it for Kubernetes: what JSON can express, and nothing else.
 
 Which plain text is a number, a boolean or null is decided by Go's rules, not by PyYAML's: `1e3` and `08` are numbers,
 `12:30` is text. The names of fields are text, whatever they look like. Nothing here recurses, and nothing takes longer
@@ -155,7 +155,7 @@ def _resolved(text: str) -> Value:
         return text
     number = text if text[0] == "." else text.replace("_", "")
     if _INTEGER.fullmatch(number) and len(number) <= _LONGEST_INTEGER:
-        # Zeros in front are of octal numbers; Python wants to have that said.
+        # Zeros in front are of octal numbers; Python needs a prefix for them.
         octal = re.fullmatch(r"([-+]?)0([0-7]+)", number)
         integer = int(f"{octal[1]}0o{octal[2]}" if octal else number, 0)
         if -(2**63) <= integer < (2**63 if number[0] in "+-" else 2**64):
