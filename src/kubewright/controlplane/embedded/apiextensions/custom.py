@@ -26,7 +26,7 @@ from kubewright.controlplane.embedded.schema.prune import Pruner
 from kubewright.controlplane.embedded.schema.rules import compiled
 from kubewright.controlplane.embedded.schema.validation import Validator
 
-# Errors after which rules are not looked at, because their types might not hold.
+# Errors after which rules are not evaluated, because their types might not hold.
 _BLOCKING = (
     "FieldValueNotSupported",
     "FieldValueRequired",

@@ -1,4 +1,4 @@
-"""The rules that the defaults in a schema keep: they are valid themselves and say nothing that pruning would drop."""
+"""The rules that the defaults in a schema keep: they are valid themselves and have no field that pruning would drop."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Custom resource definitions as objects: their defaults, what is wrong with one, and what may change.
 
-The real server moves what all versions have in common to the top of the spec before it looks at it. That shows in the
+The real server moves what all versions have in common to the top of the spec before it validates it. That shows in the
 paths of its errors (`spec.validation.openAPIV3Schema…`), so it is done here too.
 """
 

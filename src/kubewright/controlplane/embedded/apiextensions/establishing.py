@@ -72,7 +72,7 @@ class DefinitionController:
             self._serve(definition)
 
     def _serve(self, definition: JSONObject) -> None:
-        """Serve what a definition says. Watches begin anew when that is not what it said before, as objects do."""
+        """Serve the versions of a definition. When they have changed, open watches are ended."""
         name, before = text(definition, "metadata", "name"), self._served.get(text(definition, "metadata", "name"))
         if before is not None:
             if _served_part(before) == _served_part(definition):

@@ -1,4 +1,4 @@
-"""How a definition goes: its objects first, then itself, with a condition that tells how far that is."""
+"""Deletion of a definition: its objects first, then itself, with a condition for the progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kubewright.controlplane.embedded.apiextensions.names import is_true, set_co
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, items, mapping
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer that keeps a definition until its objects are gone."""
+"""The finalizer that keeps a definition until its objects are deleted."""
 _TERMINATING = "Terminating"
 
 

@@ -1,6 +1,6 @@
 """Objects as the server handles them: plain JSON.
 
-Stored objects are shared and never changed in place: whoever changes one works on its `copied`.
+Stored objects are shared and never changed in place: changes are made to a copy (`copied`).
 """
 
 from __future__ import annotations

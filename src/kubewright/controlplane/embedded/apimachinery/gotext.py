@@ -1,6 +1,6 @@
 """Texts of Go's standard library that reach the client: quoted strings and complaints about JSON, to the letter.
 
-Only for messages: whoever decodes a lot uses a real decoder, and asks here why it refused.
+Only for messages: bodies are decoded by a real decoder, and this explains why it failed.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _AFTER = {"key": "after object key", "{": "after object key:value pair", "[": "a
 
 
 def json_complaint(data: bytes) -> str | None:
-    """What encoding/json says about bytes that are not JSON; None when they are."""
+    """The message of encoding/json about bytes that are not JSON; None when they are."""
     nesting: list[str] = []
     state = "value"
     # At the end, the scanner is given a space to see whether what it has is complete. Bytes are characters to it.

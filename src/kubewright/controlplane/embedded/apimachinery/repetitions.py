@@ -1,6 +1,6 @@
 """Fields that appear twice in a body: complaints about them, in the order in which a reader comes upon them.
 
-Bodies of that kind are rare: they are read again, name by name, only once it is known that there is something to say.
+Bodies of that kind are rare: they are read again, name by name, only once it is known that something is repeated.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def repeats_fields(body: bytes | str) -> bool:
 
 
 def repeated_fields(body: bytes | str) -> list[str]:
-    """What there is to say about a JSON document of any form."""
-    # In place of a set, for its order: each is told once.
+    """The repeated fields of a JSON document of any form."""
+    # In place of a set, for its order: each is reported once.
     messages: dict[str, None] = {}
     _walk(_read(body), "", messages)
     return list(messages)
 
 
 def unknown_and_repeated_fields(body: bytes | str, structure: Structure) -> list[str]:
-    """What there is to say about a JSON document of a known form; nothing of what is inside an unknown field."""
+    """The unknown and repeated fields of a JSON document of a known form; nothing inside of unknown fields."""
     messages: dict[str, None] = {}
     _walk_known(_read(body), structure, "", messages)
     return list(messages)
@@ -86,10 +86,10 @@ def _repeated(path: str) -> str:
 
 
 def repeated_keys(node: yaml.Node) -> list[str]:
-    """What there is to say about a YAML document; a key is told by the line of its value, after what is in that."""
+    """The repeated keys of a YAML document; a key is named by the line of its value, after those within it."""
     found: list[str] = []
     visited: set[int] = set()
-    # What is still to be looked at or told, the next one last: documents nest deeper than functions may.
+    # What is still to be visited or reported, the next one last: documents nest deeper than functions may.
     rest: list[yaml.Node | str] = [node]
     while rest:
         item = rest.pop()

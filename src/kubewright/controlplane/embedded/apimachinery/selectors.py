@@ -1,4 +1,4 @@
-"""The selectors in the query of a list or watch: malformed ones are a StatusError (400) in the words of Kubernetes."""
+"""The selectors in the query of a list or watch: malformed ones are a StatusError (400) with Kubernetes' message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures as the API server words them: `metav1.Status`, and the errors of single fields within it.
+"""The errors of the API server: `metav1.Status`, and the errors of single fields within it.
 
 Raised anywhere below the request handlers as `StatusError`, rendered once at the top.
 """
@@ -116,7 +116,7 @@ def forbidden_field(field: str, detail: str) -> FieldError:
 
 
 class StatusError(Exception):
-    """A failure that goes back to the client as a `Status` with this code."""
+    """An error that is returned to the client as a `Status` with this code."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ def no_such_method() -> StatusError:
 
 
 def too_large_to_store(size: int) -> StatusError:
-    """500, in the words of etcd or, for what cannot even be sent there, of its client."""
+    """500, with the message of etcd or, for what cannot even be sent there, of its client."""
     message = "etcdserver: request is too large"
     if size > _MAX_MESSAGE_SIZE:
         summary = f"trying to send message larger than max ({size} vs. {_MAX_MESSAGE_SIZE})"

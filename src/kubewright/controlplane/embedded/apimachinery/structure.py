@@ -213,7 +213,7 @@ class SchemaStructure(Structure):
             self.atomic = text(schema, "x-kubernetes-map-type") == "atomic"
 
     def field(self, name: str) -> Structure | None:
-        """A property, else what `additionalProperties` says, else whatever is kept unknown."""
+        """A property, else `additionalProperties`, else untyped if unknown fields are preserved."""
         properties = mapping(self._schema, "properties")
         if name in properties:
             return SchemaStructure(mapping(properties, name))

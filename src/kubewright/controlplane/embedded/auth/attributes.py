@@ -1,4 +1,4 @@
-"""What the authorizer is asked: who wants to do what to which resource or path. And how a refusal is worded."""
+"""Authorization attributes: user, verb, and resource or path. And the message of a refusal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Attributes(NamedTuple):
 
     @classmethod
     def of(cls, target: Target, user: UserInfo) -> Attributes:
-        """What a request asks for."""
+        """The attributes of a request."""
         return cls(
             user,
             target.verb,

@@ -1,6 +1,6 @@
-"""Who makes a request: by client certificate, by static token, by service account token, or nobody in particular.
+"""Authentication by client certificate, static token or service account token; anonymous otherwise.
 
-A client certificate comes first; a bad token beside a good certificate is not looked at, as in Kubernetes. That the
+A client certificate comes first; a bad token beside a good certificate is ignored, as in Kubernetes. That the
 certificate is valid now and was signed by our authority, the TLS layer has checked already.
 """
 
@@ -37,27 +37,27 @@ Lookup: TypeAlias = Callable[[str, str, str], JSONObject | None]
 """Finds the stored object of (plural, namespace, name) of the core group: serviceaccounts, pods, secrets, nodes."""
 
 _LEEWAY = 60.0
-"""Clocks differ: a token counts for a minute more than it says, at both ends."""
+"""The clock skew that is allowed at both ends of a token's validity: a minute."""
 _UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _REMEMBERED = 1024
 
 
 class BadToken(Exception):
-    """A bearer token that is nobody's. The message is fit for TokenReviews and never holds the token."""
+    """An invalid bearer token. The message is shown in TokenReviews and never holds the token."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__(f"[invalid bearer token, {why}]" if why else "invalid bearer token")
 
 
 class TokenUser(NamedTuple):
-    """Whose token it is, and for which of the audiences that were asked for it is valid."""
+    """Whose token it is, and for which of the requested audiences it is valid."""
 
     user: UserInfo
     audiences: tuple[str, ...]
 
 
 def unauthorized() -> StatusError:
-    """401. It does not tell why, as nobody is there to be told."""
+    """401. It has no reason, so as not to inform an unknown client."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
@@ -65,7 +65,7 @@ class Authenticator:
     """Knows the users of one server.
 
     Guarantee: a service account token is worth nothing as soon as it has expired, or its service account or the object
-    it is bound to is gone or was replaced; nothing about that is remembered from one request to the next.
+    it is bound to was deleted or replaced; nothing of that is cached between requests.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Authenticator:
             self._check_bound("node", "", about, now)
         if identifier := text(claims, "jti"):
             extra[CREDENTIAL_ID] = (f"JTI={identifier}",)
-        # The node of a pod's token is told, not checked: the pod itself may outlive it.
+        # The node of a pod's token is shown, not checked: the pod itself may outlive it.
         if node := text(about, "node", "name"):
             extra[NODE_NAME] = (node,)
             if node_uid := text(about, "node", "uid"):

@@ -29,7 +29,7 @@ class RoleWrite:
     """A write to a role or binding: the new object, the stored one on updates, and the request it came with.
 
     `plural` is one of `roles`, `clusterroles`, `rolebindings`, `clusterrolebindings`. `name` is the one in the
-    request's path: on a POST there is none, and that is what the real server asks `escalate` for.
+    request's path: on a POST there is none, and that is the name for which the real server checks `escalate`.
     """
 
     user: UserInfo

@@ -12,7 +12,7 @@ _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def what_is_wrong_with(extra: Mapping[str, tuple[str, ...]]) -> str:
-    """Why these extras cannot be impersonated, as Kubernetes words it; empty when they can."""
+    """Why these extras cannot be impersonated, with Kubernetes' message; empty when they can."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"

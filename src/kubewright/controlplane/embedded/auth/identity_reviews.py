@@ -9,7 +9,7 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 
 
 def token_review(authenticator: Authenticator, review: JSONObject) -> JSONObject:
-    """TokenReview, changed in place: whose token it is, for the audiences asked for or else for this server."""
+    """TokenReview, changed in place: whose token it is, for the requested audiences or else for this server."""
     token = text(review, "spec", "token")
     if not token:
         raise bad_request("token is required for TokenReview in authentication")

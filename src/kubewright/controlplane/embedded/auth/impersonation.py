@@ -1,9 +1,9 @@
-"""Acting as somebody else: the `Impersonate-*` headers.
+"""Impersonation: the `Impersonate-*` headers.
 
-Kubernetes 1.36 knows two ways to be allowed this. The constrained one wants a right for the kind of impersonation
+Kubernetes 1.36 has two ways to allow it. The constrained one requires a right for the kind of impersonation
 (`impersonate:user-info` on the user) and one for what is done with it (`impersonate-on:user-info:list` on pods). The
-older one wants `impersonate` on the user, its groups, its uid and its extras, and then allows everything. They are
-tried in this order; when all refuse, the first refusal is told.
+older one requires `impersonate` on the user, its groups, its uid and its extras, and then allows everything. They are
+tried in this order; when all refuse, the first refusal is returned.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
 _GROUP = "authentication.k8s.io"
 _MANY = 4
-"""From so many groups or extras on, the right to all of them (`*`) is asked for first."""
+"""From so many groups or extras on, the right to all of them (`*`) is checked first."""
 _REMEMBERED = 10_000
 _LEGACY = "legacy"
 
@@ -48,14 +48,14 @@ class ImpersonatedUser(NamedTuple):
 
 
 class Impersonator:
-    """Decides who may act as whom."""
+    """Decides which users may be impersonated."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         self._last_mode: dict[str, str] = {}
 
     def impersonate(self, headers: Iterable[tuple[str, str]], attributes: Attributes) -> ImpersonatedUser | None:
-        """Whom the headers make of the user in `attributes`; None when they do not ask. Raises the 400 or 403."""
+        """The user that the headers request, checked for the user in `attributes`; None without. Raises 400 or 403."""
         requested = [(name.lower(), value) for name, value in headers if name[:12].lower() == _PREFIX]
         wanted = _wanted(requested) if requested else None
         if wanted is None:
@@ -180,7 +180,7 @@ class _Check:
 
 
 def _wanted(headers: Iterable[tuple[str, str]]) -> UserInfo | None:
-    """Whom the headers, their names in lower case, ask for; None for nobody. Without a name, raises the 400."""
+    """The user in the headers (names in lower case); None without any. Without a name, raises the 400."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)

@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.auth.attributes import Attributes, forbidd
 from kubewright.controlplane.embedded.auth.rules import RBACRule, rules_of
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo, service_account_name
 
-# A program that asks about endlessly many users or paths must not fill the memory; forgetting all of it is cheap.
+# Endlessly many users or paths must not fill the memory; to drop the whole cache is cheap.
 _REMEMBERED = 10_000
 
 
@@ -75,7 +75,7 @@ class _Binding:
     name: str
     role: RoleReference
     subjects: tuple[tuple[_Subject, str], ...]
-    """Whom it names, as the user name or group to compare with, and as it is told in reasons."""
+    """The subjects: the user name or group to compare with, and the description in reasons."""
 
     def reason(self, user: UserInfo) -> str:
         who = next(description for subject, description in self.subjects if _is(subject, user))

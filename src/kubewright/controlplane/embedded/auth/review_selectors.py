@@ -1,4 +1,4 @@
-"""The selectors that an access review may carry. RBAC does not look at them, but they are checked."""
+"""The selectors that an access review may carry. RBAC ignores them, but they are validated."""
 
 from __future__ import annotations
 

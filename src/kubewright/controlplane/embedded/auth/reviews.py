@@ -1,4 +1,4 @@
-"""The reviews of access: may somebody do something, and what may I do.
+"""Access reviews: whether a user may do something, and what the requesting user may do.
 
 Each takes the object that was posted and returns it with its status. Objects are changed in place and returned.
 """
@@ -19,7 +19,7 @@ _GROUP = "authorization.k8s.io"
 
 
 def subject_access_review(authorizer: Authorizer, review: JSONObject) -> JSONObject:
-    """SubjectAccessReview: may the user of the spec do what the spec says."""
+    """SubjectAccessReview: whether the user of the spec may do what the spec says."""
     _check(review, [*_spec_errors(review, someone=True), *_metadata_errors(review)])
     return _answered(authorizer, review, _someone(review))
 
@@ -41,7 +41,7 @@ def local_subject_access_review(authorizer: Authorizer, review: JSONObject, name
 
 
 def self_subject_access_review(authorizer: Authorizer, review: JSONObject, user: UserInfo) -> JSONObject:
-    """SelfSubjectAccessReview: may I do what the spec says."""
+    """SelfSubjectAccessReview: whether the requesting user may do what the spec says."""
     _check(review, [*_spec_errors(review, someone=False), *_metadata_errors(review)])
     return _answered(authorizer, review, user)
 

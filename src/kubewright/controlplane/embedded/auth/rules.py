@@ -42,7 +42,7 @@ class RBACRule:
         return tuple(url.rstrip(_ALL) for url in self.urls if url.endswith(_ALL))
 
     def allows_resource(self, verb: str, group: str, resource: str, subresource: str) -> bool:
-        """Whether the rule is about this resource; which names it allows is in `names` (none: all)."""
+        """Whether the rule covers this resource; which names it allows is in `names` (none: all)."""
         verbs, groups, resources = self._verbs, self._groups, self._resources
         if (verb not in verbs and _ALL not in verbs) or (group not in groups and _ALL not in groups):
             return False

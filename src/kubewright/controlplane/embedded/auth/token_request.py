@@ -97,7 +97,7 @@ class TokenIssuer:
         }
 
     def _bound(self, namespace: str, name: str, spec: JSONObject) -> JSONObject:
-        """What the token says about the object it is bound to; empty when it is bound to none."""
+        """The claims about the object that the token is bound to; empty when it is bound to none."""
         reference = at(spec, "boundObjectRef")
         if not isinstance(reference, dict):
             return {}
@@ -128,7 +128,7 @@ class TokenIssuer:
         node_name = text(stored, "spec", "nodeName") if kind == "Pod" else ""
         if node_name:
             node = self.lookup("nodes", "", node_name)
-            # A node that is gone is still the one the pod was given to.
+            # The pod stays bound to a node that was deleted.
             claims["node"] = {"name": node_name, **({"uid": text(node, "metadata", "uid")} if node else {})}
         return claims
 

@@ -1,6 +1,6 @@
 """JSON Web Tokens of service accounts: signing, checking signatures, and the documents by which others can check them.
 
-What a token *says* is judged elsewhere: a token with a good signature may have expired, or its pod may be gone.
+The claims of a token are checked elsewhere: a token with a good signature may have expired, or its pod was deleted.
 """
 
 from __future__ import annotations

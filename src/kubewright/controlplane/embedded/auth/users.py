@@ -1,4 +1,4 @@
-"""Users as the server knows them: a name, groups, and what their credential told about them."""
+"""Users as the server knows them: a name, groups, and what their credential says about them."""
 
 from __future__ import annotations
 

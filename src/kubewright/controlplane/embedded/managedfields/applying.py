@@ -1,4 +1,4 @@
-"""Server-side apply: an object takes on what a manager wants of it, and loses what that manager no longer wants."""
+"""Server-side apply: sets what a manager applies, and removes what that manager no longer applies."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _applied(
 
 
 def _refuse(found: list[Disagreement], live: JSONObject, name: str, scope: WriteScope) -> None:
-    """Raise, unless kubectl disagrees with nobody but its former self, who applied on the client's side."""
+    """Raise, unless kubectl conflicts only with its own client-side apply."""
     if name == "kubectl":
         allowed = allowed_conflicts(live, scope.api_version, scope.shape)
         found = [one for one in found if allowed is None or not allowed(one.path)]
@@ -140,7 +140,7 @@ def _refuse(found: list[Disagreement], live: JSONObject, name: str, scope: Write
 
 
 def _pruned(result: JSONObject, managers: Managers, last: FieldManager, scope: WriteScope) -> JSONObject:
-    """The object without what the manager applied last time, not this time, and nobody else manages."""
+    """The object without what the manager applied last time but not now, and no other manages."""
     shape = scope.shape_in(last.api_version)
     if shape is None:
         return result

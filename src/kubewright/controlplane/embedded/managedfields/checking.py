@@ -1,6 +1,6 @@
 """Whether an applied configuration can be merged at all: fields that exist, values of the right form, items only once.
 
-Values are not judged here beyond their type; that is the validation's work, which every write goes through.
+Values are not judged here beyond their type; that is the task of validation, which every write is subject to.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Unt
 
 
 def complaint(configuration: JSONObject, shape: MergeShape) -> str:
-    """What is wrong, as structured-merge-diff words it; empty when nothing is."""
+    """The error of structured-merge-diff; empty when there is none."""
     found = _check(configuration, shape)
     if not found:
         return ""
@@ -24,7 +24,7 @@ def complaint(configuration: JSONObject, shape: MergeShape) -> str:
 
 
 def fits(obj: JSONObject, shape: MergeShape) -> bool:
-    """Whether the fields of an object can be told apart; items that are there twice are no obstacle."""
+    """Whether the fields of an object can be distinguished; repeated items are allowed."""
     return all(message.startswith(_DUPLICATE) for _, message in _check(obj, shape))
 
 

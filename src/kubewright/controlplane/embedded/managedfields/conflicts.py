@@ -1,4 +1,4 @@
-"""What an apply that would take fields from others is told."""
+"""The conflicts of an apply that would change fields of other managers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, Pa
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """One field that somebody else manages, with another value."""
+    """One field that another manager owns with another value."""
 
     manager: FieldManager
     path: Path
 
     @property
     def who(self) -> str:
-        """The other manager, in words."""
+        """The other manager, as the message describes it."""
         text = quoted(self.manager.name)
         if self.manager.subresource:
             text += f" with subresource {quoted(self.manager.subresource)}"

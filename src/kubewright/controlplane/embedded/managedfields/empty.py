@@ -1,7 +1,7 @@
 """Objects of built-in kinds before anything is set.
 
 The real server keeps built-in kinds in structs, and compares a new object with an empty struct. What such a struct
-shows even when it is empty is not new in the object, so nobody becomes its manager by mentioning it.
+shows even when it is empty is not new in the object, so that mentioning it makes no one its manager.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.resources import Object, resource_info
 from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside
 
-# Where the real structs differ from what their Python types tell: fields that are shown although they may be absent,
+# Where the real structs differ from their Python types: fields that are shown although they may be absent,
 _SHOWN: Mapping[tuple[str, str], Mapping[tuple[str, ...], JSONValue]] = {
     ("v1", "Event"): {
         ("eventTime",): None,

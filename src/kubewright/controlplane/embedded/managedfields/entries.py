@@ -37,7 +37,7 @@ class FieldManager:
 
     @property
     def identity(self) -> ManagerIdentity:
-        """What tells this manager from others."""
+        """What distinguishes this manager from others."""
         version = "" if self.operation == "Apply" else self.api_version
         return self.name, self.operation, version, self.subresource
 
@@ -105,7 +105,7 @@ def _second(time: str) -> str:
 
 
 def is_reset(entries: JSONValue) -> bool:
-    """Whether a client asks to forget all managers: an empty list, or one that holds one empty entry."""
+    """Whether a client resets all managers: an empty list, or one that holds one empty entry."""
     if not isinstance(entries, list):
         return False
     return not entries or (len(entries) == 1 and isinstance(entries[0], dict) and not any(entries[0].values()))

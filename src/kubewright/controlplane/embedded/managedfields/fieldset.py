@@ -81,7 +81,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The fields of `one` that are not in `other`. A field's membership says nothing about what is below it."""
+    """The fields of `one` that are not in `other`. The membership of a field does not include what is below it."""
     return _difference(one, other, recursive=False)
 
 

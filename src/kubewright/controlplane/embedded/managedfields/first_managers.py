@@ -1,7 +1,7 @@
-"""Who manages the fields of what is there before anybody created anything: the server, and a controller of its own.
+"""The field managers of the objects that a new cluster has: the server, and a controller of its own.
 
-Without that, whoever applies to such an object first would share it with a manager that no real cluster has. Only of
-what people change: to work it out for all of them would make the start of the server noticeably longer.
+Without them, the first apply to such an object would add a manager that no real cluster has. Only for the kinds that
+users change: to compute them for all would make the start of the server noticeably longer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.tracking import nothing_of
 
 _GROUPS = frozenset(("", "rbac.authorization.k8s.io", "scheduling.k8s.io"))
-# What the server filled in itself after it had been sent the object, and so belongs to nobody.
+# What the server filled in itself after it had been sent the object, and so has no manager.
 _FILLED_IN = {
     "Namespace": ("finalizers",),
     "Service": ("clusterIPs", "ipFamilies"),
@@ -21,7 +21,7 @@ _FILLED_IN = {
 
 
 def first_managers(obj: JSONObject, resource: ResourceType, now: str) -> list[JSONValue]:
-    """The `managedFields` of one of the first objects, which has none yet; none for a kind that nobody changes."""
+    """The `managedFields` of one of the first objects, which has none yet; none for a kind that users do not change."""
     kind, api_version = resource.gvk.kind, resource.gvk.api_version
     if resource.gvk.group not in _GROUPS:
         return []

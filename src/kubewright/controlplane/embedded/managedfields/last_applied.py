@@ -22,7 +22,7 @@ _MAX_ANNOTATIONS_SIZE = 256 * 1024
 
 
 def allowed_conflicts(live: JSONObject, api_version: str, shape: MergeShape) -> Callable[[Path], bool] | None:
-    """Tells of a field whether its value is the one last applied on the client's side; None when nobody did that."""
+    """A test whether a field has the value that client-side apply set last; None without client-side apply."""
     try:
         last = msgspec.json.decode(text(live, "metadata", "annotations", _ANNOTATION), type=dict)
     except (msgspec.DecodeError, RecursionError):

@@ -14,7 +14,7 @@ from kubewright.controlplane.embedded.managedfields.shape import MergeShape
 
 
 def merged(live: JSONObject, configuration: JSONObject, shape: MergeShape) -> JSONObject:
-    """`live` with everything that `configuration` says. Nothing is taken away."""
+    """`live` with `configuration` merged in. Nothing is removed."""
     return cast(JSONObject, _merged(live, configuration, shape))
 
 

@@ -1,4 +1,4 @@
-"""How a write changes who manages what.
+"""How a write changes the ownership of fields.
 
 Pure bookkeeping over sets of fields: the values have been merged and compared by then.
 """
@@ -46,7 +46,7 @@ _UNTRACKED = of_paths(
 
 
 def tracked(fields: FieldSet) -> FieldSet:
-    """The fields without those that nobody manages."""
+    """The fields without those that are never managed."""
     return difference(fields, _UNTRACKED)
 
 
@@ -84,7 +84,7 @@ class WriteScope:
         return self.ignored if api_version == self.api_version or self.subresource else LEAF
 
     def differ(self, old: JSONObject, new: JSONObject) -> Callable[[str], FieldChanges | None]:
-        """How two objects differ, by version; each version is compared once, when it is asked for."""
+        """How two objects differ, by version; each version is compared once, when needed."""
         known: dict[str, FieldChanges | None] = {}
 
         def in_version(api_version: str) -> FieldChanges | None:
@@ -127,9 +127,9 @@ def _reconciled(fields: FieldSet, shape: MergeShape) -> FieldSet:
 def disowned(
     managers: Managers, differences: Callable[[str], FieldChanges | None], *, but: ManagerIdentity | None = None
 ) -> tuple[Managers, dict[ManagerIdentity, FieldSet]]:
-    """The managers after a write by somebody else (`but` is that somebody), and what each lost to it by a new value.
+    """The managers after a write by another (`but`), and what each lost to it by a new value.
 
-    Fields that are gone leave every set. A manager without fields is none.
+    Removed fields leave every set. A manager without fields is dropped.
     """
     kept: Managers = {}
     lost: dict[ManagerIdentity, FieldSet] = {}

@@ -59,7 +59,7 @@ class MergeShape:
 
     @property
     def is_untyped(self) -> bool:
-        """Whether the value alone says what it is."""
+        """Whether the schema says nothing about the value."""
         return not (self.is_leaf or self.holds_names or self.holds_items)
 
     def field(self, name: str) -> MergeShape:

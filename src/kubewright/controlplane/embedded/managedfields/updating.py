@@ -1,4 +1,4 @@
-"""Create, update and patch: whoever sends a new value manages the field from then on."""
+"""Create, update and patch: the sender of a new value becomes the manager of the field."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def track_update(
     """Set and return the managed fields of `new`, which is about to replace `old` (None: to be created).
 
     `reset` are the fields, as paths of names, that this endpoint does not change whatever `new` says. `versions` are
-    the structures of the kind's other versions, by apiVersion; entries in versions that are gone are dropped.
+    the structures of the kind's other versions, by apiVersion; entries in versions that no longer exist are dropped.
     `empty` is what a created object is compared with: `empty_object` of a built-in kind, nothing for a custom one.
-    The entries share parts with those of `old`, which nobody may change.
+    The entries share parts with those of `old`, which must not be changed.
     """
     metadata = inside(new, "metadata")
     given = metadata.pop("managedFields", None)
     before = at(old, "metadata", "managedFields")
     managers = _starting(before, None if subresource else given)
-    # Objects that were stored before anybody tracked them stay without; the first apply changes that.
+    # Objects that were stored untracked stay so; the first apply changes that.
     if not managers and old is not None and text(old, "metadata", "uid"):
         return []
     scope = write_scope(

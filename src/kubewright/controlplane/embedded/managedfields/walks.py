@@ -1,4 +1,4 @@
-"""What values say about fields: which ones a value sets, and which ones differ between two values.
+"""Walks over values: which fields a value sets, and which differ between two values.
 
 The rules are those of Go's structured-merge-diff: absent, null and empty are three different things, atomic values are
 one field, the items of associative lists are fields named by their keys.

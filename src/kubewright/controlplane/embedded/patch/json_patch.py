@@ -52,7 +52,7 @@ def apply_json_patch(document: JSONObject, patch: JSONValue, *, lenient: bool = 
 
 
 def unknown_fields(patch: JSONValue) -> list[str]:
-    """What warnings and strict field validation say about the fields of operations that mean nothing."""
+    """Warnings, or errors of strict field validation, about unknown fields of operations."""
     return [
         f'json patch unknown field "[{index}].{name}"'
         for index, operation in enumerate(patch if isinstance(patch, list) else ())

@@ -1,4 +1,4 @@
-"""How a patch ends: with an object, or with one of the answers that say that it did not."""
+"""The result of a patch: an object, or the error that it is none."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def _without_directives(value: JSONValue, *, nulls: bool = False) -> JSONValue:
 
 
 def _list_name(directive: str, prefix: str) -> str:
-    """The list a directive is about."""
+    """The list that a directive refers to."""
     found, slash, name = directive.partition("/")
     if found != prefix or not slash:
         what = "primitive list" if prefix == _DELETE else "setElementOrder list"

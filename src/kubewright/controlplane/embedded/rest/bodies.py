@@ -1,6 +1,6 @@
 """Reading the object that a request carries: of the kind that is wanted, without what its kind does not have.
 
-What cannot be read is refused in the real server's words, which show the beginning of the body.
+What cannot be read is refused with the real server's message, which shows the beginning of the body.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def _decoded(call: Call, request: HTTPRequest, duplicates: list[str]) -> JSONVal
             request.body,
             protobuf=partial(decode_protobuf, endpoint=call.resource.gvk),
             duplicates=duplicates,
-            # What a field of a built-in kind makes of a number is said with the name of the field.
+            # For built-in kinds, an error about a number names its field.
             finite=call.resource.custom,
         )
     except StatusError as error:
-        # Of what was recognised, and is wrong inside, protobuf has said so.
+        # Errors inside of a recognised body come from the protobuf reader.
         if error.code != 400 or error.message.startswith(_RECOGNISED) or _HANDLED in error.message:
             raise
         raise unrecognized(call, error.message.removeprefix(_CONVERTING), request.body) from None
@@ -55,7 +55,7 @@ def _decoded(call: Call, request: HTTPRequest, duplicates: list[str]) -> JSONVal
 
 def _recognised(call: Call, value: JSONValue, body: bytes) -> JSONObject:
     if value is None:
-        # As Go has it, nothing was said about any field.
+        # As in Go, null sets no field.
         return {}
     if not isinstance(value, dict):
         why = f"json: cannot unmarshal {json_kind(value)} into Go value of type {_PROBE}"

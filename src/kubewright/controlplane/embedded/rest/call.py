@@ -29,7 +29,7 @@ class ChangeSubscription(Protocol):
 
 
 class ObjectStore(Protocol):
-    """The store, as far as the handlers use it: in the form of the resource that is asked for."""
+    """The store, as far as the handlers use it: in the version of the requested resource."""
 
     @property
     def revision(self) -> int:
@@ -109,10 +109,10 @@ class Call:
 
     @property
     def manager(self) -> str:
-        """Who the changes are tracked for: the `fieldManager`, else the first word of the user agent."""
+        """The field manager: the `fieldManager`, else the first word of the user agent."""
         return self.query.text("fieldManager") or self.user_agent.partition("/")[0] or "unknown"
 
     @property
     def is_status(self) -> bool:
-        """Whether this is about the status alone."""
+        """Whether the request is for the status subresource."""
         return self.target.subresource == "status"

@@ -51,7 +51,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of a deletion: the object as it was last, and whether it is gone."""
+    """The result of a deletion: the last state of the object, and whether it was removed."""
 
     entry: StoredObject
     is_gone: bool
@@ -186,7 +186,7 @@ def _delete_entry(call: Call, options: Options, entry: StoredObject) -> Deleted:
         is_graceful = strategy.graceful_deletion is not None
         final = copied_object(entry.value) if is_graceful or not was_marked else new
         if is_graceful:
-            # Told to who deletes it, and to nobody else.
+            # Only in the response to the deletion.
             _mark(call, metadata, 0, was_marked)
         if options.dry_run:
             return Deleted(StoredObject(entry.key, new, entry.revision, entry.created), is_gone=True)
@@ -239,7 +239,7 @@ def _set_deadline(call: Call, metadata: JSONObject, grace: int) -> None:
 
 
 def success(call: Call, deleted: Deleted) -> JSONObject:
-    """The Status that answers the deletion of an object that is gone."""
+    """The Status that answers a deletion that removed the object."""
     details: JSONObject = {"name": call.target.name}
     if call.resource.gvk.group:
         details["group"] = call.resource.gvk.group

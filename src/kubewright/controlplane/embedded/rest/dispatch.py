@@ -1,4 +1,4 @@
-"""From a request for a resource to its answer: reads the body, runs the verb, renders what came of it."""
+"""From a request for a resource to its answer: reads the body, runs the verb, renders the result."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _read_options(request: HTTPRequest) -> JSONObject | None:
 
 
 def answer(call: Call, entry: StoredObject, wanted: MediaTypeOptions, status: int = 200) -> HTTPResponse:
-    """One object in the form the client wants."""
+    """One object in the representation that was negotiated."""
     if wanted.form == "table":
         return json_response(table_of(call, [entry], None, wanted.version), status)
     if wanted.form == "metadata":
@@ -132,7 +132,7 @@ def answer(call: Call, entry: StoredObject, wanted: MediaTypeOptions, status: in
 
 
 def answer_list(call: Call, listed: Listed, wanted: MediaTypeOptions) -> HTTPResponse:
-    """Several objects in the form the client wants."""
+    """Several objects in the representation that was negotiated."""
     if wanted.form == "table":
         return json_response(table_of(call, listed.entries, listed, wanted.version))
     if wanted.form == "metadata":

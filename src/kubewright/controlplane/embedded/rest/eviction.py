@@ -1,4 +1,4 @@
-"""Eviction: a deletion of a pod that asks its disruption budget first, and tells the pod why it goes."""
+"""Eviction: deletes a pod if its disruption budget allows, and records the reason in its status."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _MAX_DISRUPTED = 2000
 
 
 def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
-    """Delete a pod, unless a disruption budget says not now."""
+    """Delete a pod, unless a disruption budget forbids it for now."""
     body = read_object(replace(call, resource=_EVICTION), request)
     _EVICTION.strategy.default(body)
     if text(body, "metadata", "name") != call.target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = options_of(call, mapping(body, "deleteOptions") or None)
-    # A dry run may be asked for in either place.
+    # Either of the two may request a dry run.
     options = replace(options, dry_run=options.dry_run or call.query.dry_run)
     entry = get(call)
     if not _needs_no_budget(entry.value):
@@ -50,7 +50,7 @@ def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
 
 
 def _needs_no_budget(pod: JSONObject) -> bool:
-    """What does not run, or will not for long, is missed by nobody."""
+    """Pods that do not run, or are terminating, need no budget."""
     phase = text(pod, "status", "phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(text(pod, "metadata", "deletionTimestamp"))
 
@@ -133,7 +133,7 @@ def _refused(why: str, retry_after: int = 0) -> StatusError:
 
 
 def _with_status(call: Call, entry: StoredObject, options: Options) -> Options:
-    """Write into the pod why it goes. Returns the options for the deletion of what is there now."""
+    """Write the reason of the disruption into the pod. Returns the options for the deletion of what is there now."""
     check_preconditions(call, options, entry)
     new = copied_object(entry.value)
     status = inside(new, "status")

@@ -48,7 +48,7 @@ def must_be_listable(call: Call) -> None:
 
 
 def unlistable(gvk: GroupVersionKind, why: str) -> str:
-    """What is told of a kind whose objects cannot all be read."""
+    """The error for a kind whose objects cannot all be read."""
     return f"storage is (re)initializing: failed to list {gvk.api_version}, Kind={gvk.kind}: {why}"
 
 

@@ -20,7 +20,7 @@ from kubewright.controlplane.embedded.rest.call import Call
 
 _NAME_LENGTH = 63
 _SUFFIX_LENGTH = 5
-# Where the real server keeps what it does not keep under its plural: told when a precondition fails.
+# Where etcd's key is not the plural: shown when a precondition fails.
 _STORED_AS = {
     "endpoints": "services/endpoints",
     "ingresses": "ingress",
@@ -36,7 +36,7 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSe
 def check_kind(call: Call, obj: JSONObject, body: bytes = b"") -> None:
     """The object must be of the kind of its endpoint; `body` is what it came in."""
     gvk, custom = call.resource.gvk, call.resource.custom
-    # A custom resource says what it is; a built-in kind is what its endpoint is for.
+    # A custom resource must name its kind; a built-in one may leave it to the endpoint.
     api_version = text(obj, "apiVersion") or ("" if custom else gvk.api_version)
     kind = text(obj, "kind") or ("" if custom else gvk.kind)
     if custom and not kind:
@@ -55,7 +55,7 @@ def check_kind(call: Call, obj: JSONObject, body: bytes = b"") -> None:
 
 
 def unrecognized(call: Call, why: str, body: bytes) -> StatusError:
-    """400: a body that does not say what it is, with the beginning of it."""
+    """400: a body without kind or apiVersion, with the beginning of it."""
     kind = call.resource.gvk.kind
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({summarized(body)})")
 
@@ -79,12 +79,12 @@ def unconvertible_kind(call: Call, api_version: str, kind: str) -> str:
 
 
 def wrong_identity(api_version: str, kind: str, name: str, field: str, found: str, expected: str) -> StatusError:
-    """422: a custom resource that says it is of another kind or version."""
+    """422: a custom resource of another kind or version."""
     return invalid(kind, api_version.rpartition("/")[0], name, [invalid_value(field, found, f"must be {expected}")])
 
 
 def place_in_namespace(call: Call, obj: JSONObject) -> None:
-    """The object is where its path says, and says so."""
+    """Set or check the namespace, which the path decides."""
     metadata = inside(obj, "metadata")
     stated = text(metadata, "namespace")
     if not call.resource.namespaced:
@@ -176,7 +176,7 @@ def keep(new: JSONObject, old: JSONObject) -> None:
     metadata.pop("generation", None)
     metadata.pop("selfLink", None)
     for name in _KEPT:
-        # When it was created and marked is the server's to say.
+        # Creation and deletion times are set by the server.
         if metadata.get(name) is None or (name in ("creationTimestamp", "deletionTimestamp") and name in stored):
             metadata.pop(name, None)
             if name in stored:
@@ -228,7 +228,7 @@ def refuse(resource: ResourceType, name: str, errors: list[FieldError]) -> None:
 
 
 def without_repeated_owners(call: Call, obj: JSONObject) -> None:
-    """Owners that are named twice are named once, and the client is told."""
+    """Remove repeated owner references, with a warning."""
     owners = items(obj, "metadata", "ownerReferences")
     kept: list[JSONValue] = []
     repeated: list[str] = []

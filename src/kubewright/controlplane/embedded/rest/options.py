@@ -1,4 +1,4 @@
-"""The options of a write, which come in its query: refused before anybody looks at the body."""
+"""The options of a write, which come in its query: checked before the body is read."""
 
 from __future__ import annotations
 

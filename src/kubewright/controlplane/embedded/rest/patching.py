@@ -1,6 +1,6 @@
 """PATCH: the four kinds of patches, each applied to what is stored and then written like an update.
 
-A patch that names no resourceVersion is applied again when somebody else was faster, as the real server does.
+A patch that names no resourceVersion is applied again after a conflict, as the real server does.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def decode_patch(content_type: str, sent: bytes, complaints: list[str]) -> JSONV
 
 
 def _is_locked(body: JSONValue) -> bool:
-    """Whether the patch itself says which revision it is for."""
+    """Whether the patch itself names a resourceVersion or uid."""
     if isinstance(body, dict):
         return bool(text(body, "metadata", "resourceVersion") or text(body, "metadata", "uid"))
     return isinstance(body, list) and any(

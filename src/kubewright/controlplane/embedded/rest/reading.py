@@ -29,7 +29,7 @@ from kubewright.controlplane.embedded.storage.store import Compacted, FutureRevi
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """Which objects of a kind a list or watch is about."""
+    """Which objects of a kind a list or watch selects."""
 
     resource: ResourceType
     labels: LabelMatcher
@@ -73,7 +73,7 @@ def selection(call: Call) -> ObjectSelection:
 
 
 def selectable(resource: ResourceType) -> frozenset[str]:
-    """The fields a kind is selected by. The real server asks for a scope only where a kind has fields of its own."""
+    """The fields a kind is selected by. The real server requires a scope only where a kind has fields of its own."""
     has_own = resource.custom or resource.strategy.selectable
     common = {"metadata.name"} if has_own and not resource.namespaced else {"metadata.name", "metadata.namespace"}
     return resource.strategy.selectable | common
@@ -87,7 +87,7 @@ def _only(name: str, fields: FieldMatcher) -> FieldMatcher:
 
 
 def not_selectable(resource: ResourceType, name: str) -> str:
-    """What is told of any other field, by some kinds in words of their own."""
+    """The error for any other field; some kinds have their own."""
     match resource.gvk:
         case ("batch", "v1", "Job"):
             return f"field label {quoted(name)} not supported for Job"

@@ -1,6 +1,6 @@
-"""Which methods a path takes, before anything else is looked at.
+"""Which methods a path takes, checked before anything else.
 
-Built-in kinds have a route for each thing one can do; custom ones a handler that decides, and so other words.
+Built-in kinds have a route for each operation; custom ones have a handler that decides, with other messages.
 """
 
 from __future__ import annotations

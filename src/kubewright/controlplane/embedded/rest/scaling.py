@@ -120,7 +120,7 @@ def _patched(call: Call, entry: StoredObject, request: HTTPRequest) -> JSONObjec
 def _updated(call: Call, entry: StoredObject, wanted: JSONObject) -> JSONObject:
     before = _managed(call, entry)
     if at(wanted, "spec", "replicas") == 0:
-        # Go leaves it out, so nobody manages what is nought.
+        # Go leaves it out, so a zero has no manager.
         mapping(wanted, "spec").pop("replicas")
     track_update(
         before,
@@ -148,7 +148,7 @@ def _applied(call: Call, entry: StoredObject, configuration: JSONObject) -> JSON
         empty=empty_object(Scale),
     )
     if call.resource.custom:
-        # The real server cannot, and says so after it has looked for conflicts.
+        # The real server refuses it, after it has checked for conflicts.
         raise StatusError(
             500,
             "",

@@ -22,7 +22,7 @@ from kubewright.controlplane.embedded.rest.reading import get
 
 
 def check_container(call: Call, pod: JSONObject) -> None:
-    """The container that is asked for must exist, and may be left out only where there is no choice."""
+    """The requested container must exist, and may be omitted only where there is a single one."""
     by_field = [items(pod, "spec", field) for field in ("initContainers", "containers", "ephemeralContainers")]
     names = [text(container, "name") for containers in by_field for container in containers]
     requested = call.query.text("container")
@@ -35,7 +35,7 @@ def check_container(call: Call, pod: JSONObject) -> None:
 
 
 def log(call: Call, request: HTTPRequest) -> HTTPResponse:
-    """Nothing runs here, so there is nothing to read; what is asked for must exist and make sense all the same."""
+    """Nothing runs here, so there is nothing to read; the request is validated anyway."""
     if errors := _wrong_with_log_options(call):
         raise invalid("PodLogOptions", "", call.target.name, errors)
     pod = get(call).value
@@ -69,7 +69,7 @@ def _node_of(call: Call, pod: JSONObject) -> str:
         raise bad_request(f"pod {call.target.name} does not have a host assigned")
     node = call.services.store.get(f"/core/nodes/{name}")
     if node is None:
-        # The real server says so of the kind it was asked about.
+        # The real server names the requested kind.
         raise not_found(call.resource.plural, call.resource.gvk.group, name)
     _must_have_address(node.value)
     return name

@@ -56,7 +56,7 @@ def resize(call: Call, request: HTTPRequest) -> HTTPResponse:
 
 
 def finalize(call: Call, request: HTTPRequest) -> HTTPResponse:
-    """The finalizers in a namespace's spec are changed by this endpoint only; without any, it goes."""
+    """The finalizers in a namespace's spec are changed by this endpoint only; without any, it is removed."""
     resource = replace(call.resource, strategy=finalizing(call.resource.strategy))
     finalized = replace(call, resource=resource)
     entry, _ = update(finalized, read_object(finalized, request))

@@ -43,7 +43,7 @@ def tracking(call: Call) -> Tracking:
 
 
 def _reset(call: Call) -> Sequence[Sequence[str]]:
-    """The fields that the endpoint ignores, and nobody owns through it therefore."""
+    """The fields that the endpoint ignores, so that they cannot be owned through it."""
     if call.resource.strategy.reset is not None:
         return call.resource.strategy.reset.get(call.target.subresource, ())
     if call.is_status:

@@ -1,4 +1,4 @@
-"""Fields a kind does not have: dropped, and reported as the client asked (`fieldValidation`)."""
+"""Fields a kind does not have: dropped, and reported as `fieldValidation` requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watch: the initial state where it is asked for, then every change, in the order of the store.
+"""Watch: the initial state if requested, then every change, in the order of the store.
 
 Each line is one event. A watcher that is too slow is ended, and begins again from its last revision.
 """
@@ -36,7 +36,7 @@ BOOKMARK_INTERVAL = 60.0
 _MIN_DEFAULT_TIMEOUT = 1800.0
 
 Rendering = Callable[[StoredObject], bytes]
-"""An object in the form the client wants."""
+"""Renders an object in the representation that was negotiated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ async def _events(
     if after < oldest:
         yield _error_line(expired(f"too old resource version: {after} ({oldest})"))
         return
-    # From a revision that is still to come, a watch begins in silence: nothing before it is told.
+    # From a revision that is still to come, a watch starts without events: earlier changes are not sent.
     subscription = store.watch(prefix, min(after, store.revision))
     try:
         if options.initial:
@@ -104,20 +104,20 @@ async def _live(
 ) -> AsyncIterator[bytes]:
     loop, store = asyncio.get_running_loop(), call.services.store
     end = loop.time() + options.timeout
-    # Whoever wants no bookmarks is not woken for them.
+    # Without bookmarks there is no wake-up for them.
     interval = BOOKMARK_INTERVAL if options.bookmarks else math.inf
     bookmark = loop.time() + interval
     while True:
-        # Read before it is asked what happened: a bookmark must not be ahead of a change that is still to be sent.
-        told, now, due = store.revision, loop.time(), min(end, bookmark)
+        # Read before the changes are: a bookmark must not be ahead of a change that is still to be sent.
+        revision, now, due = store.revision, loop.time(), min(end, bookmark)
         try:
             async with asyncio.timeout(max(0.0, due - now)):
                 changes = await subscription.changes()
         except TimeoutError:
             if now < due:
-                continue  # once more, without waiting: then all up to `told` has been sent
-            if options.bookmarks and told > start:
-                yield _line("BOOKMARK", render(_bookmark(told)))
+                continue  # once more, without waiting: then all up to `revision` has been sent
+            if options.bookmarks and revision > start:
+                yield _line("BOOKMARK", render(_bookmark(revision)))
             if now >= end:
                 return
             bookmark = now + interval
@@ -134,7 +134,7 @@ async def _live(
 
 
 def _change_line(change: StoreChange, selected: ObjectSelection, render: Rendering) -> bytes:
-    """What a change means to somebody who sees only the selected objects."""
+    """What a change means to a watcher that sees only the selected objects."""
     before = change.previous is not None and selected.matches(change.previous.value)
     after = change.kind == "put" and selected.matches(change.entry.value)
     if after:
@@ -158,7 +158,7 @@ def _error_line(error: StatusError) -> bytes:
 
 
 def _bookmark(revision: int, *, initial: bool = False) -> StoredObject:
-    """An object of which nothing is told but a revision."""
+    """An object that has only a revision."""
     metadata: JSONObject = {"resourceVersion": str(revision)}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -180,7 +180,7 @@ def _options(call: Call) -> _Options:
         )
     if match not in ("", "NotOlderThan"):
         errors.append(not_supported("resourceVersionMatch", match, ["NotOlderThan"]))
-    # A watch from the beginning is one with a match, said or unsaid.
+    # A watch from the beginning is one with a match, explicit or implied.
     if query.text("continue") and (match or (not sends and revision in ("", "0"))):
         errors.append(_not_with_match("resourceVersionMatch is forbidden when continue is provided"))
     if errors:

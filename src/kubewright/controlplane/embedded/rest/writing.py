@@ -103,7 +103,7 @@ def _require_create(call: Call) -> None:
 
 
 def _taken(call: Call, key: str) -> StatusError:
-    """409: the name belongs to an object, possibly to one that is on its way out."""
+    """409: the name belongs to an object, possibly to one that is being deleted."""
     error = already_exists(call.resource.plural, call.resource.gvk.group, key.rpartition("/")[2])
     try:
         existing = call.services.store.get(key)
@@ -120,7 +120,7 @@ def update(call: Call, obj: JSONObject) -> tuple[StoredObject, bool]:
     check_name(call, obj)
     entry = call.services.store.get(resource.key(call.target.namespace, call.target.name))
     if entry is None:
-        # What cannot be decoded is refused before anybody looks for the object.
+        # What cannot be decoded is refused before the object is read.
         resource.strategy.default(copied_object(obj))
         if not resource.strategy.create_on_update or call.target.subresource not in ("", "status"):
             raise not_found(resource.plural, resource.gvk.group, call.target.name)
@@ -137,9 +137,9 @@ def update(call: Call, obj: JSONObject) -> tuple[StoredObject, bool]:
 def replace(
     call: Call, obj: JSONObject, entry: StoredObject, *, tracked: bool = True, found: Sequence[FieldError] = ()
 ) -> StoredObject:
-    """Store `obj` in place of `entry`, or the part of it that the endpoint is about. `found` is wrong with it already.
+    """Store `obj` in place of `entry`, or the part of it that the endpoint changes. `found` are errors found before.
 
-    Raises Conflict when `obj` was made from an older revision, or when the store has moved on from `entry`.
+    Raises the 409 when `obj` was made from an older revision, or when the store has moved on from `entry`.
     """
     resource, strategy, old = call.resource, call.resource.strategy, entry.value
     place_in_namespace(call, obj)
@@ -176,7 +176,7 @@ def _store(call: Call, obj: JSONObject, entry: StoredObject) -> StoredObject:
     try:
         if is_finished(obj):
             call.services.store.delete(entry.key, expected=entry.revision, final=copied_object(obj))
-            # The revision of the deletion is told to watchers only.
+            # Only watchers get the revision of the deletion.
             return StoredObject(entry.key, obj, entry.revision, entry.created)
         return call.services.store.update(entry.key, obj, expected=entry.revision)
     except RevisionConflict:
@@ -184,7 +184,7 @@ def _store(call: Call, obj: JSONObject, entry: StoredObject) -> StoredObject:
 
 
 def modified(call: Call) -> StatusError:
-    """409: somebody was faster."""
+    """409: the object has been modified."""
     return conflict(call.resource.plural, call.resource.gvk.group, call.target.name, MODIFIED)
 
 
