@@ -52,12 +52,12 @@ def operator(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> M
 
 
 async def test_its_operator_heals_scales_down_and_changes_the_image(
-    operator: ModuleType, control_plane: ControlPlane, admin: Client, own_namespace: str, install: Install
+    operator: ModuleType, control_plane: ControlPlane, admin: Client, namespace: str, install: Install
 ) -> None:
     await install(operator.PodManager)
-    client = admin.in_namespace(own_namespace)
+    client = admin.in_namespace(namespace)
     async with control_plane.client() as own, asyncio.TaskGroup() as tasks:
-        manager = Manager(own, namespaces=[own_namespace])
+        manager = Manager(own, namespaces=[namespace])
         operator.setup(manager)
         tasks.create_task(manager.run())
         spec = operator.PodManagerSpec(image="app:1")

@@ -10,7 +10,7 @@ from kubewright import ControlPlane, Manager
 
 
 @pytest.fixture
-async def manager(control_plane: ControlPlane, own_namespace: str) -> AsyncIterator[Manager]:
+async def manager(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Manager]:
     """A manager of the test's own namespace, with connections of its own."""
     async with control_plane.client() as client:
-        yield Manager(client, namespaces=[own_namespace])
+        yield Manager(client, namespaces=[namespace])

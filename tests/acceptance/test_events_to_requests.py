@@ -88,10 +88,10 @@ class Requests:
 
 
 @pytest.fixture
-async def client(admin: Client, own_namespace: str, install: Install) -> Client:
+async def client(admin: Client, namespace: str, install: Install) -> Client:
     """Somebody else than the manager, who changes things in the test's namespace."""
     await install(Widget)
-    return admin.in_namespace(own_namespace)
+    return admin.in_namespace(namespace)
 
 
 @pytest.fixture
@@ -169,9 +169,7 @@ async def test_item_08_several_watches_added_one_by_one(client: Client, manager:
         await requests.until(lambda: requests.names == {"a-widget", "a-config-map", "a-secret"})
 
 
-async def test_item_09_enqueue_for_object(
-    client: Client, own_namespace: str, manager: Manager, running: Running
-) -> None:
+async def test_item_09_enqueue_for_object(client: Client, namespace: str, manager: Manager, running: Running) -> None:
     requests = Requests()
     controller_for(manager, Widget).complete(requests)
 
@@ -179,7 +177,7 @@ async def test_item_09_enqueue_for_object(
         await client.create(widget("bar"))
         await requests.until(lambda: bool(requests.all))
 
-    assert requests.all == [Request(own_namespace, "bar")]
+    assert requests.all == [Request(namespace, "bar")]
 
 
 @pytest.mark.parametrize(("every_owner", "expected"), [(False, {"leading"}), (True, {"leading", "mere"})])
@@ -247,7 +245,7 @@ async def synced(manager: Manager, kind: type[Object]) -> None:
 
 
 async def test_item_12_predicates_filter_and_combine(
-    client: Client, own_namespace: str, manager: Manager, running: Running
+    client: Client, namespace: str, manager: Manager, running: Running
 ) -> None:
     @predicate
     def became_big(old: Widget | None, new: Widget | None) -> bool:
@@ -257,7 +255,7 @@ async def test_item_12_predicates_filter_and_combine(
         "generation": generation_changed,
         "or": generation_changed | labels_changed,
         "and": generation_changed & has_labels({"tier": "gold"}),
-        "not": ~in_namespaces(own_namespace),
+        "not": ~in_namespaces(namespace),
         "custom": became_big,
         "all": resource_version_changed,
         "default": None,

@@ -60,10 +60,10 @@ class Widget(Resource[WidgetSpec, WidgetStatus]):
 
 
 @pytest.fixture
-async def client(admin: Client, own_namespace: str, install: Install) -> Client:
+async def client(admin: Client, namespace: str, install: Install) -> Client:
     """Somebody else than the manager, who changes things in the test's namespace."""
     await install(Widget)
-    return admin.in_namespace(own_namespace)
+    return admin.in_namespace(namespace)
 
 
 def widget(name: str, size: int = 1) -> Widget:
@@ -172,7 +172,7 @@ async def test_item_01_client_typed_and_untyped(client: Client, new: Callable[[]
 
 
 async def test_item_02_cache_backed_reads_with_watch_updates(
-    client: Client, own_namespace: str, manager: Manager, running: Running
+    client: Client, namespace: str, manager: Manager, running: Running
 ) -> None:
     await client.create(widget("w", 0))
     with manager.cache.watch(Widget) as handle:
@@ -182,8 +182,8 @@ async def test_item_02_cache_backed_reads_with_watch_updates(
             await handle.synced()
             requests = sum(manager.live.answers.values())
             for _ in range(100):
-                assert (await manager.client.get(Widget, "w", namespace=own_namespace)).spec.size == 0
-                assert len(await manager.client.list(Widget, namespace=own_namespace)) == 1
+                assert (await manager.client.get(Widget, "w", namespace=namespace)).spec.size == 0
+                assert len(await manager.client.list(Widget, namespace=namespace)) == 1
             assert sum(manager.live.answers.values()) == requests
 
             # The median, because on a busy machine any single one may be held up for any time.
@@ -192,7 +192,7 @@ async def test_item_02_cache_backed_reads_with_watch_updates(
                 changed.clear()
                 await resize(client, "w", size)
                 answered = asyncio.get_running_loop().time()
-                while (await manager.client.get(Widget, "w", namespace=own_namespace)).spec.size != size:
+                while (await manager.client.get(Widget, "w", namespace=namespace)).spec.size != size:
                     await changed.wait()
                     changed.clear()
                 delays.append(asyncio.get_running_loop().time() - answered)
@@ -228,11 +228,11 @@ class Lasting:
 
 
 async def test_item_03_manager_creates_shares_starts_stops(
-    client: Client, control_plane: ControlPlane, own_namespace: str
+    client: Client, control_plane: ControlPlane, namespace: str
 ) -> None:
     await client.create(widget("w"))
     async with control_plane.client() as own:
-        manager = Manager(own, namespaces=[own_namespace], grace=20.0)
+        manager = Manager(own, namespaces=[namespace], grace=20.0)
         first, second = Lasting(manager.client), Lasting(manager.client)
         controller_for(manager, Widget, name="first").owns(ConfigMap).complete(first)
         controller_for(manager, Widget, name="second").owns(ConfigMap).complete(second)
@@ -243,7 +243,7 @@ async def test_item_03_manager_creates_shares_starts_stops(
         kinds = [resource_info(kind).gvk for kind in (Widget, ConfigMap)]
         assert [len(manager.cache.informers(kind)) for kind in kinds] == [1, 1]
         # By their names: an embedded server and its controllers run in the same loop.
-        names = ("first", "second", own_namespace)
+        names = ("first", "second", namespace)
         tasks = [task for task in asyncio.all_tasks() if any(name in task.get_name() for name in names)]
         assert {task.get_name() for task in tasks} >= {"first: worker 0", "second: worker 0", "sources of first"}
 
@@ -258,7 +258,7 @@ async def test_item_03_manager_creates_shares_starts_stops(
 
 
 async def test_item_04_a_slow_reconcile_does_not_hold_up_events(
-    client: Client, own_namespace: str, manager: Manager, running: Running
+    client: Client, namespace: str, manager: Manager, running: Running
 ) -> None:
     slow = Lasting(manager.client)
     names = {f"widget-{number}" for number in range(20)}
@@ -283,7 +283,7 @@ async def test_item_04_a_slow_reconcile_does_not_hold_up_events(
         async with asyncio.timeout(30):
             await all_there.wait()
         assert (slow.begun, slow.ended, len(running_controller.queue)) == (["first"], [], 20)
-        assert len(await manager.client.list(Widget, namespace=own_namespace)) == 21
+        assert len(await manager.client.list(Widget, namespace=namespace)) == 21
         slow.let_go.set()
         await slow.until(lambda: set(slow.ended) == names | {"first"})
 
@@ -300,11 +300,11 @@ class Arguments:
 
 
 async def test_item_05_a_request_is_namespace_and_name(
-    client: Client, own_namespace: str, manager: Manager, running: Running
+    client: Client, namespace: str, manager: Manager, running: Running
 ) -> None:
     arguments = Arguments()
     controller_for(manager, Widget).complete(arguments)
-    expected: tuple[object, ...] = ((Request(own_namespace, "w"),), {})
+    expected: tuple[object, ...] = ((Request(namespace, "w"),), {})
 
     async with running(manager), asyncio.timeout(30):
         await client.create(widget("w"))

@@ -71,13 +71,13 @@ class PodSetReconciler:
 
 async def test_item_19_replica_set_style_loop(
     admin: Client,
-    own_namespace: str,
+    namespace: str,
     install: Callable[[type[Object]], Awaitable[None]],
     manager: Manager,
     running: Callable[[Manager], AbstractAsyncContextManager[None]],
 ) -> None:
     await install(PodSet)
-    client = admin.in_namespace(own_namespace)
+    client = admin.in_namespace(namespace)
     owner = await client.create(PodSet(metadata=ObjectMeta(name="set"), spec=PodSetSpec(replicas=5)))
     present = {(await client.create(pod_of(owner))).metadata.name for _ in range(3)}
     reconciler = PodSetReconciler(manager.client)

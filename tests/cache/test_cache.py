@@ -53,9 +53,9 @@ def settings(name: str, namespace: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": name}), data=data)
 
 
-async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, own_namespace: str, cache: Cache) -> None:
-    created = await admin.create(settings("a", own_namespace, x="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, namespace: str, cache: Cache) -> None:
+    created = await admin.create(settings("a", namespace, x="1"))
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
         found = handle.find(created.key)
         assert found is not None
@@ -67,9 +67,9 @@ async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, ow
         await until(lambda: handle.find(created.key) is None)
 
 
-async def test_a_read_is_a_private_copy(admin: Client, own_namespace: str, cache: Cache) -> None:
-    created = await admin.create(settings("a", own_namespace, x="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+async def test_a_read_is_a_private_copy(admin: Client, namespace: str, cache: Cache) -> None:
+    created = await admin.create(settings("a", namespace, x="1"))
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
         first = handle.find(created.key)
         assert first is not None
@@ -79,15 +79,13 @@ async def test_a_read_is_a_private_copy(admin: Client, own_namespace: str, cache
         assert second.data == {"x": "1"}
 
 
-async def test_one_watch_serves_typed_dynamic_and_metadata_readers(
-    admin: Client, own_namespace: str, cache: Cache
-) -> None:
-    key = (await admin.create(settings("a", own_namespace, x="1"))).key
+async def test_one_watch_serves_typed_dynamic_and_metadata_readers(admin: Client, namespace: str, cache: Cache) -> None:
+    key = (await admin.create(settings("a", namespace, x="1"))).key
     loose = Dynamic.of("v1", "ConfigMap", plural="configmaps", namespaced=True)
     with (
-        cache.watch(ConfigMap, namespace=own_namespace) as typed,
-        cache.watch(loose, namespace=own_namespace) as dynamic,
-        cache.watch(metadata_only(ConfigMap), namespace=own_namespace) as metadata,
+        cache.watch(ConfigMap, namespace=namespace) as typed,
+        cache.watch(loose, namespace=namespace) as dynamic,
+        cache.watch(metadata_only(ConfigMap), namespace=namespace) as metadata,
     ):
         await typed.synced()
         assert len(cache.informers()) == 1
@@ -101,18 +99,18 @@ async def test_one_watch_serves_typed_dynamic_and_metadata_readers(
     assert cache.informers() == []
 
 
-async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, own_namespace: str, cache: Cache) -> None:
+async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, namespace: str, cache: Cache) -> None:
     await admin.create(
-        Secret(metadata=ObjectMeta(name="large", namespace=own_namespace), string_data={"key": "x" * 100_000})
+        Secret(metadata=ObjectMeta(name="large", namespace=namespace), string_data={"key": "x" * 100_000})
     )
-    with cache.watch(metadata_only(Secret), namespace=own_namespace) as handle:
+    with cache.watch(metadata_only(Secret), namespace=namespace) as handle:
         await handle.synced()
-        await until(lambda: handle.find(ObjectKey(own_namespace, "large")) is not None)
+        await until(lambda: handle.find(ObjectKey(namespace, "large")) is not None)
         assert cache.informers()[0].statistics.bytes < 10_000
 
 
-async def test_the_last_release_ends_the_watch_and_frees_the_copy(own_namespace: str, cache: Cache) -> None:
-    first, second = (cache.watch(ConfigMap, namespace=own_namespace) for _ in range(2))
+async def test_the_last_release_ends_the_watch_and_frees_the_copy(namespace: str, cache: Cache) -> None:
+    first, second = (cache.watch(ConfigMap, namespace=namespace) for _ in range(2))
     await first.synced()
     assert len(own_watches()) == 1
     first.release()
@@ -124,10 +122,10 @@ async def test_the_last_release_ends_the_watch_and_frees_the_copy(own_namespace:
 
 
 async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_there(
-    admin: Client, own_namespace: str, cache: Cache
+    admin: Client, namespace: str, cache: Cache
 ) -> None:
-    await admin.create(settings("a", own_namespace))
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+    await admin.create(settings("a", namespace))
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
         told: list[tuple[str, bool]] = []
 
@@ -137,14 +135,14 @@ async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_the
 
         handle.subscribe(tell)
         assert ("a", True) in told
-        await admin.create(settings("b", own_namespace))
+        await admin.create(settings("b", namespace))
         await until(lambda: ("b", False) in told)
 
 
-async def test_selectors_confine_what_is_copied(admin: Client, own_namespace: str, cache: Cache) -> None:
-    await admin.create(settings("a", own_namespace))
-    moving = await admin.create(settings("b", own_namespace))
-    with cache.watch(ConfigMap, namespace=own_namespace, labels={"app": "b"}) as handle:
+async def test_selectors_confine_what_is_copied(admin: Client, namespace: str, cache: Cache) -> None:
+    await admin.create(settings("a", namespace))
+    moving = await admin.create(settings("b", namespace))
+    with cache.watch(ConfigMap, namespace=namespace, labels={"app": "b"}) as handle:
         await handle.synced()
         assert [each.metadata.name for each in handle.list()] == ["b"]
         moving.metadata.labels["app"] = "c"
@@ -153,51 +151,51 @@ async def test_selectors_confine_what_is_copied(admin: Client, own_namespace: st
 
 
 async def test_an_index_by_field_and_one_by_function_find_what_they_should(
-    admin: Client, own_namespace: str, cache: Cache
+    admin: Client, namespace: str, cache: Cache
 ) -> None:
     cache.index(ConfigMap, "data.x")
     cache.index(ConfigMap, "values", lambda each: each.data.values())
     client = CachedClient(admin, cache)
-    await admin.create(settings("a", own_namespace, x="1"))
-    await admin.create(settings("b", own_namespace, x="2", y="1"))
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+    await admin.create(settings("a", namespace, x="1"))
+    await admin.create(settings("b", namespace, x="2", y="1"))
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
 
         def names(objects: list[ConfigMap]) -> list[str]:
             return [each.metadata.name for each in objects]
 
         assert names(handle.list(index=("data.x", "2"))) == ["b"]
-        assert names(await client.list(ConfigMap, namespace=own_namespace, fields={"data.x": "1"})) == ["a"]
-        assert names(await client.list(ConfigMap, namespace=own_namespace, index=("values", "1"))) == ["a", "b"]
+        assert names(await client.list(ConfigMap, namespace=namespace, fields={"data.x": "1"})) == ["a"]
+        assert names(await client.list(ConfigMap, namespace=namespace, index=("values", "1"))) == ["a", "b"]
         with pytest.raises(KeyError, match='no index "nothing"'):
-            await client.list(ConfigMap, namespace=own_namespace, index=("nothing", "1"))
+            await client.list(ConfigMap, namespace=namespace, index=("nothing", "1"))
     with pytest.raises(LookupError, match="is not watched"):
-        await client.list(ConfigMap, namespace=own_namespace, index=("values", "1"))
+        await client.list(ConfigMap, namespace=namespace, index=("values", "1"))
 
 
 async def test_namespaces_are_added_and_removed_while_others_stay_undisturbed(
-    admin: Client, own_namespace: str, cache: Cache, request: pytest.FixtureRequest
+    admin: Client, namespace: str, cache: Cache, request: pytest.FixtureRequest
 ) -> None:
     from kubewright.api.core.v1 import Namespace
 
     other = unique_name(f"{request.node.name}-other")
     second = await admin.create(Namespace(metadata=ObjectMeta(name=other)))
     try:
-        await admin.create(settings("here", own_namespace))
+        await admin.create(settings("here", namespace))
         await admin.create(settings("there", other))
-        cache.set_namespaces([own_namespace])
+        cache.set_namespaces([namespace])
         client = CachedClient(admin, cache)
         with cache.watch(ConfigMap) as handle:
             await handle.synced()
             first = handle.informers[0]
             assert _names(handle) == {"here"}
-            cache.set_namespaces([own_namespace, other])
+            cache.set_namespaces([namespace, other])
             await handle.synced()
             assert handle.informers[0] is first
             assert _names(handle) == {"here", "there"}
             listed = await client.list(ConfigMap, labels="app in (here,there)")
             assert [each.metadata.name for each in listed] == (
-                ["here", "there"] if own_namespace < other else ["there", "here"]
+                ["here", "there"] if namespace < other else ["there", "here"]
             )
             cache.set_namespaces([other])
             assert _names(handle) == {"there"}
@@ -205,26 +203,26 @@ async def test_namespaces_are_added_and_removed_while_others_stay_undisturbed(
         await admin.delete(second)
 
 
-async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, own_namespace: str, cache: Cache) -> None:
+async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, namespace: str, cache: Cache) -> None:
     def without_data(raw: bytes) -> bytes:
         decoded = msgspec.json.decode(raw)
         decoded.pop("data", None)
         return msgspec.json.encode(decoded)
 
-    created = await admin.create(settings("a", own_namespace, x="y" * 10_000))
-    with cache.watch(ConfigMap, namespace=own_namespace, transform=without_data) as handle:
+    created = await admin.create(settings("a", namespace, x="y" * 10_000))
+    with cache.watch(ConfigMap, namespace=namespace, transform=without_data) as handle:
         await handle.synced()
         found = handle.find(created.key)
         assert found is not None
         assert found.data == {}
         assert cache.informers()[0].statistics.bytes < 10_000
         # The client reads whole objects only: an update of half of one would erase the other half.
-        whole = await CachedClient(admin, cache).get(ConfigMap, "a", namespace=own_namespace)
+        whole = await CachedClient(admin, cache).get(ConfigMap, "a", namespace=namespace)
         assert whole.data == {"x": "y" * 10_000}
 
 
 async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
-    admin: Client, own_namespace: str, cache: Cache, caplog: pytest.LogCaptureFixture
+    admin: Client, namespace: str, cache: Cache, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[str] = []
 
@@ -235,11 +233,11 @@ async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
         if new is not None:
             told.append(new.key.name)
 
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         handle.subscribe(fails)
         handle.subscribe(works)
         await handle.synced()
-        await admin.create(settings("a", own_namespace))
+        await admin.create(settings("a", namespace))
         await until(lambda: "a" in told)
     assert "an event handler failed" in caplog.text
 
@@ -270,33 +268,33 @@ class Deep(Object):
 
 
 async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_others_back(
-    admin: Client, own_namespace: str, cache: Cache
+    admin: Client, namespace: str, cache: Cache
 ) -> None:
     """Servers take it, and Python 3.11 does not decode it."""
     definition = await admin.create(definition_of(Deep))
     try:
         await admin.wait_for(definition, established)
-        with cache.watch(Deep, namespace=own_namespace) as handle:
+        with cache.watch(Deep, namespace=namespace) as handle:
             await handle.synced()
-            await admin.create(Deep(metadata=ObjectMeta(name="before", namespace=own_namespace)))
+            await admin.create(Deep(metadata=ObjectMeta(name="before", namespace=namespace)))
             spec = b'{"a":' * 5_000 + b"1" + b"}" * 5_000
             body = b'{"apiVersion":"deep.example.com/v1","kind":"Deep","metadata":{"name":"deep"},"spec":%b}' % spec
             await admin._operations.session.request(
                 "POST",
-                f"/apis/deep.example.com/v1/namespaces/{own_namespace}/deeps",
+                f"/apis/deep.example.com/v1/namespaces/{namespace}/deeps",
                 request="create Deep",
                 headers=[("Content-Type", "application/json")],
                 body=body,
             )
-            await admin.create(Deep(metadata=ObjectMeta(name="later", namespace=own_namespace)))
-            await until(lambda: handle.find(ObjectKey(own_namespace, "later")) is not None)
+            await admin.create(Deep(metadata=ObjectMeta(name="later", namespace=namespace)))
+            await until(lambda: handle.find(ObjectKey(namespace, "later")) is not None)
             client = CachedClient(admin, cache)
             for listing in (
-                client.list(Deep, namespace=own_namespace),
-                client.list(Deep, namespace=own_namespace, consistency="live"),
+                client.list(Deep, namespace=namespace),
+                client.list(Deep, namespace=namespace, consistency="live"),
             ):
                 assert {"before", "later"} <= {each.metadata.name for each in await listing}
-            key = ObjectKey(own_namespace, "deep")
+            key = ObjectKey(namespace, "deep")
             assert handle.informers[0].find(key) is not None
             if sys.version_info < (3, 12):
                 with pytest.raises(DecodeError, match="nested too deeply") as caught:

@@ -89,13 +89,13 @@ async def slow(control_plane: ControlPlane) -> AsyncIterator[SlowWatches]:
 
 
 @pytest.fixture
-async def client(slow: SlowWatches, own_namespace: str) -> AsyncIterator[CachedClient]:
+async def client(slow: SlowWatches, namespace: str) -> AsyncIterator[CachedClient]:
     """Reads ConfigMaps of the namespace from a cache that is in step; `slow.gate.clear()` holds it back."""
     cache = Cache(slow)
     task = asyncio.create_task(cache.run())
-    with cache.watch(ConfigMap, namespace=own_namespace) as handle:
+    with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
-        yield CachedClient(slow, cache).in_namespace(own_namespace)
+        yield CachedClient(slow, cache).in_namespace(namespace)
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -127,14 +127,14 @@ async def test_reads_of_what_nothing_watches_ask_the_server(client: CachedClient
 
 
 async def test_a_watch_of_one_name_knows_whether_that_object_exists_and_nothing_of_others(
-    slow: SlowWatches, own_namespace: str
+    slow: SlowWatches, namespace: str
 ) -> None:
     cache = Cache(slow)
     task = asyncio.create_task(cache.run())
-    client = CachedClient(slow, cache).in_namespace(own_namespace)
-    with cache.watch(ConfigMap, namespace=own_namespace, fields={"metadata.name": "a"}) as handle:
+    client = CachedClient(slow, cache).in_namespace(namespace)
+    with cache.watch(ConfigMap, namespace=namespace, fields={"metadata.name": "a"}) as handle:
         await handle.synced()
-        await slow.in_namespace(own_namespace).create(settings("b"))
+        await slow.in_namespace(namespace).create(settings("b"))
         before = sum(slow.answers.values())
         assert await client.find(ConfigMap, "a") is None
         assert sum(slow.answers.values()) == before
@@ -240,11 +240,11 @@ async def test_a_namespace_that_is_being_deleted_is_shown(slow: SlowWatches) -> 
 
 
 async def test_foreign_writes_replace_own_ones_when_the_watch_brings_them(
-    client: CachedClient, slow: SlowWatches, admin: Client, own_namespace: str
+    client: CachedClient, slow: SlowWatches, admin: Client, namespace: str
 ) -> None:
     slow.gate.clear()
     await client.create(settings("a", x="mine"))
-    theirs = await admin.get(ConfigMap, "a", namespace=own_namespace)
+    theirs = await admin.get(ConfigMap, "a", namespace=namespace)
     theirs.data["x"] = "theirs"
     await admin.update(theirs)
     assert (await client.get(ConfigMap, "a")).data == {"x": "mine"}

@@ -33,11 +33,6 @@ async def embedded_control_plane() -> AsyncIterator[ControlPlane]:
 
 
 @pytest.fixture
-def namespace(own_namespace: str) -> str:
-    return own_namespace
-
-
-@pytest.fixture
 def client(admin: Client, namespace: str) -> Client:
     return admin.in_namespace(namespace)
 

@@ -634,7 +634,7 @@ async def test_any_object_of_the_server_survives_a_typed_round_trip(client: Clie
 
 @pytest.mark.parametrize("is_typed", [True, False])
 async def test_a_kind_can_be_used_as_soon_as_its_definition_is_established(
-    admin: Client, own_namespace: str, is_typed: bool
+    admin: Client, namespace: str, is_typed: bool
 ) -> None:
     """The endpoints and the discovery of the real server lag behind: the client waits."""
     for number in range(5):
@@ -650,7 +650,7 @@ async def test_a_kind_can_be_used_as_soon_as_its_definition_is_established(
         definition = await admin.create(from_json(CustomResourceDefinition, content))
         try:
             await admin.wait_for(definition, established)
-            made = await admin.create(kind(metadata=ObjectMeta(name="a", namespace=own_namespace)))
-            assert [each.key for each in await admin.list(kind, namespace=own_namespace)] == [made.key]
+            made = await admin.create(kind(metadata=ObjectMeta(name="a", namespace=namespace)))
+            assert [each.key for each in await admin.list(kind, namespace=namespace)] == [made.key]
         finally:
             await admin.delete(definition)

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from kubewright.client.errors import Conflict, Status, StatusDetails
 from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile import Result
-from kubewright.testing.virtual_time import run_virtual
 
-P = ParamSpec("P")
 Key = TypeVar("Key", bound=Hashable)
 
 LONG = 3600.0
-
-
-def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
-    """Run a test in virtual time, from 0."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        run_virtual(lambda: test(*args, **kwargs))
-
-    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
-    run.__dict__["__signature__"] = inspect.signature(test)
-    del run.__dict__["__wrapped__"]
-    return run
 
 
 async def cancelled_task() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, succeed, virtual
+from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, succeed
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
@@ -26,7 +26,7 @@ from kubewright.controller.hot_loop import MAX_IDLE, MAX_WRITING, PAUSE
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Attempt, Request, Result, TerminalError
 from kubewright.controller.reconcile_handler import FinishedReconcile
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 # A key is never reconciled twice at once; every change is followed by a reconcile that began after it.
 

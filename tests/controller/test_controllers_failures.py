@@ -7,7 +7,7 @@ import gc
 import re
 
 import pytest
-from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running, virtual
+from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
@@ -18,7 +18,7 @@ from kubewright.controller.ratelimit import Bucket, ExponentialBackoff, RateLimi
 from kubewright.controller.reconcile import Attempt, Result, TerminalError
 from kubewright.controller.reconcile_handler import QUIET_CONFLICTS, ReconcileTimeout
 from kubewright.manager.log import stack_trace
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 # Failures
 

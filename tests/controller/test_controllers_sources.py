@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from tests.controller.scripted import LONG, Reconciler, now, running, succeed, virtual
+from tests.controller.scripted import LONG, Reconciler, now, running, succeed
 
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.kinds import ObjectKey
@@ -21,6 +21,7 @@ from kubewright.controller.reconcile import Request
 from kubewright.controller.source import Channel
 from kubewright.controller.watched import Watched
 from kubewright.controlplane import ControlPlane
+from kubewright.testing.virtual_time import virtual
 
 # Sources
 

@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.controller.scripted import LONG, running, virtual
+from tests.controller.scripted import LONG, running
 
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.log_context import install
 from kubewright.controller.reconcile import Request
 from kubewright.manager.log import JSONFormatter
+from kubewright.testing.virtual_time import virtual
 
 _log = logging.getLogger("user")
 

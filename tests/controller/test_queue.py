@@ -6,12 +6,11 @@ import asyncio
 from unittest.mock import patch
 
 import pytest
-from tests.controller.scripted import virtual
 from tests.controller.taking import now, take, take_all
 
 from kubewright.controller.queue import Queue, QueueClosed
 from kubewright.controller.ratelimit import ExponentialBackoff
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 
 @virtual

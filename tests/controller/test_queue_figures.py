@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 
-from tests.controller.scripted import virtual
-
 from kubewright.api.kinds import ObjectKey
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.ratelimit import ExponentialBackoff
+from kubewright.testing.virtual_time import virtual
 
 
 @virtual

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.controller.scripted import virtual
 from tests.controller.taking import now, take, take_all
 
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.ratelimit import ExponentialBackoff
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 
 @virtual

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.controller.scripted import LONG, Reconciler, conflict, running, virtual
+from tests.controller.scripted import LONG, Reconciler, conflict, running
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
@@ -15,6 +15,7 @@ from kubewright.cache.write_context import write_count
 from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Result, TerminalError
+from kubewright.testing.virtual_time import virtual
 
 HANDLER = "kubewright.controller.reconcile_handler"
 POD_DELETED = Reason("Pod", "deleted", ObjectKey("shop", "web-0"))

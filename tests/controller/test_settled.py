@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 import pytest
-from tests.controller.scripted import LONG, virtual
+from tests.controller.scripted import LONG
 
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.meta import ObjectMeta
@@ -21,6 +21,7 @@ from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manifest.crd import definition_of
+from kubewright.testing.virtual_time import virtual
 
 
 class NoteSpec(Model):

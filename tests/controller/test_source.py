@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import pytest
 from tests.controller.feeding import feeding, keys, not_ready_reason, taken
-from tests.controller.scripted import LONG, Reconciler, cancelled_task, now, running, succeed, virtual
+from tests.controller.scripted import LONG, Reconciler, cancelled_task, now, running, succeed
 
 from kubewright.api.errors import KubernetesError
 from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import INITIAL_PRIORITY, Channel, Function, Polled
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 WAIT = 30.0  # for what happens in other threads, however busy the machine is
 

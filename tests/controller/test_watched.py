@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 from tests.controller.feeding import feeding, keys, not_ready_reason, taken
-from tests.controller.scripted import cancelled_task, virtual
+from tests.controller.scripted import cancelled_task
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -32,7 +32,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manifest.crd import crd_of
-from kubewright.testing.virtual_time import run_virtual
+from kubewright.testing.virtual_time import run_virtual, virtual
 
 
 class World:

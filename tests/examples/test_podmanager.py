@@ -27,17 +27,17 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 
 @pytest.fixture
-async def client(admin: Client, own_namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Client:
+async def client(admin: Client, namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Client:
     """Somebody who uses the operator."""
     await install(PodManager)
-    return admin.in_namespace(own_namespace)
+    return admin.in_namespace(namespace)
 
 
 @pytest.fixture
-async def manager(control_plane: ControlPlane, own_namespace: str) -> AsyncIterator[Manager]:
+async def manager(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Manager]:
     """The example's, set up but not running."""
     async with control_plane.client() as own:
-        manager = Manager(own, namespaces=[own_namespace])
+        manager = Manager(own, namespaces=[namespace])
         setup(manager)
         yield manager
 
@@ -139,7 +139,7 @@ async def test_item_34_an_event_for_each_pod_created_and_deleted(
 
 
 async def test_item_35_a_refused_creation_is_told_and_tried_again(
-    control_plane: ControlPlane, client: Client, own_namespace: str, running: Running
+    control_plane: ControlPlane, client: Client, namespace: str, running: Running
 ) -> None:
     user = control_plane.add_user(unique_name("podmanager"))
     name = user.name
@@ -158,7 +158,7 @@ async def test_item_35_a_refused_creation_is_told_and_tried_again(
         )
     )
     async with control_plane.client(user) as own:
-        manager = Manager(own, namespaces=[own_namespace])
+        manager = Manager(own, namespaces=[namespace])
         setup(manager)
         async with running(manager):
             spec = PodManagerSpec(image="app:1", replicas=1)
@@ -203,7 +203,7 @@ async def test_a_new_image_reaches_every_pod_while_all_but_one_stay_ready(
 
 
 async def test_a_settled_object_costs_no_requests(
-    client: Client, own_namespace: str, manager: Manager, running: Running
+    client: Client, namespace: str, manager: Manager, running: Running
 ) -> None:
     async with running(manager):
         created = await create(client, replicas=3)
@@ -211,7 +211,7 @@ async def test_a_settled_object_costs_no_requests(
         reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"))
         requests = dict(manager.live.answers)
         for _ in range(20):
-            assert await reconciler.reconcile(Request(own_namespace, "it")) == Result(requeue_after=30.0)
+            assert await reconciler.reconcile(Request(namespace, "it")) == Result(requeue_after=30.0)
         assert dict(manager.live.answers) == requests
 
     assert len(told) == 3

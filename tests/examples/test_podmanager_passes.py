@@ -102,12 +102,12 @@ class World:
 async def world(
     control_plane: ControlPlane,
     admin: Client,
-    own_namespace: str,
+    namespace: str,
     install: Callable[[type[Object]], Awaitable[None]],
 ) -> AsyncIterator[World]:
     await install(PodManager)
     async with control_plane.client() as client:
-        yield World(admin.in_namespace(own_namespace), Manager(client), own_namespace)
+        yield World(admin.in_namespace(namespace), Manager(client), namespace)
 
 
 @pytest.mark.parametrize(

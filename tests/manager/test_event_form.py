@@ -114,9 +114,9 @@ async def test_a_namespace_that_is_not_there_does_not_stop_the_others(client: Cl
 
 
 async def test_both_servers_take_repeated_and_combined_events_of_the_core_api(
-    control_plane: ControlPlane, admin: Client, own_namespace: str
+    control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
-    about = await admin.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=own_namespace)))
+    about = await admin.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace)))
     broadcaster = EventBroadcaster(admin, instance="node-1", form=CoreV1(field_manager="the-program"))
     recorder = broadcaster.recorder("the-controller")
     for number in range(12):
@@ -124,7 +124,7 @@ async def test_both_servers_take_repeated_and_combined_events_of_the_core_api(
         recorder.warning(about, "Failed", "again")
         await broadcaster.flush(5)
 
-    shown = (await control_plane.kubectl("events", "-n", own_namespace, "--no-headers")).stdout
+    shown = (await control_plane.kubectl("events", "-n", namespace, "--no-headers")).stdout
 
     assert re.search(r"\(x12 over \S+\) +Warning +Failed +ConfigMap/settings +again\n", shown)
     assert re.search(r"\(x3 over \S+\) +Normal +Created +ConfigMap/settings +\(combined [^)]*\): pod 11\n", shown)

@@ -166,23 +166,23 @@ async def test_one_manager_hands_over_to_the_other_within_three_seconds(
 
 
 async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
-    control_plane: ControlPlane, admin: Client, own_namespace: str
+    control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     """With a lease of a minute, so that waiting for its end is not what this succeeds by."""
     told = Told()
-    await admin.create(config_map("object", own_namespace))
+    await admin.create(config_map("object", namespace))
 
     def new(identity: str) -> Manager:
         election = LeaderElection(
             admin,
             LEASE,
-            namespace=own_namespace,
+            namespace=namespace,
             identity=identity,
             lease_duration=60,
             renew_deadline=40,
             retry_period=1,
         )
-        manager = Manager(admin, namespaces=[own_namespace], election=election)
+        manager = Manager(admin, namespaces=[namespace], election=election)
 
         class Noted:
             async def reconcile(self, request: Request) -> None:
@@ -201,7 +201,7 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
         await told.until("b reconciles")
         second.stop()
         await task
-    lease = await admin.get(Lease, LEASE, namespace=own_namespace)
+    lease = await admin.get(Lease, LEASE, namespace=namespace)
     assert (lease.spec.holder_identity or "", lease.spec.lease_transitions) == ("", 1)
 
 

@@ -111,25 +111,25 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
 
 
 async def test_all_permissions_that_are_missing_are_listed_before_anything_begins(
-    control_plane: ControlPlane, admin: Client, own_namespace: str
+    control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     told = Told()
-    user = own_namespace
+    user = namespace
     await may(admin, user, PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["get", "list"]))
     async with control_plane.client(control_plane.add_user(user)) as client:
-        manager = Manager(client, permissions=[Permission(Secret, "get", namespace=own_namespace)])
+        manager = Manager(client, permissions=[Permission(Secret, "get", namespace=namespace)])
         controller_for(manager, ConfigMap).owns(Pod).complete(Passes(told))
         manager.add(Recording("other", told, needs_leader=False))
         with pytest.raises(PermissionsMissing) as raised:
             await asyncio.wait_for(manager.run(), 30)
     assert str(raised.value).splitlines() == [
         f'reading secrets is not permitted: User "{user}" cannot get resource "secrets" in API group "" '
-        f'in the namespace "{own_namespace}"',
+        f'in the namespace "{namespace}"',
         f'watching configmaps is not permitted: User "{user}" cannot watch resource "configmaps" in API group "" '
         "at the cluster scope",
         f'listing and watching pods is not permitted: User "{user}" cannot list, watch resource "pods" in '
         'API group "" at the cluster scope',
-        f'add to its Role in the namespace "{own_namespace}":',
+        f'add to its Role in the namespace "{namespace}":',
         '- apiGroups: [""]',
         '  resources: ["secrets"]',
         '  verbs: ["get"]',

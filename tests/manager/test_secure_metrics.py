@@ -81,9 +81,9 @@ async def token_of(admin: Client, account: ServiceAccount) -> str:
     return token
 
 
-async def test_only_a_token_whose_role_permits_it_reads_the_metrics(admin: Client, own_namespace: str) -> None:
-    permitted = await scraper(admin, own_namespace, may_read=True)
-    denied = await scraper(admin, own_namespace, may_read=False)
+async def test_only_a_token_whose_role_permits_it_reads_the_metrics(admin: Client, namespace: str) -> None:
+    permitted = await scraper(admin, namespace, may_read=True)
+    denied = await scraper(admin, namespace, may_read=False)
     manager = Manager(admin, metrics_address=HERE, metrics_secure=True)
     async with running(manager):
         await manager.elected.wait()
@@ -93,7 +93,7 @@ async def test_only_a_token_whose_role_permits_it_reads_the_metrics(admin: Clien
         assert "process_cpu_seconds_total" in text
         status, text = await get(port, denied)
         assert status == 403
-        assert text.startswith(f"Authorization denied for user system:serviceaccount:{own_namespace}:scraper-")
+        assert text.startswith(f"Authorization denied for user system:serviceaccount:{namespace}:scraper-")
         assert await get(port, "not.a.token") == (401, "Unauthorized\n")
         assert await get(port) == (401, "Unauthorized\n")
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
+import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,12 @@ from kubewright.controlplane.https import request
 from kubewright.manifest.crd import crd_yaml
 
 GROUP = "manifest.kubewright.test"
+
+
+@pytest.fixture
+def control_plane(real_control_plane: ControlPlane) -> ControlPlane:
+    """The one that `namespace` is on."""
+    return real_control_plane
 
 
 class Color(enum.Enum):

@@ -40,9 +40,9 @@ class Ruled(Resource[RuledSpec, RuledStatus]):
 
 
 @pytest.fixture
-async def ruled(admin: Client, own_namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Ruled:
+async def ruled(admin: Client, namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Ruled:
     await install(Ruled)
-    return await admin.create(made("one", own_namespace))
+    return await admin.create(made("one", namespace))
 
 
 def made(name: str, namespace: str) -> Ruled:

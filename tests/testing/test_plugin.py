@@ -1,23 +1,28 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.https import request
+from kubewright import Client, Manager, Model, ObjectMeta, Resource, resource
+from kubewright.api.core.v1 import Namespace, ServiceAccount
+from kubewright.manifest.crd import crd_yaml
+from kubewright.testing import Install, Running
+from kubewright.testing.fixtures import own_namespace
 
 SUITE = """
 def test_real(real_control_plane): pass
-def test_namespace(namespace): pass
+def test_both(control_plane): pass
 def test_other(): pass
 """
 
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """Three tests, two of which need a real control plane, where there is none."""
+    """Four tests, two of which need a real control plane, where there is none."""
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     monkeypatch.delenv("KUBEWRIGHT_REQUIRE_REAL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
@@ -28,7 +33,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 def test_tests_without_a_control_plane_do_not_run_and_one_line_says_so(suite: pytest.Pytester) -> None:
     result = suite.runpytest_subprocess()
 
-    result.assert_outcomes(passed=1, skipped=2)
+    result.assert_outcomes(passed=2, skipped=2)
     assert result.ret == pytest.ExitCode.OK
     assert sum("DID NOT RUN" in line for line in result.outlines) == 1
     assert result.outlines[-1] == (
@@ -87,7 +92,7 @@ def test_tests_that_did_not_run_fail_the_run_where_they_are_required(
 
     result = suite.runpytest_subprocess()
 
-    result.assert_outcomes(passed=1, skipped=2)
+    result.assert_outcomes(passed=2, skipped=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["FAILED, KUBEWRIGHT_REQUIRE_REAL=1: 2 tests DID NOT RUN*"])
 
@@ -108,7 +113,7 @@ def test_assets_that_cannot_be_used_are_an_error_without_a_traceback(
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(suite.path))
 
-    result = suite.runpytest_subprocess("-k", "real")
+    result = suite.runpytest_subprocess("-k", "test_real")
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
@@ -134,10 +139,90 @@ def test_loading_the_plugin_loads_nothing_heavy() -> None:
     assert control_plane == ""
 
 
-def test_a_namespace_belongs_to_one_test_and_is_ready_for_pods(
-    real_control_plane: ControlPlane, namespace: str
+@pytest.mark.parametrize(
+    ("arguments", "ini", "passed", "deselected"),
+    [
+        (["--control-plane=embedded"], "", 2, 1),
+        ([], "control_plane = embedded", 2, 1),
+        (["--control-plane=both"], "control_plane = real", 2, 0),
+        (["--control-plane=real"], "control_plane = embedded", 1, 1),
+    ],
+)
+def test_the_control_planes_are_selected_by_option_and_by_configuration(
+    suite: pytest.Pytester, arguments: list[str], ini: str, passed: int, deselected: int
 ) -> None:
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+    suite.makeini(f"[pytest]\nasyncio_mode = auto\n{ini}")
 
-    assert request(real_control_plane.url, real_control_plane.admin.ssl_context(), "GET", account)[0] == 200
+    result = suite.runpytest_subprocess("-k", "both or other", *arguments)
+
+    outcomes = result.parseoutcomes()
+    assert (outcomes["passed"], outcomes["deselected"]) == (passed, deselected + 1)
+
+
+def test_a_control_plane_that_does_not_exist_is_refused_with_those_that_do(suite: pytest.Pytester) -> None:
+    suite.makeini("[pytest]\nasyncio_mode = auto\ncontrol_plane = kind")
+
+    result = suite.runpytest_subprocess()
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(['ERROR: control_plane is "kind": expected embedded, real or both'])
+
+
+async def test_a_namespace_belongs_to_one_test_and_takes_pods(
+    admin: Client, namespace: str, request: pytest.FixtureRequest
+) -> None:
     assert namespace.startswith("test-a-namespace-belongs-to-one-test")
+    assert (await admin.get(ServiceAccount, "default", namespace=namespace)).metadata.uid
+    async with own_namespace(admin, request.node.name) as other:
+        assert other != namespace
+    gone = await admin.find(Namespace, other)
+    assert gone is None or gone.metadata.deletion_timestamp is not None
+
+
+class GadgetSpec(Model):
+    size: int = 1
+
+
+@resource("kit.example.com/v1")
+class Gadget(Resource[GadgetSpec, None]):
+    """Installed by a test."""
+
+
+async def test_kinds_are_served_once_they_are_installed(
+    admin: Client, namespace: str, install: Install, tmp_path: Path
+) -> None:
+    widgets = tmp_path / "widgets.yaml"
+    widgets.write_text(crd_yaml(Gadget).replace("gadget", "fromfile").replace("Gadget", "FromFile"))
+
+    await install(Gadget, widgets)
+    await install(Gadget)
+
+    gadget = await admin.create(Gadget(metadata=ObjectMeta(name="a", namespace=namespace), spec=GadgetSpec(size=2)))
+    assert gadget.metadata.uid
+    assert [found.kind for found in await admin.discover("kit.example.com/v1")] == ["FromFile", "Gadget"]
+
+
+async def test_a_manager_runs_while_the_block_does(admin: Client, running: Running) -> None:
+    manager = Manager(admin)
+    life: list[str] = []
+    begun = asyncio.Event()
+
+    async def live() -> None:
+        life.append("begins")
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            life.append("ends")
+
+    manager.add(live)
+    async with running(manager):
+        await begun.wait()
+        assert life == ["begins"]
+    assert life == ["begins", "ends"]
+
+
+async def test_a_block_that_takes_too_long_ends_with_its_manager(admin: Client, running: Running) -> None:
+    with pytest.raises(TimeoutError):
+        async with running(Manager(admin), timeout=0):
+            await asyncio.Event().wait()

@@ -162,6 +162,11 @@ class Manager:
         """The watches, and the objects they have brought."""
         return self.cluster.cache
 
+    @property
+    def controllers(self) -> tuple[Controller[Hashable], ...]:
+        """The controllers that were added so far."""
+        return tuple(self._controllers)
+
     def recorder(self, component: str) -> EventRecorder:
         """Records Kubernetes Events in the name of `component`."""
         return self._events.recorder(component)

@@ -1,1 +1,56 @@
-"""Testing operators: fixtures for pytest (in `plugin`), on a control plane that the test run starts itself."""
+"""Testing operators: pytest fixtures on control planes that the test run starts itself, and what tests measure.
+
+The fixtures (`control_plane`, `admin`, `namespace`, `install`, `running`) come with the pytest plugin, which is loaded
+wherever kubewright is installed; see `docs/testing.md`. Everything here is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kubewright.testing.clock import VirtualClock
+    from kubewright.testing.events import EventCall, RecordedEvents
+    from kubewright.testing.fixtures import Install, Running
+    from kubewright.testing.namespaces import unique_name
+    from kubewright.testing.requests import RequestCount, count_requests
+    from kubewright.testing.settling import settled
+    from kubewright.testing.virtual_time import NeverEnds, run_virtual, virtual
+
+__all__ = [
+    "EventCall",
+    "Install",
+    "NeverEnds",
+    "RecordedEvents",
+    "RequestCount",
+    "Running",
+    "VirtualClock",
+    "count_requests",
+    "run_virtual",
+    "settled",
+    "unique_name",
+    "virtual",
+]
+
+_MODULES = {
+    "clock": ("VirtualClock",),
+    "events": ("EventCall", "RecordedEvents"),
+    "fixtures": ("Install", "Running"),
+    "namespaces": ("unique_name",),
+    "requests": ("RequestCount", "count_requests"),
+    "settling": ("settled",),
+    "virtual_time": ("NeverEnds", "run_virtual", "virtual"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as type checkers know
+
+    def __getattr__(name: str) -> object:
+        module = _MODULE_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        globals()[name] = value
+        return value

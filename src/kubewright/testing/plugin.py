@@ -1,28 +1,32 @@
 """The pytest plugin, loaded wherever kubewright is installed: it costs nothing until one of its fixtures is used.
 
-`real_control_plane` is one genuine Kubernetes API server for the whole test run, `namespace` a fresh namespace in it
-for one test. Without the binaries, tests that use them are skipped and the run says so in its last line; with
-KUBEWRIGHT_REQUIRE_REAL=1 it also fails. `embedded_control_plane` is one in the test's own process.
+    async def test_a_widget_gets_a_pod(control_plane, admin, namespace, install, running): ...
+
+`control_plane` runs a test on the embedded and on a real control plane; `--control-plane=embedded` or `real`, or
+`control_plane = embedded` in the configuration of pytest, selects one. Without the binaries of the real one, tests that
+need it are skipped and the run says so in its last line; with KUBEWRIGHT_REQUIRE_REAL=1 it also fails.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.client
 import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
+    from kubewright.client import Client
     from kubewright.controlplane import ControlPlane
     from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+    from kubewright.testing.fixtures import Install, Running
 
-_async_fixture: Callable[[Callable[[], AsyncGenerator[EmbeddedControlPlane, None]]], object]
+T = TypeVar("T")
+
+_async_fixture: Callable[[Callable[..., AsyncGenerator[T, None]]], object]
 try:
     # In strict mode only this one makes async fixtures; it comes with kubewright[testing].
     from pytest_asyncio import fixture as _async_fixture
@@ -63,22 +67,80 @@ async def embedded_control_plane() -> AsyncGenerator[EmbeddedControlPlane, None]
         yield plane
 
 
-@pytest.fixture
-def namespace(real_control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a namespace that is this test's own. What a test leaves in it is deleted, without waiting for it."""
-    from kubewright.testing.namespaces import create_namespace, delete_namespace, unique_name
+@pytest.fixture(params=["embedded", "real"])
+def control_plane(request: pytest.FixtureRequest) -> ControlPlane:
+    """Each control plane in turn: the embedded one, fresh for each test, and the real one, shared by the test run."""
+    plane: ControlPlane = request.getfixturevalue(f"{request.param}_control_plane")
+    return plane
 
-    name = unique_name(request.node.name)
-    create_namespace(real_control_plane, name)
-    yield name
-    # The server may be the very thing that the test has broken, and everything in it is discarded after the run anyway.
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        delete_namespace(real_control_plane, name)
+
+@_async_fixture
+async def admin(control_plane: ControlPlane) -> AsyncGenerator[Client, None]:
+    """A client with all rights on `control_plane`."""
+    async with control_plane.client() as client:
+        yield client
+
+
+@_async_fixture
+async def namespace(admin: Client, request: pytest.FixtureRequest) -> AsyncGenerator[str, None]:
+    """The name of a namespace on `control_plane` that is this test's own. It is deleted with everything in it."""
+    from kubewright.testing.fixtures import own_namespace
+
+    async with own_namespace(admin, request.node.name) as name:
+        yield name
+
+
+@pytest.fixture
+def install(admin: Client) -> Install:
+    """Installs definitions, from classes or files. They stay, on the real control plane for the whole run."""
+    from kubewright.testing.fixtures import install_with
+
+    return install_with(admin)
+
+
+@pytest.fixture
+def running() -> Running:
+    """Runs a manager while a block runs; after the block it has ended, without an error."""
+    from kubewright.testing.fixtures import run_manager
+
+    return run_manager
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of control planes."""
+    text = "the control planes that tests with the fixture control_plane run on: embedded, real or both (default: both)"
+    parser.getgroup("kubewright").addoption("--control-plane", choices=["embedded", "real", "both"], help=text)
+    parser.addini("control_plane", text, default="both")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Watch, for this run only, for tests that need what is not there."""
     config.pluginmanager.register(_MissingTests(), "kubewright-missing-tests")
+    if _selected(config) not in ("embedded", "real", "both"):
+        raise pytest.UsageError(f'control_plane is "{_selected(config)}": expected embedded, real or both')
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests on control planes that were not selected."""
+    selected = _selected(config)
+    if selected == "both":
+        return
+    out = [item for item in items if _plane_of(item) not in (None, selected)]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if _plane_of(item) in (None, selected)]
+
+
+def _selected(config: pytest.Config) -> str:
+    chosen: str = config.getoption("--control-plane") or config.getini("control_plane")
+    return chosen
+
+
+def _plane_of(item: pytest.Item) -> str | None:
+    """The control plane that a test is parametrized with."""
+    callspec = getattr(item, "callspec", None)
+    plane = callspec.params.get("control_plane") if callspec is not None else None
+    return plane if isinstance(plane, str) else None
 
 
 class _MissingTests:

@@ -7,6 +7,10 @@
     def test_something() -> None:
         run_virtual(main)
 
+    @virtual
+    async def test_something_else() -> None:
+        await asyncio.sleep(3600)
+
 What goes by the loop's own clock is virtual (`asyncio.sleep`, `asyncio.timeout`, `loop.call_later`), and so is
 `kubewright.now()`, with which everything in kubewright stamps: conditions, events, leases, and all that an embedded
 control plane writes. Data of sockets and calls from other threads arrive when they arrive. To end a program that waits
@@ -16,6 +20,8 @@ in vain, use `asyncio.timeout` as anywhere else: however long it is, it costs ne
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import math
 import selectors
 import threading
@@ -24,11 +30,12 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import copy_context
 from datetime import datetime, timedelta
-from typing import TypeVar, TypeVarTuple
+from typing import ParamSpec, TypeVar, TypeVarTuple
 
 from kubewright.api.time import clock_set_to, now
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Arguments = TypeVarTuple("Arguments")
 
 _RESOLUTION = time.get_clock_info("monotonic").resolution
@@ -55,6 +62,19 @@ def run_virtual(main: Callable[[], Coroutine[None, None, T]]) -> T:
 
         with clock_set_to(virtual_now):
             return runner.run(main(), context=copy_context())
+
+
+def virtual(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Decorates an async test: it runs in virtual time. Async fixtures run in another loop, and cannot be used."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        run_virtual(lambda: test(*args, **kwargs))
+
+    # pytest must see the parameters of the coroutine function behind it, but not that it is one.
+    run.__dict__["__signature__"] = inspect.signature(test)
+    del run.__dict__["__wrapped__"]
+    return run
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

@@ -78,20 +78,20 @@ def test_what_a_plugin_gives_is_not_written() -> None:
 
 
 async def test_kubectl_is_who_the_kubeconfig_says(
-    control_plane: ControlPlane, admin: Client, own_namespace: str, tmp_path: Path
+    control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path
 ) -> None:
     """As the owner of the client, and as a service account by its token."""
-    token = (await admin.token("default", namespace=own_namespace)).status
+    token = (await admin.token("default", namespace=namespace)).status
     assert token is not None
     texts = {
-        "admin": admin.config.to_kubeconfig(name="admin", namespace=own_namespace),
-        "account": admin.config.to_kubeconfig(name="account", namespace=own_namespace, token=token.token),
+        "admin": admin.config.to_kubeconfig(name="admin", namespace=namespace),
+        "account": admin.config.to_kubeconfig(name="account", namespace=namespace, token=token.token),
     }
     said = {
         name: await _kubectl(text, tmp_path, "get", "serviceaccounts", "-o", "name") for name, text in texts.items()
     }
     assert said["admin"] == f"{ServiceAccount.__name__.lower()}/default\n"
-    assert f'"system:serviceaccount:{own_namespace}:default" cannot list resource "serviceaccounts"' in said["account"]
+    assert f'"system:serviceaccount:{namespace}:default" cannot list resource "serviceaccounts"' in said["account"]
 
 
 async def _kubectl(kubeconfig: str, directory: Path, *arguments: str) -> str:

@@ -24,6 +24,12 @@ from kubewright.controlplane.real.processes import ChildProcess, ProcessGroup
 WaitUntil = Callable[[Callable[[], bool]], None]
 
 
+@pytest.fixture
+def control_plane(real_control_plane: ControlPlane) -> ControlPlane:
+    """The one that `namespace` is on."""
+    return real_control_plane
+
+
 @dataclass
 class Started:
     """What control planes that a test starts itself have brought into the world."""
