@@ -256,6 +256,16 @@ def test_a_name_that_no_lease_could_have_is_refused(name: str) -> None:
         kubewright_run(lambda manager: None, name=name, argv=[])
 
 
+def test_arguments_are_a_list() -> None:
+    with pytest.raises(TypeError, match=r'^run\(argv="--help"\): expected a list of arguments'):
+        kubewright_run(lambda manager: None, name="shops", argv="--help")
+
+
+async def test_it_is_not_called_in_an_event_loop() -> None:
+    with pytest.raises(RuntimeError, match=r"call it outside of async functions, or use Client, Manager and await"):
+        kubewright_run(lambda manager: None, name="shops", argv=[])
+
+
 def test_a_wrong_flag_is_told_as_json_where_the_log_is_to_be_json() -> None:
     done = run("--log-format", "json", "--unknown")
     assert (done.returncode, done.stdout) == (2, "")

@@ -155,6 +155,18 @@ def sync_resource(name: str, left: list[str]) -> Iterator[str]:
         left.append(name)
 
 
+class Session:
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, *error: object) -> None: ...
+
+
+@pytest.mark.parametrize("given", [5, None, Session])
+async def test_what_cannot_be_entered_is_refused_with_an_example(manager: Manager, given: object) -> None:
+    with pytest.raises(TypeError, match=r"expected a context manager, such as manager\.enter\(ClientSession\(\)\)$"):
+        await manager.enter(given)  # type: ignore[arg-type]  # the mistake
+
+
 async def test_contexts_are_left_in_reverse_order_and_give_what_they_hold(manager: Manager) -> None:
     left: list[str] = []
     session: AbstractAsyncContextManager[str] = resource("session", left)

@@ -34,6 +34,7 @@ from kubewright.client import Client
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.watched import Watched
+from kubewright.manager.arguments import check_arguments, checked_permissions
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.endpoints import Endpoints
@@ -98,7 +99,7 @@ class Manager:
         every permission that watches and `permissions` need, and fails with the list of those missing. `stream` as in
         `Cache`. `controllers` are options for controllers that are not given their own. `name` is for the log.
         """
-        _check_arguments(client, namespaces, election, grace)
+        check_arguments(client, namespaces, election, grace)
         self.name = name
         self.cluster = Cluster(client, namespaces=namespaces, stream=stream)
         self.controller_defaults = controllers or ControllerDefaults()
@@ -106,7 +107,7 @@ class Manager:
         self._namespaces = sorted(namespaces)
         self._warm_standby = warm_standby
         self._grace = grace
-        self._permissions = _permissions(permissions)
+        self._permissions = checked_permissions(permissions)
         self._preflight = Preflight(self._needs) if preflight else None
         self._clusters = [self.cluster]
         self._controllers: list[Controller[Any]] = []
@@ -221,7 +222,11 @@ class Manager:
         self._check_not_ended("enter")
         if isinstance(context, AbstractAsyncContextManager):
             return await self._contexts.enter_async_context(context)
-        return self._contexts.enter_context(context)
+        if isinstance(context, AbstractContextManager):
+            return self._contexts.enter_context(context)
+        raise TypeError(
+            f"manager.enter({context!r}): expected a context manager, such as manager.enter(ClientSession())"
+        )
 
     async def aclose(self) -> None:
         """Leave what was entered, if `run` has not done that."""
@@ -512,30 +517,6 @@ class Manager:
     def _check_not_ended(self, method: str) -> None:
         if self._has_ended:
             raise RuntimeError(f"manager.{method}: this manager has ended, and runs only once; make another one")
-
-
-def _check_arguments(client: object, namespaces: object, election: object, grace: float | None) -> None:
-    """The mistakes that a type checker would find, for programs that use none."""
-    if not isinstance(client, Client):
-        raise TypeError(
-            f"Manager({client!r}): expected a client: async with Client() as client: manager = Manager(client)"
-        )
-    if isinstance(client, CachedClient):
-        raise TypeError("Manager(client): this client reads from a cache; give the one that it was made of")
-    if isinstance(namespaces, str):
-        raise TypeError(f'Manager(namespaces="{namespaces}"): expected a list of names, ["{namespaces}"]')
-    if election is not None and not isinstance(election, LeaderElection):
-        raise TypeError(f'Manager(election={election!r}): expected LeaderElection(client, "name-of-the-lease")')
-    if grace is not None and grace < 0:
-        raise ValueError(f"Manager(grace={grace:g}): expected a number of seconds, or None for no limit")
-
-
-def _permissions(given: object) -> list[Permission]:
-    listed = list(given) if isinstance(given, Iterable) else [None]
-    permissions = [each for each in listed if isinstance(each, Permission)]
-    if len(permissions) < len(listed):
-        raise TypeError(f'permissions={given!r}: expected a list such as [Permission(Secret, "get", "list")]')
-    return permissions
 
 
 def _workers_of(controller: Controller[Any]) -> str:

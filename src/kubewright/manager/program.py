@@ -80,6 +80,13 @@ def run(
     those that watches need.
     """
     check_setup(setup, has_options=options is not None)
+    if isinstance(argv, str):
+        raise TypeError(f'run(argv="{argv}"): expected a list of arguments, such as ["--leader-elect"]')
+    if _is_in_loop():
+        raise RuntimeError(
+            "run() starts an event loop of its own and does not return: call it outside of async functions, or use "
+            "Client, Manager and await manager.run()"
+        )
     if not _NAME.fullmatch(str(name)):
         raise ValueError(f'run(name={name!r}): expected lower-case letters, digits and "-", such as "podmanager"')
     # Imported where used: programs that have a main function of their own import this module, too, with its package.
@@ -178,6 +185,14 @@ class _Freezing:
         await self._manager.synced()
         gc.collect()  # or the garbage would live on, too
         gc.freeze()
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
