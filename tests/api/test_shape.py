@@ -60,13 +60,20 @@ def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
     ],
 )
 def test_list_items_are_identified_by_the_keys_of_the_marker(annotation: object, keys: tuple[str, ...]) -> None:
-    assert shape_of(annotation) == Shape("list", item=PORT, keys=keys)
+    shape = shape_of(annotation)
+    assert (shape.form, shape.item, shape.keys) == ("list", PORT, keys)
 
 
 def test_a_set_is_marked() -> None:
-    assert shape_of(Annotated[list[str], ListSet(), StrategicMerge()]) == Shape("list", item=SCALAR, is_set=True)
+    assert shape_of(Annotated[list[str], ListSet()]) == Shape("list", item=SCALAR, is_set=True)
     assert shape_of(Annotated[list[str], ListSet()] | None).is_set
     assert not shape_of(Annotated[list[str], Atomic()]).is_set
+
+
+def test_what_a_strategic_merge_patch_merges_is_marked() -> None:
+    assert shape_of(Annotated[list[str], ListSet(), StrategicMerge()]).strategic == StrategicMerge()
+    assert shape_of(Annotated[list[Port], StrategicMerge("name")] | None).strategic == StrategicMerge("name")
+    assert shape_of(Annotated[list[Port], ListMap("name")]).strategic is None
 
 
 def test_fields_go_by_their_json_names() -> None:

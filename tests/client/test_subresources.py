@@ -49,7 +49,7 @@ async def test_scaling_changes_the_number_and_nothing_else(client: Client, serve
 
 
 async def test_scaling_what_is_not_there_names_it(client: Client, server: ScriptedServer) -> None:
-    server.refuses(404, "NotFound", "no")
+    server.refuses(404, "NotFound", "no", name="web")
     with pytest.raises(NotFound, match=r"^patch Deployment/scale shop/web: no$"):
         await client.scale(Deployment, "web", replicas=3)
 
@@ -118,7 +118,7 @@ async def test_a_token_is_asked_for_a_service_account(client: Client, server: Sc
 
 
 async def test_the_service_account_may_be_given_itself(client: Client, server: ScriptedServer) -> None:
-    server.refuses(404, "NotFound")
+    server.refuses(404, "NotFound", name="robot")
     with pytest.raises(NotFound, match=r"^create ServiceAccount/token elsewhere/robot: no$"):
         await client.token(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="elsewhere")))
 

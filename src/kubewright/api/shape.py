@@ -20,7 +20,7 @@ class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
     `is_set` marks a list of scalars that are identified by their value, `by_value` a structure that is always there, if
-    only empty: an empty one was not set by anyone.
+    only empty: an empty one was not set by anyone. `strategic` is how a strategic merge patch merges a list.
     """
 
     form: Literal["scalar", "model", "list", "map"]
@@ -29,6 +29,7 @@ class Shape(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     is_set: bool = False
     by_value: bool = False
+    strategic: StrategicMerge | None = None
 
     @property
     def fields(self) -> Mapping[str, Shape]:
@@ -63,7 +64,9 @@ def shape_of(annotation: object) -> Shape:
         alternatives = (Annotated[(alternative, *markers)] if markers else alternative for alternative in arguments)
         return next((shape for shape in map(shape_of, alternatives) if shape is not SCALAR), SCALAR)
     if origin is list:
-        return Shape("list", item=shape_of(arguments[0]), keys=_keys(markers), is_set=ListSet() in markers)
+        strategic = next((marker for marker in markers if isinstance(marker, StrategicMerge)), None)
+        item = shape_of(arguments[0])
+        return Shape("list", item=item, keys=_keys(markers), is_set=ListSet() in markers, strategic=strategic)
     if origin is dict:
         return Shape("map", item=shape_of(arguments[1]))
     if isinstance(annotation, type) and issubclass(annotation, Struct):

@@ -28,7 +28,7 @@ from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import Conflict, DecodeError, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
-from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, locked
+from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, StrategicMergePatch, locked
 from kubewright.client.paths import FieldValidation, Named, ObjectName, query
 from kubewright.client.request_body import (
     for_apply,
@@ -41,6 +41,7 @@ from kubewright.client.request_body import (
 )
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
+from kubewright.client.strategic_merge import check_strategic
 from kubewright.client.write_observer import WriteObserver
 
 T = TypeVar("T", bound=Object)
@@ -174,24 +175,29 @@ class Operations(msgspec.Struct, frozen=True):
         endpoint: Endpoint,
         options: WriteOptions,
         lock: bool | None = None,
+        strategic: bool = False,
     ) -> T:
         """PATCH an object; nothing is sent for an empty difference."""
         kind = type(target) if isinstance(target, Object) else target
         if patch is None or isinstance(patch, PatchFrom):
             if not isinstance(target, Object):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
+            if strategic:
+                check_strategic(kind)
             base = None if patch is None else patch.base
             change = Change.of(target, base, looked_at(endpoint.subresource))
             difference = change.patch()
             body = for_patch(difference, endpoint.info, endpoint.subresource)
             if body:
-                return await self._change(kind, change, body, endpoint, options, lock)
+                return await self._change(kind, change, body, endpoint, options, lock, strategic)
             if not endpoint.subresource:
                 refuse_status_alone(target, difference, "patch")
             return target
         check_patch(patch)
         if lock is not None:
             raise TypeError("lock= is for differences: an explicit patch carries the resourceVersion itself")
+        if strategic:
+            raise TypeError("strategic= is for differences: an explicit patch is a StrategicMergePatch or it is not")
         request = endpoint.request("patch")
         return await self._write("PATCH", endpoint, kind, encode(patch.body), request, options, patch.content_type)
 
@@ -203,15 +209,20 @@ class Operations(msgspec.Struct, frozen=True):
         endpoint: Endpoint,
         options: WriteOptions,
         lock: bool | None,
+        strategic: bool,
     ) -> T:
-        """Send what `change` is for an endpoint: see `Client.patch` for the meaning of `lock`."""
+        """Send what `change` is for an endpoint: see `Client.patch` for the meaning of `lock` and `strategic`."""
         request, made, conflicts = endpoint.request("patch"), change, 0
-        while made.replaces_whole(body, kind) if lock is None else lock:
+        form = (StrategicMergePatch if strategic else MergePatch).content_type
+        while True:
+            patch, replaces = made.strategic(body, kind) if strategic else (body, made.replaces_whole(body, kind))
+            if not (replaces if lock is None else lock):
+                return await self._write("PATCH", endpoint, kind, encode(patch), request, options, form)
             seen, conflict = made.header, None
             if seen.resource_version:
-                sent = encode(locked(body, seen.resource_version))
+                sent = encode(locked(patch, seen.resource_version))
                 try:
-                    return await self._write("PATCH", endpoint, kind, sent, request, options, MergePatch.content_type)
+                    return await self._write("PATCH", endpoint, kind, sent, request, options, form)
                 except Conflict as error:
                     conflicts += 1
                     if lock or conflicts == _MAX_CONFLICTS:
@@ -230,7 +241,6 @@ class Operations(msgspec.Struct, frozen=True):
             body = for_patch(made.patch(), endpoint.info, endpoint.subresource)
             if not body:
                 return decoded(kind, response, request)
-        return await self._write("PATCH", endpoint, kind, encode(body), request, options, MergePatch.content_type)
 
     async def apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
         """Server-side apply of an object."""

@@ -15,6 +15,7 @@ from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
 from kubewright.api.shape import Shape
 from kubewright.client.request_body import SERVER_METADATA
+from kubewright.client.strategic_merge import strategic_merge
 
 
 class MergePatch(Struct, frozen=True):
@@ -89,6 +90,11 @@ class Change(Struct, frozen=True):
         """Whether `patch`, a part of this one's, replaces a list or removes a map that others may have added to."""
         before = {name: decode_json(self.before[name]) for name in patch if name in self.before}
         return replaces_whole(patch, before, Shape("model", model=kind))
+
+    def strategic(self, patch: JSONObject, kind: type[Object]) -> tuple[JSONObject, bool]:
+        """`patch`, a part of this one's, as a strategic merge patch, and whether that replaces a list whole."""
+        before = {name: decode_json(self.before[name]) for name in patch if name in self.before}
+        return strategic_merge(patch, before, Shape("model", model=kind))
 
     def on(self, live: bytes, kind: type[Object], names: Collection[str]) -> Change:
         """The same change of the fields `names`, made on what is there now. Raises `ListClash` as `rebased` does."""

@@ -88,6 +88,7 @@ class Subresource:
         /,
         *,
         lock: bool | None = None,
+        strategic: bool = False,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
@@ -116,6 +117,7 @@ class Subresource:
         *,
         namespace: str | None = None,
         lock: bool | None = None,
+        strategic: bool = False,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
@@ -123,12 +125,12 @@ class Subresource:
         """Send what changed in it since an object was read, or an explicit patch; nothing when nothing changed.
 
         `await client.status.patch(Node, "node-1", MergePatch({"status": {...}}))` needs no object. `lock` is that of
-        `Client.patch`: conditions and other list items that somebody else wrote meanwhile survive.
+        `Client.patch`, as is `strategic`: conditions and other list items that somebody else wrote meanwhile survive.
         """
         which, patch = name_and_patch(target, name, patch)
         endpoint = await self._operations.endpoint(target, which, namespace, self.name)
         options = WriteOptions(dry_run, field_manager, field_validation)
-        return await self._operations.patch(target, patch, endpoint, options, lock)
+        return await self._operations.patch(target, patch, endpoint, options, lock, strategic)
 
     async def apply(
         self,

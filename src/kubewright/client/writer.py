@@ -63,6 +63,7 @@ class Writer:
         /,
         *,
         lock: bool | None = None,
+        strategic: bool = False,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
@@ -91,6 +92,7 @@ class Writer:
         *,
         namespace: str | None = None,
         lock: bool | None = None,
+        strategic: bool = False,
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
@@ -106,11 +108,14 @@ class Writer:
         list items by their keys, a few times. `Conflict` is raised only where both sides changed a list without keys,
         or others are faster each time. `lock=True` sends the revision always and leaves every `Conflict` to the caller,
         which makes a claim of the change; `lock=False` never sends it, and replaces lists whatever they hold by now.
+
+        `strategic=True` sends the difference as a strategic merge patch, which Kubernetes' own kinds take: lists with a
+        merge key change item by item, so that neither a revision nor a retry is needed for them.
         """
         which, patch = name_and_patch(target, name, patch)
         endpoint = await self._operations.endpoint(target, which, namespace)
         options = WriteOptions(dry_run, field_manager, field_validation)
-        return await self._operations.patch(target, patch, endpoint, options, lock)
+        return await self._operations.patch(target, patch, endpoint, options, lock, strategic)
 
     async def apply(
         self,
