@@ -91,7 +91,7 @@ def test_a_program_of_the_wrong_version_is_refused(go: FakeGo, cache: Path) -> N
     assert contents(cache) == [".lock"]
 
 
-def test_go_that_is_too_old_is_named_with_the_ways_out(go: FakeGo, cache: Path) -> None:
+def test_go_that_is_too_old_is_named_with_the_remedies(go: FakeGo, cache: Path) -> None:
     go.mode("old")
 
     with pytest.raises(
@@ -103,7 +103,7 @@ def test_go_that_is_too_old_is_named_with_the_ways_out(go: FakeGo, cache: Path) 
 
 
 @pytest.mark.usefixtures("no_go")
-def test_missing_go_is_said_with_the_ways_out() -> None:
+def test_missing_go_is_reported_with_the_remedies() -> None:
     with pytest.raises(BuildFailed, match=r"Go is not installed: install Go 1\.26 or newer, or set KUBEBUILDER_ASSETS"):
         build(Progress(io.StringIO()))
 

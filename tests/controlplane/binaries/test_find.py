@@ -66,7 +66,7 @@ def test_macos_has_its_own_place_for_caches(cache: Path, monkeypatch: pytest.Mon
     assert cached_directory().parent == Path("/Users/jane/Library/Caches/kubewright/control-plane")
 
 
-def test_nothing_found_names_the_ways_out(cache: Path) -> None:
+def test_nothing_found_names_the_remedies(cache: Path) -> None:
     with pytest.raises(BinariesNotFound) as caught:
         find_binaries()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from kubewright.controlplane.binaries.recipe import PROGRAMS, folder_name, go_version
 from kubewright.controlplane.errors import BinariesNotFound, BinariesUnusable
 
-__all__ = ["Binaries", "cached_directory", "find_binaries", "needed_go", "ways_out"]
+__all__ = ["Binaries", "cached_directory", "find_binaries", "needed_go", "remedies"]
 
 _ASSETS = "KUBEBUILDER_ASSETS"
 # envtest's assets come without it, and are good enough for a control plane without it.
@@ -64,7 +64,7 @@ def find_binaries(*, controller_manager: bool = True) -> Binaries:
     if any(_problem(folder / name) for name in needed):
         raise BinariesNotFound(
             f"there is no real control plane in {folder}: build it with {needed_go()} "
-            f"(python -m kubewright.controlplane.binaries), or {ways_out()}"
+            f"(python -m kubewright.controlplane.binaries), or {remedies()}"
         )
     return Binaries(folder)
 
@@ -83,7 +83,7 @@ def needed_go() -> str:
     return "Go {}.{} or newer".format(*go_version())
 
 
-def ways_out() -> str:
+def remedies() -> str:
     """How to get the programs without building them, as the end of a sentence."""
     return (
         f"set {_ASSETS} to a folder with {_listed(PROGRAMS)}, "

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from kubewright.controlplane.binaries import cached_directory, needed_go, ways_out
+from kubewright.controlplane.binaries import cached_directory, needed_go, remedies
 from kubewright.controlplane.binaries.progress import Progress
 from kubewright.controlplane.binaries.recipe import (
     ENVIRONMENT,
@@ -99,7 +99,7 @@ class _Toolchain:
         found = self._run("env", "GOVERSION").strip()
         match = re.match(r"go(\d+)\.(\d+)", found)
         if match is None or (int(match[1]), int(match[2])) < go_version():
-            raise BuildFailed(f"Go is too old: {self._go} is {found}; install {needed_go()}, or {ways_out()}")
+            raise BuildFailed(f"Go is too old: {self._go} is {found}; install {needed_go()}, or {remedies()}")
 
     def compile(self, output: Path) -> None:
         """Put the programs into `output`."""
@@ -157,7 +157,7 @@ class _Toolchain:
 def _find_go() -> str:
     go = shutil.which("go")
     if go is None:
-        raise BuildFailed(f"Go is not installed: install {needed_go()}, or {ways_out()}")
+        raise BuildFailed(f"Go is not installed: install {needed_go()}, or {remedies()}")
     return go
 
 

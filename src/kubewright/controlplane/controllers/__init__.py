@@ -22,6 +22,8 @@ from kubewright.controlplane.controllers.storage_protection import (
     VolumeProtection,
 )
 
+__all__ = ["CONTROLLERS"]
+
 CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClusterRoleAggregation.name: ClusterRoleAggregation,
     GarbageCollector.name: GarbageCollector,

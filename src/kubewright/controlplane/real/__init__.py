@@ -1,3 +1,5 @@
-"""The genuine kube-apiserver, etcd and kube-controller-manager behind the interface of every control plane."""
+"""The real kube-apiserver, etcd and kube-controller-manager behind the interface of every control plane."""
 
-from kubewright.controlplane.real.plane import RealControlPlane as RealControlPlane
+from kubewright.controlplane.real.plane import RealControlPlane
+
+__all__ = ["RealControlPlane"]

@@ -22,7 +22,7 @@ class PoolExhausted(Exception):
 class AllocationPool:
     """Values that are handed out at random, each to one service at a time.
 
-    `in_use` tells what is taken now. A value that was handed out a moment ago is not handed out again while others
+    `in_use` returns the values in use. A value that was handed out just before is not handed out again while others
     are free, so that two services that are created at the same time do not get the same one.
     """
 

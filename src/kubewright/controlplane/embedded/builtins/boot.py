@@ -1,4 +1,4 @@
-"""What is there before anybody created anything.
+"""The objects of a new cluster.
 
 Roles and bindings are those of the authorizer, and are not made here.
 """
@@ -155,7 +155,7 @@ def _condition(kind: str, reason: str, message: str, now: str, *, status: str = 
 
 
 def _service_cidr(allocator: Allocator, now: str) -> JSONObject:
-    # As it is once kube-controller-manager has looked at it.
+    # As kube-controller-manager leaves it.
     ready = _condition("Ready", "", "Kubernetes Service CIDR is ready", now)
     return {
         "apiVersion": "networking.k8s.io/v1",

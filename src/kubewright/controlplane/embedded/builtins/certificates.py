@@ -1,6 +1,6 @@
-"""Certificate signing requests: asked for by whoever the server authenticated, approved and signed by others.
+"""Certificate signing requests: created by an authenticated user, approved and signed by others.
 
-What was asked for never changes. The conditions that approve and deny are set by the endpoint `approval`, certificate
+The spec never changes. The conditions that approve and deny are set by the endpoint `approval`, certificate
 and failure by `status`; nothing of either is ever taken back.
 """
 
@@ -68,11 +68,11 @@ _FINAL = (*_DECISIONS, "Failed")
 _MAX_DOMAIN_LENGTH, _MAX_SIGNER_LENGTH = 253, 253 + 1 + 253 + 1 + 63
 
 
-# What was asked for
+# The spec
 
 
 def _note_requester(request: JSONObject, user: UserInfo) -> None:
-    """Who asks is not what the request says."""
+    """The requesting user is recorded by the server, whatever the body has."""
     spec = inside(request, "spec")
     for field in _REQUESTER:
         spec.pop(field, None)
@@ -245,7 +245,7 @@ def certificate_signing_request_strategy(now: Callable[[], datetime]) -> Strateg
 
 
 def approving(requests: Strategy, now: Callable[[], datetime]) -> Strategy:
-    """The rules of the endpoint `approval`, which is about the conditions alone."""
+    """The rules of the endpoint `approval`, which changes only the conditions."""
 
     def prepare_update(new: JSONObject, old: JSONObject) -> None:
         _date_conditions(new, old, _moment(now))

@@ -121,7 +121,7 @@ NAMESPACE = Strategy(
 
 
 def _prepare_node(node: JSONObject) -> None:
-    """A node is not ready until its kubelet says so; this taint keeps pods away until then."""
+    """A node is not ready until its kubelet reports so; this taint keeps pods away until then."""
     taints = items(node, "spec", "taints")
     key = "node.kubernetes.io/not-ready"
     if not any(text(taint, "key") == key and text(taint, "effect") == "NoSchedule" for taint in taints):
@@ -190,7 +190,7 @@ def _validate_lease(lease: JSONObject) -> Errors:
 
 
 def _without_strategy(lease: JSONObject, old: JSONObject | None = None) -> None:
-    """Candidates for leadership are not told apart here, as long as nobody has said that they are to be."""
+    """Drops the fields of coordinated leader election, a feature that is off by default."""
     before = mapping(old or {}, "spec")
     for name in ("strategy", "preferredHolder"):
         if name not in before:

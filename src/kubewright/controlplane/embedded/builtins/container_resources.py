@@ -1,4 +1,4 @@
-"""What containers may ask for: names of resources, amounts, and requests within limits."""
+"""The resources of containers: names, amounts, and requests within limits."""
 
 from __future__ import annotations
 

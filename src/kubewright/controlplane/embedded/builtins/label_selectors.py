@@ -42,7 +42,7 @@ def _expression(expression: JSONValue, path: str) -> list[FieldError]:
 
 
 def is_empty(selector: JSONValue) -> bool:
-    """Whether a selector asks for nothing, and so matches everything."""
+    """Whether a selector is empty, and so matches everything."""
     return not mapping(selector, "matchLabels") and not items(selector, "matchExpressions")
 
 

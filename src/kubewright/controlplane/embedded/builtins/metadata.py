@@ -112,7 +112,7 @@ def validate_finalizer_domains(obj: JSONObject) -> list[FieldError]:
 
 
 def finalizer_warnings(new: JSONObject, old: JSONObject | None) -> list[str]:
-    """What is told of custom resources, whose finalizers may do without a domain: of each that is new."""
+    """Warnings about new finalizers of custom resources that have no domain, which is allowed."""
     known = items(old, "metadata", "finalizers")
     added = {str(finalizer) for finalizer in items(new, "metadata", "finalizers") if finalizer not in known}
     return [

@@ -1,4 +1,4 @@
-"""What Kubernetes allows as a name, a label, a port or a key, and how it says what is wrong with one.
+"""What Kubernetes allows as a name, a label, a port or a key, and its messages about invalid ones.
 
 Every rule takes a value and gives the texts of what is wrong with it, none when nothing is.
 """

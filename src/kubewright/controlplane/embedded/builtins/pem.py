@@ -16,7 +16,7 @@ _BEGIN, _END, _DASHES = b"-----BEGIN ", b"\n-----END ", b"-----"
 
 
 class Block(NamedTuple):
-    """One block: what it says it is, whether it has headers, and its bytes."""
+    """One block: its type, whether it has headers, and its bytes."""
 
     type: str
     has_headers: bool
@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: bytes) -> Iterator[Block]:
-    """The blocks of a text, in time linear in it. What is not well-formed is passed over.
+    """The blocks of a text, in time linear in it. What is not well-formed is skipped.
 
     A block is what is between an end and the last beginning before it.
     """

@@ -1,6 +1,6 @@
-"""What a client is told about pods, and templates of pods, that are accepted all the same.
+"""Warnings about pods, and templates of pods, that are accepted.
 
-It is about fields that are going away, or do not do what they seem to.
+They name fields that are deprecated, or without the effect they seem to have.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_warnings(pod: JSONObject, old: JSONObject | None) -> list[str]:
-    """About a new pod: people do not change pods themselves."""
+    """Warnings about a new pod; updates have none."""
     if old is not None:
         return []
     return [*name_warnings(pod, "the Pod's hostname"), *template_warnings(pod, "")]
@@ -134,7 +134,7 @@ def _placement(spec: JSONObject, path: str) -> Iterator[str]:
 
 
 def node_term_warnings(term: JSONObject, path: str, *, values: bool = False) -> Iterator[str]:
-    """About the labels of nodes that a term selects by, and the values where those are asked about."""
+    """Warnings about the node labels that a term selects by, and about their values."""
     for index, expression in objects(term, "matchExpressions"):
         where, key = f"{path}.matchExpressions[{index}]", text(expression, "key")
         if key in NODE_LABELS:

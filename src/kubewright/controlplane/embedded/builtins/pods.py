@@ -88,7 +88,7 @@ def _prepare_create(pod: JSONObject) -> None:
 
 
 def _tolerate_unready_nodes(spec: JSONObject) -> None:
-    """Every pod stays five minutes on a node that is not ready or not reachable, unless it says something else."""
+    """Every pod tolerates a node that is not ready or unreachable for five minutes, unless it sets its own."""
     tolerations = list(items(spec, "tolerations"))
     for condition in ("not-ready", "unreachable"):
         key = f"node.kubernetes.io/{condition}"
@@ -163,7 +163,7 @@ def _validate_update(new: JSONObject, old: JSONObject) -> Errors:
 
 
 def _images(spec: JSONObject, kind: str) -> Errors:
-    """Images are what may change, and so are looked at a second time."""
+    """Images may change, so that they are validated on update, too."""
     errors: Errors = []
     for index, container in objects(spec, kind):
         where, image = f"spec.{kind}[{index}].image", text(container, "image")

@@ -1,4 +1,4 @@
-"""Roles and bindings. Whether somebody may grant what they say is not decided here."""
+"""Roles and bindings. Whether the user may grant these rights is not decided here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times, amounts and bytes: how Go reads them, how it writes them, and what it says of those it cannot read."""
+"""Times, amounts and bytes: how Go reads and writes them, and its messages about invalid ones."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
 def needs_address(spec: JSONObject) -> bool:
-    """Whether the service has cluster IPs, or says that it wants none."""
+    """Whether the service has cluster IPs or is headless."""
     return spec.get("type") != "ExternalName"
 
 
@@ -32,17 +32,17 @@ def needs_node_ports(spec: JSONObject) -> bool:
 
 
 def needs_health_check(spec: JSONObject) -> bool:
-    """Whether a load balancer must ask nodes if they have pods of the service."""
+    """Whether a load balancer must health-check nodes for pods of the service."""
     return is_balanced(spec) and spec.get("externalTrafficPolicy") == "Local"
 
 
 def is_headless(spec: JSONObject) -> bool:
-    """Whether the service wants no cluster IP."""
+    """Whether the service is headless."""
     return items(spec, "clusterIPs") == ["None"]
 
 
 def policy_of(spec: JSONObject) -> str:
-    """How many families the service wants; empty when it does not say."""
+    """The IP family policy of the service; empty when not set."""
     return text(spec, "ipFamilyPolicy")
 
 

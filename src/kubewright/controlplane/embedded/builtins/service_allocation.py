@@ -77,7 +77,7 @@ class ServiceAllocation:
         return []
 
     def _inferred(self, spec: JSONObject) -> Errors:
-        """Families from addresses that were asked for."""
+        """Families from the requested addresses."""
         errors: Errors = []
         policy, ips = policy_of(spec), items(spec, "clusterIPs")
         more = "must be 'RequireDualStack' or 'PreferDualStack' when multiple"

@@ -61,7 +61,7 @@ def _prepare_update(new: JSONObject, old: JSONObject) -> None:
 
 
 def _drop_what_the_type_had(spec: JSONObject, before: JSONObject) -> None:
-    """What only the former type could have, and nobody changed, goes with the type."""
+    """Clears fields that only the former type has, unless they were changed."""
 
     def drop(*fields: str) -> None:
         for field in fields:

@@ -1,6 +1,6 @@
 """What kube-apiserver fills in while it decodes, by Go type: wherever a `Probe` stands, its defaults are the same.
 
-That includes fields that are said twice, such as `podIP` and `podIPs`, and are brought into step.
+That includes synchronizing fields that exist twice, such as `podIP` and `podIPs`.
 
 `CONSTANTS` are fields that get a value when they are absent. `FUNCTIONS` are for what depends on other fields; they
 change the struct in place, after everything within it has its defaults.

@@ -206,7 +206,7 @@ def _image(source: JSONObject, path: str) -> Errors:
     return errors if text(source, "reference") else [required(f"{path}.reference"), *errors]
 
 
-# In the order in which kube-apiserver looks at them: the first counts, the others are too many.
+# In the order in which kube-apiserver checks them: the first counts, the others are too many.
 _SOURCES: Mapping[str, Callable[[JSONObject, str], Errors]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,

@@ -1,4 +1,4 @@
-"""What a client is told about objects that are accepted all the same. `WARNINGS` is the place to look a kind up."""
+"""Warnings about objects that are accepted. `WARNINGS` has them by kind."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _url(url: str, path: str) -> Errors:
 
 
 def validate_rule(rule: JSONObject, path: str) -> Errors:
-    """What is wrong with a rule that says which requests are meant."""
+    """The errors of a rule that selects requests."""
     errors: Errors = []
     for field, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = items(rule, field)

@@ -1,7 +1,7 @@
 """What the embedded control plane stores although nothing acts on it yet, and the warning that says so.
 
-A row goes when the behaviour comes. Kinds on which no part of a Kubernetes control plane acts, such as NetworkPolicy,
-are not here: what they bring about is up to others on every cluster.
+A row is removed once the behaviour is implemented. Kinds on which no part of a Kubernetes control plane acts, such as
+NetworkPolicy, are not here: they need other components on every cluster.
 """
 
 from __future__ import annotations
@@ -75,6 +75,6 @@ def warning_of(name: str) -> str:
 
 
 def effect_warnings(name: str, obj: JSONObject) -> list[str]:
-    """What a client is told about an object that it wrote."""
+    """The warnings for an object that is written."""
     inert = WITHOUT_EFFECT.get(name)
     return [warning_of(name)] if inert is not None and inert.where(obj) else []

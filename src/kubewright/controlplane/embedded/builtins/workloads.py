@@ -49,7 +49,7 @@ _STATEFUL_SET_UPDATABLE = (
 
 
 def _selector(spec: JSONObject, kind: str) -> Errors:
-    """What is wrong with a selector that must be there and ask for something."""
+    """The errors of a selector that is required and must not be empty."""
     selector = spec.get("selector")
     if not isinstance(selector, dict):
         return [required("spec.selector")]

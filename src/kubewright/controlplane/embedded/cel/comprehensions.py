@@ -1,6 +1,6 @@
 """Macros over lists and maps, as loops.
 
-`all` and `exists` pass over errors as `&&` and `||` do: one element that decides is enough.
+`all` and `exists` absorb errors as `&&` and `||` do: one element that decides is enough.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class _Context:
     cardinality: int | None
     """How many of its values there can be; None when nothing limits that."""
     uncorrelatable: str = ""
-    """The list whose items cannot be told apart, if it is within one."""
+    """The enclosing list whose items cannot be correlated, if any."""
     root: bool = True
 
 

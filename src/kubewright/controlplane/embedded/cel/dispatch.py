@@ -1,4 +1,4 @@
-"""Calls of functions: which overload is meant when only the values can tell."""
+"""Calls of functions: selects the overload at run time, by the values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _is_lenient(overload: Overload, values: Sequence[object]) -> bool:
 
 
 def _fits(type_: CelType, value: object) -> bool:
-    """Whether an argument may be passed: as in cel-go, the first element speaks for a whole list or map."""
+    """Whether an argument may be passed: as in cel-go, the first element decides for a whole list or map."""
     if type_.kind in ("dyn", "parameter"):
         return True
     if type_.kind == "list":

@@ -151,7 +151,7 @@ def membership(node: Node, wanted: Evaluate, container: Evaluate) -> Evaluate:
 
 
 def alternative(left: Evaluate, right: Evaluate, *, unwrap: bool) -> Evaluate:
-    """`left.or(right)`, or `left.orValue(right)` when `unwrap`: the right is looked at only when needed."""
+    """`left.or(right)`, or `left.orValue(right)` when `unwrap`: the right is evaluated only when needed."""
 
     def run(frame: Frame) -> object:
         value = left(frame)

@@ -60,7 +60,7 @@ class _Rule:
 
     @classmethod
     def of(cls, source: JSONObject, schema: JSONObject, type_: CelType) -> _Rule:
-        """A rule of a schema; one that does not compile says so whenever it is applied, an empty one does nothing."""
+        """A rule of a schema; one that does not compile fails whenever it is applied, an empty one does nothing."""
         rule = cls(source, schema)
         if not text(source, "rule").strip():
             return rule
@@ -333,7 +333,7 @@ def _evaluated(program: Program, values: tuple[object, object]) -> object:
 
 
 def _message(message: object) -> str:
-    """What a message says; empty when it cannot stand for one."""
+    """The text of a message; empty when it is not usable as one."""
     if not isinstance(message, str):
         return ""
     message = message.strip()

@@ -199,7 +199,7 @@ class Substitution:
 
 
 def most_general(first: CelType, second: CelType) -> CelType:
-    """The one of two types that says less."""
+    """The more general of two types."""
     return first if _says_no_more(first, second) else second
 
 

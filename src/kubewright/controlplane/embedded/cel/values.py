@@ -92,7 +92,7 @@ class Opaque:
     type_name: str = ""
 
 
-# No ABCs: type checkers find what is not implemented without that, and `isinstance`, which rules ask for all the time,
+# No ABCs: type checkers find what is not implemented without that, and `isinstance`, which rules need all the time,
 # takes several times as long for them.
 class Sequenced:
     """A list of the validated document."""
@@ -275,7 +275,7 @@ def _less(left: object, right: object) -> bool:
 
 
 def is_zero(value: object) -> bool:
-    """Whether a value is the empty one of its type, as `optional.ofNonZeroValue` asks."""
+    """Whether a value is the empty one of its type, as `optional.ofNonZeroValue` tests."""
     match value:
         case None | False | "" | b"":
             return True

@@ -1,4 +1,4 @@
-"""The validated document as rules see it: shaped by its schema, converted when looked at, never copied."""
+"""The validated document as rules see it: shaped by its schema, converted when read, never copied."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class ObjectView(Keyed):
             raw = self.raw.get(found[0])
             if raw is None:
                 return False
-            # Converted only to find out whether it fits: a value that does not is an error already when asked for.
+            # Converted only to find out whether it fits: a value that does not is an error already when it is read.
             found[1](raw)
             return True
         return self.shape.values is not None and key in self.raw
@@ -176,7 +176,7 @@ def _raw(value: object) -> JSONValue:
 
 
 class ListShape:
-    """What the schema says of an array."""
+    """The schema of an array."""
 
     def __init__(self, schema: JSONObject) -> None:
         self.kind: Literal["atomic", "set", "map"] = "atomic"
@@ -200,12 +200,12 @@ def _hashable(value: JSONValue) -> object:
 
 
 class ObjectShape:
-    """What the schema says of an object: its properties by their escaped names, or what all values are."""
+    """The schema of an object: its properties by their escaped names, or the schema of all values."""
 
     def __init__(self, schema: JSONObject) -> None:
         self._schema = schema
 
-    # Computed when first looked at: a rule rarely visits more than a corner of a large schema.
+    # Computed at first use: a rule rarely visits more than a corner of a large schema.
     @cached_property
     def properties(self) -> Mapping[str, tuple[str, Convert]]:
         """The name in JSON and the conversion of each property; one that rules cannot name has its own name."""
@@ -252,7 +252,7 @@ def with_object_meta(schema: JSONObject) -> JSONObject:
 
 
 def converter(schema: JSONObject) -> Convert:
-    """How a value of a schema becomes one of a rule. Values that do not fit the schema are errors when looked at."""
+    """How a value of a schema becomes one of a rule. Values that do not fit the schema are errors when read."""
     convert = _converter(schema)
     nullable = schema.get("nullable") is True
 

@@ -59,7 +59,7 @@ def _kind(resource: ResourceType, kind: str) -> JSONObject:
 
 
 def published(schema: JSONObject) -> JSONObject:
-    """A structural schema with what its extensions imply said in OpenAPI's own words. The original stays as it is."""
+    """A structural schema with its extensions expressed in plain OpenAPI. The original is not changed."""
     result: JSONObject = {name: _published(name, value) for name, value in schema.items()}
     if result.get("x-kubernetes-int-or-string") is True and "anyOf" not in result:
         result = {"anyOf": [{"type": "integer"}, {"type": "string"}], **result}

@@ -55,7 +55,7 @@ _STATUS: Final = f"{META}.Status"
 _PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _ANSWERS: Final = {"200": "OK", "201": "Created", "202": "Accepted"}
-# What streams or is passed on is not described.
+# Streams and proxied requests are not described.
 _UNDESCRIBED: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 
 

@@ -1,4 +1,4 @@
-"""OpenAPI v2 as protobuf, the only form in which Go clients ask for it: gnostic's `openapi.v2.Document`.
+"""OpenAPI v2 as protobuf, the only form that Go clients request: gnostic's `openapi.v2.Document`.
 
 Only what the documents here can hold is known. Values without a form of their own, such as extensions, travel as YAML.
 """

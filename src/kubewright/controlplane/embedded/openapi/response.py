@@ -1,4 +1,4 @@
-"""The answers to requests for OpenAPI documents, made when first asked for and again when the catalog has changed."""
+"""The answers to requests for OpenAPI documents, made at the first request and again when the catalog has changed."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ _REQUIRED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TypeSchema:
-    """The schema of one structure, and what it refers to. It is shared: nobody changes it."""
+    """The schema of one structure, and what it refers to. It is shared and must not be changed."""
 
     schema: JSONObject
     parts: tuple[SchemaReference, ...]

@@ -62,7 +62,7 @@ def _schema(schema: JSONValue) -> JSONValue:
 
 
 def _without_null(schema: JSONObject, converted: JSONObject) -> None:
-    """v2 has no null: what may be null is of no type at all, and nobody has to give it."""
+    """v2 has no null: what may be null is of no type at all, and is not required."""
     if schema.get("nullable") is True:
         for name in ("type", "properties", "items"):
             converted.pop(name, None)

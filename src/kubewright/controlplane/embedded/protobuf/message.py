@@ -1,7 +1,7 @@
 """Reads one protobuf message into the JSON that Go would write of the same struct.
 
 A message is a table: what to do with each tag, and what JSON shows of a field that was not sent. Go sends zeros, too,
-so whether a field was sent says little; what counts is whether JSON leaves its zero out.
+so what counts is not whether a field was sent, but whether JSON leaves its zero out.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Message:
 
 
 class MapEntry(Message):
-    """Reads an entry of a map, in which Go passes over whatever it does not expect.
+    """Reads an entry of a map, in which Go skips what it does not expect.
 
     Known difference: a key or value that reaches beyond its entry is refused here; Go reads on in what follows.
     """

@@ -15,7 +15,7 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, i
 from kubewright.controlplane.embedded.schema.constraints import Constraints, is_multiple, is_whole, native, truncated
 
 _Test = Callable[[JSONValue], bool]
-# True and False are the answers that need no look at the value.
+# True and False are verdicts by type alone.
 _Verdict = _Test | bool
 _KINDS: Final = {
     str: "string",
@@ -79,7 +79,7 @@ class SchemaNode:
             return demands.nullable or not types
         name = _KINDS[kind]
         if demands.format and kind in (str, list) and not {"number", "integer"} & set(types):
-            # A string format lets lists pass, whatever the type: so it does in the real server.
+            # A string format accepts lists, whatever the type, as in the real server.
             return True
         if not types:
             return not demands.format

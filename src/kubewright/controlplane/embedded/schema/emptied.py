@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.apimachinery.status import FieldError, wro
 
 
 def emptied_objects(configuration: JSONObject, result: JSONObject, schema: JSONObject) -> list[FieldError]:
-    """What was applied as `{}` and lost its last field by that, unless the schema says what null means there."""
+    """What was applied as `{}` and lost its last field by that, unless the schema is nullable there."""
     content = {name: value for name, value in configuration.items() if name != "metadata"}
     return [*_emptied(content, result, schema, "")]
 

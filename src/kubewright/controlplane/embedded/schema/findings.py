@@ -1,4 +1,4 @@
-"""What is wrong with a value that a schema refuses, told as the real server tells it.
+"""The errors of a value that a schema refuses, as the real server reports them.
 
 The real server runs eight validators over every value and keeps a count of the checks that passed; of the alternatives
 of `anyOf` and `oneOf` it reports the one with the highest count. So the count is kept here too.

@@ -1,4 +1,4 @@
-"""The string formats that custom resources may ask for, each as exact as the Go function the real server calls.
+"""The string formats of custom resources, each as exact as the Go function that the real server calls.
 
 A format is looked up without its dashes, as the real server does: `date-time` and `datetime` are one. Formats that are
 not here are not checked.

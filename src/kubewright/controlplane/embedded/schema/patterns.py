@@ -1,6 +1,6 @@
 """Regular expressions as Go reads them: in time linear in the text, whatever the pattern.
 
-Schemas are written for Go's `regexp`, whose syntax is RE2's, so RE2 itself is asked. Only its complaints are in other
+Schemas are written for Go's `regexp`, whose syntax is RE2's, so RE2 itself is used. Only its messages are in other
 words: here a pattern that Go would refuse is refused with Go's.
 """
 

@@ -51,7 +51,7 @@ def is_set(value: JSONValue) -> bool:
 
 
 def unsupported(schema: JSONObject) -> str:
-    """Why a schema cannot even be looked at as a structural one; empty when it can."""
+    """Why a schema cannot even be read as a structural one; empty when it can."""
     for inner in everywhere(schema):
         for name, shown in _UNSUPPORTED:
             if is_set(inner.get(name)):

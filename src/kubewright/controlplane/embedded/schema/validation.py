@@ -1,6 +1,6 @@
 """Holding a value to a schema.
 
-A valid object costs one fast pass. Only for a value that it refuses the errors are worked out, keyword by keyword in
+A valid object costs one fast check. Only for a value that it refuses the errors are computed, keyword by keyword in
 the order of the real server, so that their texts, paths and numbers are the same.
 """
 

@@ -1,4 +1,4 @@
-"""Objects as rows: the tables that `kubectl get` asks for, for every kind that is served."""
+"""Objects as rows: the tables that `kubectl get` requests, for every kind that is served."""
 
 from kubewright.controlplane.embedded.tables.table import table_of, watch_rendering
 

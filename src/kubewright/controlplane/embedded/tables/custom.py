@@ -1,4 +1,4 @@
-"""Rows of custom resources: the columns their definition asks for, or name and age."""
+"""Rows of custom resources: the columns of their definition, or name and age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ages for people: two or three significant figures, as kubectl shows them."""
+"""Human-readable ages: two or three significant figures, as kubectl shows them."""
 
 from __future__ import annotations
 

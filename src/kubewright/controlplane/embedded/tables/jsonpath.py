@@ -262,7 +262,7 @@ def _found(exists: Step, item: JSONValue) -> bool:
     try:
         return bool(exists([item]))
     except JSONPathError:
-        # On failure, client-go goes on with what it had before the failing step: the item itself.
+        # On failure, client-go continues with what it had before the failing step: the item itself.
         return True
 
 

@@ -1,4 +1,4 @@
-"""Rows of what says who may do what: roles, certificates, admission, quotas and priorities."""
+"""Rows of policies: roles, certificates, admission, quotas and priorities."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _size(value: object) -> int:
 
 
 def _traversal(value: object) -> int:
-    """What it costs to look at all of a value."""
+    """The cost of traversing a whole value."""
     if isinstance(value, str | bytes):
         return scaled(len(value), TRAVERSAL)
     elements = elements_of(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _BUDGET: Final = 10_000_000
-# Where even the worst case is far below every limit, nobody counts. (Far: for a few functions the estimate is less
+# Where even the worst case is far below every limit, nothing is counted. (Far: for a few functions the estimate is less
 # than what they can cost.)
 _HARMLESS: Final = 50_000
 _HARMLESS_TOGETHER: Final = 500_000

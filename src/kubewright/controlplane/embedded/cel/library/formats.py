@@ -1,4 +1,4 @@
-"""Named formats: `format.dns1123Label().validate(self.name)` tells what is wrong with a text."""
+"""Named formats: `format.dns1123Label().validate(self.name)` returns the errors of a text."""
 
 from __future__ import annotations
 
