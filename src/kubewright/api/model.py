@@ -86,16 +86,24 @@ class ModelMeta(StructMeta):
         """
         if zero_is_absent is None:
             zero_is_absent = any(getattr(base, "__zero_is_absent__", False) for base in bases)
-        annotations = annotations_of(namespace)
-        _check_fields(name, namespace, annotations)
         if redacted:
             namespace["__repr__"] = _redacted_repr
             namespace["__rich_repr__"] = _redacted_rich_repr
         if not zero_is_absent:
+            # Only here: the structures of Kubernetes itself are generated, and 200 of them are made at every start.
+            annotations = annotations_of(namespace)
+            _check_fields(name, namespace, annotations)
             for field_name in annotations:
                 if field_name in namespace:
                     namespace[field_name] = _always_sent(namespace[field_name])
-        created = super().__new__(
+        inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
+        # Set before the class is made: to set them afterwards has Python look through all methods of the class again.
+        namespace["__zero_is_absent__"] = zero_is_absent
+        namespace["__redacted__"] = frozenset(redacted)
+        namespace["__rules__"] = (
+            checked_rules([*inherited, *checked_rules(rules, name)], name) if inherited or rules else ()
+        )
+        return super().__new__(
             mcls,
             name,
             bases,
@@ -107,11 +115,6 @@ class ModelMeta(StructMeta):
             # Objects are trees, so that nothing is left to the collector; tracking them made decoding 3 x slower.
             gc=dict,
         )
-        created.__zero_is_absent__ = zero_is_absent
-        inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
-        created.__redacted__ = frozenset(redacted)
-        created.__rules__ = checked_rules([*inherited, *checked_rules(rules, name)], name)
-        return created
 
     if not TYPE_CHECKING:  # to type checkers, the fields are the arguments
 

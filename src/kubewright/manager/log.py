@@ -34,6 +34,7 @@ _FRAMEWORK = tuple(
     f"{folder}{os.sep}" for folder in (Path(__file__).parent.parent, Path(asyncio.__file__ or os.devnull).parent)
 )
 _DEEPEST = 8
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 _log = logging.getLogger(__name__)
 
@@ -210,6 +211,8 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _argument(value: object) -> object:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Object):
         return _Reference(value)
     if held := _held(value):
