@@ -270,7 +270,7 @@ def test_options_of_a_kind_belong_to_the_decorator() -> None:
 
 def test_a_dict_in_place_of_a_structure_is_refused_with_what_to_write() -> None:
     metadata: Any = {"name": "a"}
-    with pytest.raises(TypeError, match=r"^ConfigMap: metadata is a dict and must be .*ObjectMeta\(name=...\), or"):
+    with pytest.raises(TypeError, match=r"^ConfigMap: metadata and spec are structures .*ObjectMeta\(name=...\), or"):
         ConfigMap(metadata=metadata)
     assert ConfigMap(data={"a": "b"}).data == {"a": "b"}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
@@ -121,18 +121,26 @@ class ModelMeta(StructMeta):
         def __call__(self, *args: object, **values: object) -> object:
             """A new instance. An error names the class and the field that the arguments are wrong in."""
             try:
-                return _instance(self, *args, **values)
+                return instance(self, *args, **values)
             except TypeError as error:
-                from kubewright.api.mistakes import construction_error
-
-                raise construction_error(error, self, args, values) from None
+                raise construction_error_of(error, self, args, values) from None
 
     __zero_is_absent__: bool
     __redacted__: frozenset[str]
     __rules__: tuple[Rule, ...]
 
 
-_instance = StructMeta.__call__
+instance = StructMeta.__call__
+"""Makes a structure without explaining errors."""
+
+
+def construction_error_of(
+    error: TypeError, cls: type, args: tuple[object, ...], values: Mapping[str, object]
+) -> TypeError:
+    """The error with the class, the field and the fix in its message."""
+    from kubewright.api.mistakes import construction_error
+
+    return construction_error(error, cls, args, values)
 
 
 def _check_fields(name: str, namespace: dict[str, Any], annotations: dict[str, Any]) -> None:

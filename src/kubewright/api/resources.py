@@ -20,7 +20,15 @@ from msgspec import Struct, field
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import Rule
 from kubewright.api.meta import ObjectMeta, OwnerReference
-from kubewright.api.model import Model, ModelMeta, annotations_of, checked_rules, no_such_field
+from kubewright.api.model import (
+    Model,
+    ModelMeta,
+    annotations_of,
+    checked_rules,
+    construction_error_of,
+    instance,
+    no_such_field,
+)
 from kubewright.api.naming import default_plural
 
 SpecT = TypeVar("SpecT")
@@ -128,13 +136,16 @@ class ObjectType(ModelMeta):
 
         def __call__(cls, *args: object, **values: object) -> object:
             """A new object. A dict in place of a structure is refused: its attributes could not be read."""
-            for part in ("metadata", "spec", "status"):
-                if type(values.get(part)) is dict and part in cls.__struct_fields__:
-                    raise TypeError(
-                        f"{cls.__name__}: {part} is a dict and must be a structure: write "
-                        f"metadata=ObjectMeta(name=...), or from_json({cls.__name__}, {{...}}) for a whole manifest"
-                    )
-            return super().__call__(*args, **values)
+            if type(values.get("metadata")) is dict or type(values.get("spec")) is dict:
+                raise TypeError(
+                    f"{cls.__name__}: metadata and spec are structures and cannot be dicts: write "
+                    f"metadata=ObjectMeta(name=...), or from_json({cls.__name__}, {{...}}) for a whole manifest"
+                )
+            # Not super().__call__, which would be one more frame for each new object.
+            try:
+                return instance(cls, *args, **values)
+            except TypeError as error:
+                raise construction_error_of(error, cls, args, values) from None
 
 
 def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:

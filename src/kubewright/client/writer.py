@@ -128,6 +128,8 @@ class Writer:
     ) -> T:
         """Server-side apply: the fields set in `obj` are ours from now on, those no longer set are given up.
 
+        `kubewright.api.partial` makes an object in which only what is assigned is set.
+
         Raises `Conflict` naming the fields that another manager owns, unless `force` takes them over.
         """
         return await self._operations.apply(obj, "", force, WriteOptions(dry_run, field_manager, field_validation))
