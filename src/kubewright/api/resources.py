@@ -181,7 +181,10 @@ class Object(Model, metaclass=ObjectType):
         return ObjectKey(self.metadata.namespace, self.metadata.name)
 
     def as_owner(self, *, controller: bool = True) -> OwnerReference:
-        """A reference for the objects that are to go with this one; an object has at most one controlling owner."""
+        """A reference for the objects that are to go with this one; an object has at most one controlling owner.
+
+        `set_controller_reference` sets it after checking that the garbage collector will find the owner.
+        """
         if not self.metadata.uid:
             raise ValueError(
                 f"{self.kind} {self.key} has no uid yet: only an object that the server has can be an owner"
