@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import pytest
@@ -9,6 +10,7 @@ from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet, Strategi
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
 from kubewright.api.shape import SCALAR, Shape, fields_of, shape_of
+from kubewright.api.time import MicroTime
 
 
 class Port(Model):
@@ -29,14 +31,27 @@ class Spec(Model):
 PORT = Shape("model", model=Port)
 
 
-@pytest.mark.parametrize(
-    "annotation", [int, str | None, Quantity, list, dict, JSONValue, Annotated[str, Atomic()], UnsetType]
-)
+@pytest.mark.parametrize("annotation", [int, str | None, list, dict, JSONValue, Annotated[str, Atomic()], UnsetType])
 def test_what_does_not_nest_is_a_scalar(annotation: object) -> None:
     assert shape_of(annotation) is SCALAR
 
 
-@pytest.mark.parametrize("annotation", [Port, Port | None, Port | UnsetType | None, Annotated[Port | None, Atomic()]])
+@pytest.mark.parametrize("annotation", [Quantity, Quantity | None, datetime, MicroTime | None])
+def test_scalars_that_can_be_written_in_several_ways_have_their_type(annotation: object) -> None:
+    shape = shape_of(annotation)
+    assert shape.form == "scalar"
+    assert shape.scalar in (Quantity, datetime, MicroTime)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [Annotated[Port | None, Atomic()], Annotated[list[str], Atomic()], Annotated[dict[str, str], Atomic()]],
+)
+def test_what_is_replaced_whole_is_atomic(annotation: object) -> None:
+    assert shape_of(annotation).is_atomic
+
+
+@pytest.mark.parametrize("annotation", [Port, Port | None, Port | UnsetType | None])
 def test_a_model_is_found_through_unions_and_annotations(annotation: object) -> None:
     assert shape_of(annotation) == PORT
 
@@ -53,7 +68,6 @@ def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
         (Annotated[list[Port], ListMap("containerPort", "protocol")], ("containerPort", "protocol")),
         (Annotated[list[Port], StrategicMerge("containerPort")], ("containerPort",)),
         (Annotated[list[Port], StrategicMerge("containerPort"), ListMap("protocol")], ("protocol",)),
-        (Annotated[list[Port], Atomic(), StrategicMerge("containerPort")], ()),
         (Annotated[list[Port], StrategicMerge()], ()),
         (Annotated[list[Port], ListMap("protocol")] | None, ("protocol",)),
         (Annotated[list[Port] | None, ListMap("protocol")], ("protocol",)),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubewright.api.codec import split_list
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.entry import CacheEntry, entry_of, parse_entry
+from kubewright.cache.entry import CacheEntry, applied_marker, entry_of, parse_entry
 from kubewright.client.errors import ProtocolError
 from kubewright.client.watch import parse_event
 
@@ -168,3 +168,44 @@ def test_names_and_labels_of_any_script_are_kept_as_they_are() -> None:
         assert entry.key == ObjectKey("ñ", "café-日本")
         assert entry.labels == {"größe": "ü", "𝄞": ""}
         assert entry.body == raw
+
+
+OWNED = b'{"f:data":{"f:a":{}}}'
+
+
+def managed(*entries: bytes) -> CacheEntry:
+    fields = b",".join(entries)
+    raw = b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[%b]},"data":{"a":"1"}}' % fields
+    return parse_entry(raw, applied_marker("me"))
+
+
+def field_manager(name: bytes, operation: bytes, *, version: bytes = b"v1", more: bytes = b"") -> bytes:
+    return b'{"manager":"%b","operation":"%b","apiVersion":"%b","fieldsType":"FieldsV1","fieldsV1":%b%b}' % (
+        name,
+        operation,
+        version,
+        OWNED,
+        more,
+    )
+
+
+def test_what_we_own_by_apply_is_kept_when_the_rest_is_cut() -> None:
+    entry = managed(field_manager(b"other", b"Apply"), field_manager(b"me", b"Update"), field_manager(b"me", b"Apply"))
+    assert entry.applied == b"v1 " + OWNED
+    assert b"managedFields" not in entry.body
+    assert managed(field_manager(b"me", b"Apply")).applied is entry.applied
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        [field_manager(b"other", b"Apply")],
+        [field_manager(b"me", b"Update")],
+        [field_manager(b"me", b"Apply", more=b',"subresource":"status"')],
+        [field_manager(b"me", b"Apply"), field_manager(b"me", b"Apply", version=b"v2")],
+    ],
+    ids=["nobody", "another manager", "an update", "a subresource", "two versions"],
+)
+def test_nothing_is_kept_of_what_an_apply_cannot_be_compared_with(entries: list[bytes]) -> None:
+    assert managed(*entries).applied == b""

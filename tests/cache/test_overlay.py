@@ -79,7 +79,7 @@ def test_the_echo_of_a_write_is_known_as_such() -> None:
 
 def test_the_lag_of_the_watch_is_measured_by_own_writes() -> None:
     now = 10.0
-    overlay = Overlay(lambda: now)
+    overlay = Overlay(now=lambda: now)
     overlay.written(KEY, 5, _entry(5))
     now = 12.5
     overlay.reached(5)

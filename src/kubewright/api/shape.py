@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -14,13 +15,15 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from kubewright.api.markers import Atomic, ListMap, ListSet, StrategicMerge
+from kubewright.api.quantity import Quantity
 
 
 class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
-    `is_set` marks a list of scalars that are identified by their value, `by_value` a structure that is always there, if
-    only empty: an empty one was not set by anyone. `strategic` is how a strategic merge patch merges a list.
+    `is_set` marks a list of scalars that are identified by their value, `is_atomic` a value that is replaced whole,
+    `by_value` a structure that is always there, if only empty: an empty one was not set by anyone. `strategic` is how a
+    strategic merge patch merges a list. `scalar` is the type of a scalar that can be written in several ways.
     """
 
     form: Literal["scalar", "model", "list", "map"]
@@ -28,8 +31,10 @@ class Shape(Struct, frozen=True):
     item: Shape | None = None
     keys: tuple[str, ...] = ()
     is_set: bool = False
+    is_atomic: bool = False
     by_value: bool = False
     strategic: StrategicMerge | None = None
+    scalar: type[Quantity | datetime] | None = None
 
     @property
     def fields(self) -> Mapping[str, Shape]:
@@ -65,12 +70,14 @@ def shape_of(annotation: object) -> Shape:
         return next((shape for shape in map(shape_of, alternatives) if shape is not SCALAR), SCALAR)
     if origin is list:
         strategic = next((marker for marker in markers if isinstance(marker, StrategicMerge)), None)
-        item = shape_of(arguments[0])
-        return Shape("list", item=item, keys=_keys(markers), is_set=ListSet() in markers, strategic=strategic)
+        item, is_set, is_atomic = shape_of(arguments[0]), ListSet() in markers, Atomic() in markers
+        return Shape("list", None, item, _keys(markers), is_set, is_atomic, strategic=strategic)
     if origin is dict:
-        return Shape("map", item=shape_of(arguments[1]))
+        return Shape("map", item=shape_of(arguments[1]), is_atomic=Atomic() in markers)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
-        return Shape("model", model=annotation)
+        return Shape("model", model=annotation, is_atomic=Atomic() in markers)
+    if isinstance(annotation, type) and issubclass(annotation, Quantity | datetime):
+        return Shape("scalar", scalar=annotation)
     return SCALAR
 
 

@@ -95,6 +95,11 @@ class Cache:
         return handle
 
     @property
+    def field_manager(self) -> str:
+        """Whose fields by server-side apply are kept with the objects: those of the client's own field manager."""
+        return self._client.field_manager
+
+    @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces of watches that name none; empty for all."""
         return self._namespaces
@@ -143,7 +148,12 @@ class Cache:
         informer = self._informers.get(scope)
         if informer is None:
             informer = self._informers[scope] = Informer(
-                self._client, kind, scope, stream=self._stream, quiet=self._quiet
+                self._client,
+                kind,
+                scope,
+                stream=self._stream,
+                quiet=self._quiet,
+                field_manager=self.field_manager,
             )
             self._of_kind.setdefault(scope.gvk, []).append(informer)
             for name, (_, values) in self._indexes.get(scope.gvk, {}).items():

@@ -13,12 +13,13 @@ from typing import Literal, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
-from kubewright.api.codec import decode
+from kubewright.api.codec import decode, encode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ListMeta
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.api.selectors import Fields, Labels, field_selector, label_selector
+from kubewright.cache.applied import SettledApplies
 from kubewright.cache.cache import Cache, selected
 from kubewright.cache.entry import CacheEntry
 from kubewright.cache.informer import Informer
@@ -29,8 +30,10 @@ from kubewright.client.arguments import check_kind, kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
-from kubewright.client.paths import ObjectName
+from kubewright.client.operations import WriteOptions
+from kubewright.client.paths import FieldValidation, ObjectName
 from kubewright.client.reader import PAGE_SIZE
+from kubewright.client.request_body import for_apply
 from kubewright.client.selector_parameters import check_selectors
 from kubewright.client.skipped import Skipped
 
@@ -55,12 +58,14 @@ class CachedClient(Client):
     def __init__(self, client: Client, cache: Cache) -> None:
         """A view of `client`: it shares the connections, and does not close them."""
         self._cache = cache
+        self._settled = SettledApplies(cache.field_manager)
         self._operations = replace(client._operations, observer=OwnWrites(cache), names_namespaces=True)
 
     def in_namespace(self, namespace: str) -> CachedClient:
         """A view of this client that stays in one namespace."""
         view = object.__new__(type(self))
         view._cache = self._cache
+        view._settled = self._settled
         view._operations = self._operations.scoped(namespace)
         return view
 
@@ -191,6 +196,35 @@ class CachedClient(Client):
             return Page(ListMeta(resource_version=revision), await _decoded(kind, entries, self.skipped))
 
         return Listing(fetch, page_size)
+
+    async def apply(
+        self,
+        obj: T,
+        *,
+        force: bool = False,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> T:
+        """Server-side apply, as `Client.apply`. Nothing is sent when it would change nothing.
+
+        That is known of kinds that are watched whole, and of the client's own field manager: the fields set in `obj`
+        are just those that we own, and have those values. The object is then returned as the cache has it.
+        """
+        operations, options = self._operations, WriteOptions(dry_run, field_manager, field_validation)
+        endpoint = await operations.endpoint(obj, None, None)
+        config = encode(for_apply(obj, endpoint.info, ""))
+        kind, key = type(obj), ObjectKey(endpoint.namespace, endpoint.name)
+        entry = None
+        if not operations.dry_run(options) and field_manager in (None, self._cache.field_manager):
+            entry = self._local(kind, endpoint.info, key, "own-writes")[1]
+        if entry is None or not entry.applied:
+            return await operations.apply_config(kind, endpoint, config, force, options)
+        if self._settled.is_settled(kind, config, entry):
+            return decode(kind, entry.body)
+        answer = await operations.apply_config(kind, endpoint, config, force, options)
+        self._settled.answered(kind, config, answer)
+        return answer
 
     def _local(
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency

@@ -1,7 +1,7 @@
 """What the cache keeps of an object: its JSON, and the little that is needed to find it without decoding that.
 
-managedFields are cut out on arrival. They are up to half of an object, change with every write and are read by nobody;
-an update without them leaves them as they are on the server.
+managedFields are cut out on arrival: they are up to half of an object and change with every write, and an update
+without them leaves them as they are on the server. What this program owns by server-side apply is kept aside.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _METADATA = b'"metadata":{'
 
 
 class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """One object at one revision. Immutable; `body` is its JSON without managedFields."""
+    """One object at one revision. Immutable; `body` is its JSON without managedFields.
+
+    `applied` is empty, or the apiVersion and, after a blank, the JSON of the fields that this program owns by apply.
+    """
 
     namespace: str
     name: str
@@ -33,6 +36,7 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
     label_values: tuple[str, ...]
     owners: tuple[OwnerHeader, ...]
     body: bytes
+    applied: bytes = b""
 
     @property
     def key(self) -> ObjectKey:
@@ -53,11 +57,20 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
         return f"<CacheEntry {self.key} @{self.revision}, {len(self.body)} bytes>"
 
 
-def entry_of(header: Header, raw: bytes) -> CacheEntry:
-    """The entry of an object whose header is decoded already."""
+def applied_marker(field_manager: str) -> bytes:
+    """What is found in managedFields when a manager owns fields by apply: how every server writes it."""
+    return b'"manager":%b,"operation":"Apply"' % msgspec.json.encode(field_manager)
+
+
+def entry_of(header: Header, raw: bytes, marker: bytes = b"") -> CacheEntry:
+    """The entry of an object whose header is decoded already. `marker` is the `applied_marker` of this program."""
     revision = revision_of(header)
+    applied = b""
     if header.managed_fields:
-        raw = _without_managed_fields(raw, bytes(header.managed_fields))
+        managed_fields = bytes(header.managed_fields)
+        if marker and marker in managed_fields:
+            applied = _applied(managed_fields, marker)
+        raw = _without_managed_fields(raw, managed_fields)
     labels, owners = header.labels, header.owner_references
     return CacheEntry(
         sys.intern(header.namespace),
@@ -68,6 +81,7 @@ def entry_of(header: Header, raw: bytes) -> CacheEntry:
         _kept_once(tuple(labels.values())) if labels else (),
         tuple(map(_shared, owners)) if owners else (),
         raw,
+        applied,
     )
 
 
@@ -82,9 +96,9 @@ def revision_of(metadata: Header | ObjectMeta) -> int:
         ) from None
 
 
-def parse_entry(raw: bytes) -> CacheEntry:
+def parse_entry(raw: bytes, marker: bytes = b"") -> CacheEntry:
     """The entry of an object in JSON."""
-    return entry_of(parse_header(raw), raw)
+    return entry_of(parse_header(raw), raw, marker)
 
 
 def parse_header(raw: bytes) -> Header:
@@ -95,15 +109,44 @@ def parse_header(raw: bytes) -> Header:
         raise ProtocolError(f"the server sent an object that cannot be read: {error}") from None
 
 
+class _ManagedFields(msgspec.Struct, rename={"api_version": "apiVersion", "fields": "fieldsV1"}):
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    subresource: str = ""
+    fields: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_managed_fields = msgspec.json.Decoder(list[_ManagedFields])
+
+
+def _applied(managed_fields: bytes, marker: bytes) -> bytes:
+    """What the marked manager owns by apply; nothing when it does so in several versions."""
+    try:
+        owned = [
+            each
+            for each in _managed_fields.decode(managed_fields)
+            if each.operation == "Apply" and not each.subresource and applied_marker(each.manager) == marker
+        ]
+    except NOT_JSON:
+        return b""
+    if len(owned) != 1:
+        return b""
+    fields = b"%b %b" % (owned[0].api_version.encode(), owned[0].fields)
+    # Objects that are made alike are owned alike.
+    return _owned_fields.setdefault(fields, fields) if len(_owned_fields) < _MAX_SHARED else fields
+
+
 _label_words: dict[tuple[str, ...], tuple[str, ...]] = {}
-_MOST_LABEL_WORDS = 10_000
+_owned_fields: dict[bytes, bytes] = {}
+_MAX_SHARED = 10_000
 
 
 def _kept_once(words: tuple[str, ...]) -> tuple[str, ...]:
     """Objects of a kind mostly have the same labels, often with the same values: as many as are alike share them."""
     shared = _label_words.get(words)
     if shared is None:
-        if len(_label_words) >= _MOST_LABEL_WORDS:
+        if len(_label_words) >= _MAX_SHARED:
             return words
         shared = _label_words[words] = words
     return shared

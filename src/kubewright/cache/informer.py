@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.resources import Object, resource_info
-from kubewright.cache.entry import CacheEntry, entry_of, parse_entry, parse_header
+from kubewright.cache.entry import CacheEntry, applied_marker, entry_of, parse_entry, parse_header
 from kubewright.cache.index import Values
 from kubewright.cache.overlay import Overlay, Removal
 from kubewright.cache.reflector import Reflector
@@ -73,15 +74,25 @@ class Informer:
     """Keeps a copy of the objects in its scope and tells its subscribers what changes."""
 
     def __init__(
-        self, client: Client, kind: type[Object], scope: Scope, *, stream: bool = True, quiet: bool = False
+        self,
+        client: Client,
+        kind: type[Object],
+        scope: Scope,
+        *,
+        stream: bool = True,
+        quiet: bool = False,
+        field_manager: str = "",
     ) -> None:
+        """What `field_manager` owns by apply is kept with whole objects."""
         self.scope = scope
         self.kind_name = ".".join(part for part in (resource_info(kind).plural, scope.gvk.group) if part)
         self.references = 0
         self.synced = asyncio.Event()
+        is_unchanged = not scope.metadata_only and scope.transform is None
         self._in_scope = matcher(scope.labels, scope.fields, scope.gvk)
         self._store = Store()
-        self._overlay = Overlay()
+        self._applied_marker = applied_marker(field_manager) if field_manager and is_unchanged else b""
+        self._overlay = Overlay(partial(parse_entry, marker=self._applied_marker))
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._revision = 0
         self._listed: dict[ObjectKey, CacheEntry] | None = None  # while the copy is listed anew
@@ -95,6 +106,7 @@ class Informer:
             fields=scope.fields,
             stream=stream,
             quiet=quiet,
+            applied=self._applied_marker,
         )
 
     async def run(self) -> None:
@@ -213,7 +225,7 @@ class Informer:
         if self._in_scope is None and self.scope.transform is None:
             self._overlay.written(key, revision, raw, origin)
         else:
-            entry = parse_entry(raw)
+            entry = parse_entry(raw, self._applied_marker)
             is_ours = self._in_scope is None or self._in_scope(entry)
             self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, origin)
 

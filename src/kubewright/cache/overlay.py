@@ -45,7 +45,10 @@ class Removal(msgspec.Struct, gc=False, eq=False):
 class Overlay:
     """Own writes that the copy does not show yet, by key. Empty most of the time."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, parse: Callable[[bytes], CacheEntry] = parse_entry, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._parse = parse
         self._now = now
         self._pending: dict[ObjectKey, _Pending] = {}
         self._awaited: list[tuple[int, ObjectKey]] = []  # a heap of the revisions of what was written
@@ -127,7 +130,7 @@ class Overlay:
             is_newer = stored is not None and stored.revision > pending.revision and stored.header.uid != pending.uid
             return stored if is_newer else None
         if isinstance(pending.entry, bytes):
-            pending.entry = parse_entry(pending.entry)
+            pending.entry = self._parse(pending.entry)
         return pending.entry
 
     def origin(self, key: ObjectKey, revision: int) -> WriteOrigin | None:

@@ -113,8 +113,11 @@ class Reflector:
         fields: str = "",
         stream: bool = True,
         quiet: bool = False,
+        applied: bytes = b"",
     ) -> None:
+        """With `applied`, a marker, what this program owns by apply is kept of each object (see `entry_of`)."""
         self._client = client
+        self._applied = applied
         self._quiet = quiet
         self._kind = kind
         self._sink = sink
@@ -288,7 +291,7 @@ class Reflector:
             if not header.name:
                 raise ProtocolError("the name of an object cannot be read")
             self._client.skipped.note(self._undecodable(header, "it cannot be decoded"))
-        return entry_of(header, raw)
+        return entry_of(header, raw, self._applied)
 
     def _skip(self, header: Header, error: Exception) -> None:
         """Skip an object that cannot be handled, and go on with the next."""

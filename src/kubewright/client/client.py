@@ -113,6 +113,11 @@ class Client(Reader, Writer, Subresources):
         return self._operations.session.config
 
     @property
+    def field_manager(self) -> str:
+        """The name under which writes own fields unless another one is given."""
+        return self._operations.defaults.field_manager or ""
+
+    @property
     def namespace(self) -> str:
         """Where single objects are looked for when nothing else is said."""
         return self._operations.namespace

@@ -246,17 +246,15 @@ class Operations(msgspec.Struct, frozen=True):
         """Server-side apply of an object."""
         check_object(obj)
         endpoint = await self.endpoint(obj, None, None, subresource)
-        request = endpoint.request("apply")
-        return await self._write(
-            "PATCH",
-            endpoint,
-            _whole(type(obj)),
-            encode(for_apply(obj, endpoint.info, subresource)),
-            request,
-            options,
-            "application/apply-patch+yaml",
-            force=force,
-        )
+        config = encode(for_apply(obj, endpoint.info, subresource))
+        return await self.apply_config(type(obj), endpoint, config, force, options)
+
+    async def apply_config(
+        self, kind: type[T], endpoint: Endpoint, config: bytes, force: bool, options: WriteOptions
+    ) -> T:
+        """Server-side apply of a configuration: JSON, as `for_apply` makes it."""
+        request, content_type = endpoint.request("apply"), "application/apply-patch+yaml"
+        return await self._write("PATCH", endpoint, _whole(kind), config, request, options, content_type, force=force)
 
     async def delete(self, endpoint: Endpoint, options: DeleteOptions, selection: str = "") -> Response:
         """DELETE an object; or a collection, as far as `selection` (a query) matches."""
