@@ -132,6 +132,22 @@ def test_a_rule_with_the_python_name_of_a_field_is_refused_with_its_json_name() 
         crd_of(Example)
 
 
+def test_the_field_that_a_rule_blames_is_one_of_the_structure() -> None:
+    class Good(Range, rules=[Rule("true", field_path="maxSize")]):
+        pass
+
+    class Wrong(Range, rules=[Rule("true", field_path=".max_size")]):
+        pass
+
+    assert rules_of(Good) == [ORDERED, {"rule": "true", "fieldPath": ".maxSize"}]
+    with pytest.raises(ManifestError) as caught:
+        schema_of(Wrong)
+    assert str(caught.value) == (
+        'Wrong: field_path of the rule "true": ".max_size" leads nowhere: the object has no field "max_size": '
+        'write "maxSize", as in JSON'
+    )
+
+
 def test_what_is_no_field_of_the_structure_is_left_to_the_server() -> None:
     class Spec(Model, rules=[Rule("self.labels.exists(key, key == 'my_key') && self.labels.my_key != ''")]):
         labels: dict[str, str] = {}

@@ -6,9 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from kubewright.api.field_path import FieldPath, FieldPathError
 from kubewright.api.markers import JSONValue, Rule
 from kubewright.api.naming import json_name
 from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.path import PathError, schema_at
 
 _VALIDATIONS: Final = "x-kubernetes-validations"
 # As CEL has to spell names that are its own words.
@@ -21,7 +23,6 @@ _KEYWORDS: Final = {
     "message": "message",
     "message_expression": "messageExpression",
     "reason": "reason",
-    "field_path": "fieldPath",
     "optional_old_self": "optionalOldSelf",
 }
 
@@ -42,6 +43,7 @@ def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule], where: str) -
         return
     for rule in rules:
         _check_names(rule, schema, where)
+        _check_field_path(rule, schema, where)
     existing = schema.get(_VALIDATIONS)
     schema[_VALIDATIONS] = [*(existing if isinstance(existing, list) else []), *map(_rendered, rules)]
 
@@ -84,7 +86,20 @@ def _rendered(rule: Rule) -> JSONValue:
         value: JSONValue = getattr(rule, name)
         if value not in ("", None):
             rendered[keyword] = value
+    if rule.field_path:
+        rendered["fieldPath"] = str(FieldPath(rule.field_path))
     return rendered
+
+
+def _check_field_path(rule: Rule, schema: dict[str, JSONValue], where: str) -> None:
+    if not rule.field_path:
+        return
+    try:
+        path = FieldPath(rule.field_path)
+        if path.steps[0] != "metadata":  # which the schema of a kind does not describe
+            schema_at(schema, path)
+    except (FieldPathError, PathError) as error:
+        raise ManifestError(f'{where}: field_path of the rule "{rule.rule}": {error}') from None
 
 
 def _check_names(rule: Rule, schema: dict[str, JSONValue], where: str) -> None:
