@@ -59,7 +59,7 @@ def ask(ask_as: AskAs) -> Ask:
 
 @pytest.fixture
 def ask_as(fetch: Fetch, namespace: str) -> AskAs:
-    """`ask_as(user, *groups)` is an `ask` whose requests are made as somebody else."""
+    """`ask_as(user, *groups)` is an `ask` whose requests are made as another user."""
 
     def asking_as(user: str, *groups: str) -> Ask:
         identity = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)] if user else []
@@ -86,7 +86,7 @@ def ask_as(fetch: Fetch, namespace: str) -> AskAs:
 
 @pytest.fixture
 async def grant(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[Grant]:
-    """`await grant(user, *rules)` allows somebody something in the whole cluster, until the test ends."""
+    """`await grant(user, *rules)` allows a user something in the whole cluster, until the test ends."""
     made: list[Object] = []
 
     async def granted(user: str, *rules: JSONObject) -> None:

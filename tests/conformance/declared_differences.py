@@ -1,4 +1,4 @@
-"""What the embedded control plane says and the real one does not, on purpose. Everything else they say is the same."""
+"""Deliberate differences of the embedded control plane from the real one. Everything else is the same."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def comparable_warnings(headers: Iterable[str]) -> list[str]:
 
 
 def comparable_output(said: str) -> str:
-    """What kubectl said without the declared warnings."""
+    """The output of kubectl without the declared warnings."""
     return "".join(line for line in said.splitlines(keepends=True) if line.rstrip() not in _LINES)

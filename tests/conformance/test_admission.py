@@ -35,7 +35,7 @@ def tolerations(found: Pod) -> list[tuple[str | None, str | None, int | None]]:
     return [(one.key, one.effect, one.toleration_seconds) for one in found.spec.tolerations]
 
 
-async def test_a_pod_gets_a_priority_and_five_minutes_on_a_node_in_trouble(client: Client) -> None:
+async def test_a_pod_gets_a_priority_and_five_minutes_on_a_node_that_is_not_ready(client: Client) -> None:
     created = await client.create(pod())
 
     assert (created.spec.priority, created.spec.preemption_policy) == (0, "PreemptLowerPriority")
@@ -101,7 +101,7 @@ async def test_the_name_of_a_priority_class_stands_for_its_value(client: Client,
         ),
     ],
 )
-async def test_a_pod_that_is_not_admitted_is_told_why(
+async def test_a_pod_that_is_not_admitted_gets_the_reason(
     client: Client, namespace: str, spec: dict[str, JSONValue], why: str
 ) -> None:
     with pytest.raises(Forbidden) as refused:

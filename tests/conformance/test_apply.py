@@ -438,7 +438,7 @@ async def test_old_updates_of_many_managers_are_put_together(client: Client) -> 
         ({"parts": [None]}, ".spec.parts: element 0: associative list with keys may not have a null element"),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_merged_is_told_with_its_path(client: Client, spec: JSONObject, message: str) -> None:
+async def test_what_cannot_be_merged_is_reported_with_its_path(client: Client, spec: JSONObject, message: str) -> None:
     wrong = from_json(Thing, {"metadata": {"name": "wrong"}, "spec": spec})
     with pytest.raises(APIError) as refused:
         await client.apply(wrong)

@@ -1,4 +1,4 @@
-"""Who one is: certificates, tokens of service accounts, and nobody in particular."""
+"""Authentication: certificates, tokens of service accounts, and anonymous."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_without_credentials_one_is_anonymous(control_plane: ControlPlane)
             await client.create(SelfSubjectReview())
 
 
-async def test_a_token_for_others_is_told_so(client: Client) -> None:
+async def test_a_token_for_others_is_refused_as_such(client: Client) -> None:
     token = await token_of(client, "vault", "consul")
 
     assert await reviewed(client, token, "other") == {
@@ -109,7 +109,7 @@ async def test_a_token_for_others_is_told_so(client: Client) -> None:
     assert at(await reviewed(client, token, "other", "consul"), "audiences") == ["consul"]
 
 
-async def test_a_forged_token_is_told_so(client: Client) -> None:
+async def test_a_forged_token_is_refused_as_such(client: Client) -> None:
     header, payload, signature = (await token_of(client)).split(".")
 
     assert await reviewed(client, "rubbish") == {"user": {}, "error": "invalid bearer token"}

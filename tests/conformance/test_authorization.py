@@ -42,7 +42,7 @@ KINDS: dict[str, type[ClusterRole | ClusterRoleBinding | Role | RoleBinding]] = 
     "RoleBinding": RoleBinding,
 }
 PLURALS = {kind: f"{kind.lower()}s" for kind in KINDS}
-# Every role allows this to somebody whom every binding names, so that one can see when the server knows of both.
+# Every role allows this to a user that every binding names, to see when the server knows both.
 WITNESS: JSONValue = {"verbs": ["witness"], "apiGroups": ["example.com"], "resources": ["witnesses"]}
 
 
@@ -150,7 +150,7 @@ def sent(received: Object) -> JSONValue:
 
 
 async def answer(admin: Client, attributes: Attributes) -> Decision:
-    """What the server's authorizer says."""
+    """The decision of the server's authorizer."""
     spec: JSONObject = {"user": attributes.user.name, "groups": [*attributes.user.groups]}
     if attributes.resource_request:
         spec["resourceAttributes"] = {
@@ -291,7 +291,7 @@ async def test_any_rules_are_understood_alike(
     async with world.served(admin):
         theirs = await asyncio.gather(*(answer(admin, question) for question in questions))
 
-    # Reasons are left out: which of several bindings is told depends on the order of a Go map.
+    # Reasons are left out: which of several bindings is named depends on the order of a Go map.
     ours = [world.authorizer.authorize(question).allowed for question in questions]
     assert ours == [found.allowed for found in theirs]
 
@@ -337,7 +337,7 @@ async def test_nobody_grants_what_they_do_not_hold(control_plane: ControlPlane, 
     assert "" in ours
 
 
-async def test_acting_as_somebody_else_is_allowed_and_refused_alike(
+async def test_impersonation_is_allowed_and_refused_alike(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     world = World(f"{namespace}-")

@@ -88,12 +88,12 @@ async def test_keys_that_appear_twice_in_yaml_are_refused_when_strict(send: Send
     )
 
 
-async def test_a_content_type_nobody_knows_is_415(send: Send) -> None:
+async def test_an_unknown_content_type_is_415(send: Send) -> None:
     status = await send("POST", CONFIG_MAPS, b"a=b", "application/x-www-form-urlencoded")
     assert (status.code, status.reason) == (415, "UnsupportedMediaType")
 
 
-async def test_a_form_nobody_can_give_is_406(send: Send) -> None:
+async def test_an_unknown_representation_is_406(send: Send) -> None:
     status = await send("GET", CONFIG_MAPS, accept="image/png")
     assert (status.code, status.reason) == (406, "NotAcceptable")
 

@@ -1,4 +1,4 @@
-"""What a server has before anybody created anything, on every control plane."""
+"""The objects of a new server, on every control plane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Built-in kinds on servers that run: what is filled in, what is refused, and in which words.
+"""Built-in kinds on servers that run: what is defaulted, what is refused, and with which message.
 
 The expected answers were recorded from kube-apiserver (see tools/record_answers); the unit tests of the rules use them,
 too. On the real server these tests tell whether the records still hold.
@@ -180,7 +180,7 @@ async def test_kinds_that_are_deprecated_warn(ask: Ask, path: str, warning: str)
     assert (await ask("GET", path)).warnings == [f'299 - "{warning}"']
 
 
-async def test_candidates_for_a_lease_are_not_told_apart(ask: Ask) -> None:
+async def test_candidates_for_a_lease_are_not_distinguished(ask: Ask) -> None:
     """A feature that is off: what belongs to it is dropped."""
     leases = "/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases"
     spec: JSONObject = {"holderIdentity": "a", "strategy": "OldestEmulationVersion", "preferredHolder": "b"}

@@ -1,4 +1,4 @@
-"""Certificate signing requests: who asked, who decides, who signs, and that a signed certificate is worth something."""
+"""Certificate signing requests: their user, approval, signing, and that a signed certificate works."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REQUEST = asked()
 
 
 def spec(**fields: JSONValue) -> JSONObject:
-    """For a signer that nobody is, unless another one is given."""
+    """For a signer that no controller implements, unless another one is given."""
     return {"request": REQUEST, "signerName": "example.com/none", "usages": ["client auth"], **fields}
 
 
@@ -80,10 +80,10 @@ async def created(ask: Ask, name: str, **fields: JSONValue) -> Answer:
     return answer
 
 
-# What is asked for
+# The spec
 
 
-async def test_who_asks_is_whom_the_server_authenticated(ask_as: AskAs, grant: Grant, name: str) -> None:
+async def test_the_requester_is_the_user_that_the_server_authenticated(ask_as: AskAs, grant: Grant, name: str) -> None:
     rule: JSONObject = {"verbs": ["*"], "apiGroups": ["certificates.k8s.io"], "resources": ["*"]}
     await grant("jane", rule)
     claimed = spec(username="root", uid="0", groups=["system:masters"], extra={"a": ["b"]})
@@ -176,7 +176,7 @@ async def test_a_request_must_be_signed_with_the_key_it_names(ask: Ask, name: st
     assert text(refused.body, "message").endswith("x509: ECDSA verification failure")
 
 
-async def test_nobody_asks_for_a_certificate_of_an_administrator(ask: Ask, name: str) -> None:
+async def test_a_certificate_of_an_administrator_is_refused(ask: Ask, name: str) -> None:
     masters = asked(groups=["dev", "system:masters"])
     body: JSONObject = {"metadata": {"name": name}, "spec": spec(request=masters, signerName=CLIENT)}
     refused = await ask("POST", PLACE, body)
@@ -397,7 +397,7 @@ async def test_an_approved_client_certificate_is_a_user(
         (86400, timedelta(days=1) - timedelta(minutes=5)),
     ],
 )
-async def test_a_certificate_lives_as_long_as_was_asked_for(
+async def test_a_certificate_lives_as_long_as_was_requested(
     ask: Ask, admin: Client, name: str, request_: str, seconds: int, lifetime: timedelta
 ) -> None:
     before = datetime.now(UTC).replace(microsecond=0)
@@ -544,7 +544,7 @@ async def test_a_kubelet_that_may_have_a_client_certificate_gets_it(
     assert certificate.subject.rfc4514_string() == "CN=system:node:node-1,O=system:nodes"
 
 
-async def test_who_may_not_have_the_certificate_of_a_kubelet_waits_for_people(
+async def test_who_may_not_have_the_certificate_of_a_kubelet_waits_for_a_person(
     ask_as: AskAs, grant: Grant, admin: Client, name: str
 ) -> None:
     group = "certificates.k8s.io"

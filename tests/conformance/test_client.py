@@ -249,7 +249,7 @@ async def test_a_finalizer_of_a_built_in_kind_survives_as_well(client: Client) -
 
 
 @pytest.mark.parametrize("lock", [True, False])
-async def test_a_patch_locks_as_it_is_told(client: Client, lock: bool) -> None:
+async def test_a_patch_locks_as_requested(client: Client, lock: bool) -> None:
     ours, theirs = await client.create(config_map()), await client.get(ConfigMap, "settings")
     theirs.metadata.finalizers.append("example.com/theirs")
     await client.patch(theirs)
@@ -447,7 +447,7 @@ async def test_orphans_survive_their_owner(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("widgets")
-async def test_status_goes_by_its_own_endpoint(client: Client) -> None:
+async def test_status_is_written_by_its_own_endpoint(client: Client) -> None:
     widget = await client.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec(), status=WidgetStatus(size=9)))
     assert widget.status.size == 0
     widget.status.size = 3
@@ -552,7 +552,7 @@ async def test_a_review_is_answered_in_its_status(admin: Client) -> None:
     assert (await admin.create(review)).status.allowed
 
 
-async def test_a_user_without_rights_is_told_what_is_missing(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_user_without_rights_gets_the_missing_right(control_plane: ControlPlane, namespace: str) -> None:
     config = Config.from_kubeconfig_text(control_plane.add_user("eve", ["guests"]).kubeconfig)
     async with Client(config) as client:
         with pytest.raises(Forbidden) as caught:
@@ -602,7 +602,7 @@ async def test_waiting_ends_when_the_expectation_holds(client: Client) -> None:
     assert await client.wait_for(Deployment, "web", deleted | ~exists) is None
 
 
-async def test_waiting_in_vain_tells_what_was_there(client: Client) -> None:
+async def test_waiting_in_vain_reports_what_was_there(client: Client) -> None:
     await client.create(pod("web"))
     refusal = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
     with pytest.raises(WaitTimeout, match=refusal):

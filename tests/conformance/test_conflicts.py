@@ -1,4 +1,4 @@
-"""What the server says in a 409: whether reading again helps, or somebody has to do something."""
+"""The 409 of the server: whether reading again helps, or an action is needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def created(client: Client) -> ConfigMap:
 
 
 async def outdated(client: Client) -> ConfigMap:
-    """The object as it was before somebody else changed it."""
+    """The object as it was before another client changed it."""
     before = await created(client)
     changed = copy.deepcopy(before)
     changed.data["a"] = "2"

@@ -26,7 +26,7 @@ async def owned(client: Client, name: str, owner: ConfigMap, *, blocking: bool =
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_what_an_object_owns_goes_with_it(client: Client, propagation: Propagation) -> None:
+async def test_what_an_object_owns_is_deleted_with_it(client: Client, propagation: Propagation) -> None:
     owner = await client.create(ConfigMap(metadata=ObjectMeta(name="owner")))
     child = await owned(client, "child", owner, blocking=True)
     grandchild = await owned(client, "grandchild", child)

@@ -50,7 +50,7 @@ async def test_a_definition_is_filled_in_accepted_and_established(kind: Kind) ->
     assert items(definition, "metadata", "finalizers") == []
 
 
-async def test_a_definition_goes_after_its_objects(kind: Kind) -> None:
+async def test_a_definition_is_deleted_after_its_objects(kind: Kind) -> None:
     await kind.define(version())
     await kind.create("plain")
     await kind.create("held", metadata={"finalizers": ["example.com/hold"]})

@@ -318,7 +318,7 @@ async def is_accepted(admin: Client, obj: Dynamic) -> bool:
 
 
 @pytest.mark.usefixtures("kind")
-async def test_a_value_that_a_rule_refuses_is_told_with_field_and_message(admin: Client) -> None:
+async def test_a_value_that_a_rule_refuses_is_reported_with_field_and_message(admin: Client) -> None:
     for name, value, expected in BAD:
         with pytest.raises(Invalid) as caught:
             await admin.create(Ruled(metadata=ObjectMeta(name="bad"), content={"spec": {name: value}}), dry_run=True)
@@ -328,7 +328,7 @@ async def test_a_value_that_a_rule_refuses_is_told_with_field_and_message(admin:
 
 
 @pytest.mark.usefixtures("kind")
-async def test_rules_that_hold_do_not_stand_in_the_way(admin: Client) -> None:
+async def test_rules_that_hold_refuse_nothing(admin: Client) -> None:
     obj = Ruled(metadata=ObjectMeta(name="good"), content={"spec": copy.deepcopy(GOOD)})
 
     created = await admin.create(obj, dry_run=True)

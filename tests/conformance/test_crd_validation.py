@@ -197,7 +197,7 @@ def found(error: Invalid) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("checked")
-async def test_a_value_that_a_schema_refuses_is_told_with_field_and_reason(admin: Client) -> None:
+async def test_a_value_that_a_schema_refuses_is_reported_with_field_and_reason(admin: Client) -> None:
     for name, value, expected in BAD:
         obj = Checked(metadata=ObjectMeta(name="bad"), content={"spec": {name: value}})
 
@@ -233,7 +233,7 @@ async def test_nulls_and_gaps_are_filled_and_the_unknown_is_dropped(admin: Clien
 
 
 @pytest.mark.usefixtures("checked")
-async def test_unknown_fields_are_named_when_asked_for(admin: Client) -> None:
+async def test_unknown_fields_are_named_if_requested(admin: Client) -> None:
     spec: dict[str, JSONValue] = {
         "zzz": 1,
         "list": ["a"],

@@ -105,7 +105,7 @@ async def test_stored_objects_are_filled_in_and_pruned_when_they_are_read(kind: 
     assert at(shown.body, "metadata", "resourceVersion") == at(before, "metadata", "resourceVersion")
     assert pruned.body["spec"] == {"a": "x", "c": 7}
     assert [at(item, "spec") for item in items(listed.body, "items")] == [{"a": "x", "c": 7}, {"c": 7}]
-    # A default is nobody's change, but a write stores it.
+    # A default has no manager, but a write stores it.
     assert (tested.code, at(tested.body, "metadata", "generation")) == (200, 1)
     assert at(tested.body, "metadata", "resourceVersion") != at(before, "metadata", "resourceVersion")
     # What was pruned is there still.
@@ -113,7 +113,7 @@ async def test_stored_objects_are_filled_in_and_pruned_when_they_are_read(kind: 
     await kind.eventually("GET", kind.path("a"), lambda answer: answer.body.get("spec") == {"a": "x", "b": 5})
 
 
-async def test_what_is_wrong_and_stays_is_let_pass(kind: Kind) -> None:
+async def test_what_is_wrong_and_stays_is_tolerated(kind: Kind) -> None:
     text_: JSONObject = {"type": "string"}
     await kind.define(version(schema=typed(a=text_, b=text_, list={"type": "array", "items": text_})))
     await kind.create("a", spec={"a": "long", "list": ["x", "x"]})
@@ -210,7 +210,7 @@ async def test_objects_of_a_stored_version_that_is_gone_cannot_be_read(kind: Kin
     await kind.eventually("GET", f"{DEFINITIONS}/{kind.name}", lambda answer: answer.code == 404)
 
 
-async def test_a_rule_that_stored_values_do_not_keep_is_told_as_a_warning(kind: Kind) -> None:
+async def test_a_rule_that_stored_values_do_not_keep_is_reported_as_a_warning(kind: Kind) -> None:
     """Ratcheting: what an update leaves alone does not stop it, and what is changed does."""
     text_: JSONObject = {"type": "string", "maxLength": 10}
     await kind.define(version(schema=typed(a=text_, b=text_, map={"type": "object", "additionalProperties": text_})))

@@ -1,4 +1,4 @@
-"""Writes that create although they are no POST: whoever makes them needs the permission to create, too."""
+"""Writes that create although they are no POST: they need the permission to create, too."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ async def test_an_apply_or_update_that_creates_needs_the_permission_to_create(
     assert by_admin.code == 201
     # What is there already takes no more than the permission to update.
     assert changed.code == (403 if query else 200)
-    # What is said about the object is said before anybody is asked whether it may be created.
+    # The object is validated before the permission to create is checked.
     assert refused.warnings == by_admin.warnings
 
 
-async def test_what_is_wrong_with_an_object_is_said_before_the_permission_to_create_is_asked_for(
+async def test_what_is_wrong_with_an_object_is_reported_before_the_permission_to_create_is_checked(
     ask_as: AskAs, grant: Grant
 ) -> None:
     await grant("jane", EVERYTHING_BUT_CREATE)

@@ -1,4 +1,4 @@
-"""Discovery and OpenAPI: what the server says of itself is what our catalog of built-in kinds says, on every plane."""
+"""Discovery and OpenAPI of every control plane agree with our catalog of built-in kinds."""
 
 from __future__ import annotations
 

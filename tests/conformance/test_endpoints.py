@@ -41,7 +41,7 @@ async def test_the_version_differs_only_in_how_it_was_built(fetch: Fetch) -> Non
 
 
 @pytest.mark.parametrize("name", sorted(CHECKS))
-async def test_health_is_told_check_by_check(fetch: Fetch, name: str) -> None:
+async def test_health_is_reported_check_by_check(fetch: Fetch, name: str) -> None:
     brief, verbose = await fetch(f"/{name}"), await fetch(f"/{name}?verbose")
     assert (brief.status, brief.body) == (200, b"ok")
     lines = [f"[+]{check} ok" for check in CHECKS[name]]
@@ -60,7 +60,7 @@ async def test_checks_can_be_left_out(fetch: Fetch) -> None:
     ]
 
 
-async def test_anybody_may_ask_for_health_and_version_and_for_nothing_else(control_plane: ControlPlane) -> None:
+async def test_anyone_may_read_health_and_version_and_for_nothing_else(control_plane: ControlPlane) -> None:
     trusting = ssl.create_default_context(cadata=control_plane.ca_certificate)
     transport = HTTPTransport(control_plane.url, tls=trusting)
     statuses = {
@@ -190,7 +190,7 @@ async def test_people_get_indented_answers(fetch: Fetch, query: str, agent: str,
         assert (b"\n  " in response.body) == is_indented, path
 
 
-async def test_failures_come_in_the_form_that_was_asked_for(fetch: Fetch) -> None:
+async def test_failures_come_in_the_form_that_was_requested(fetch: Fetch) -> None:
     response = await fetch("/api/v1/namespaces/nope", headers=[("Accept", "application/yaml")])
     assert response.headers.get("Content-Type") == "application/yaml"
     assert yaml.safe_load(response.body)["message"] == 'namespaces "nope" not found'

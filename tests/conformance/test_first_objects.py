@@ -1,4 +1,4 @@
-"""What a cluster has before anybody created anything: the same objects on both servers, but for uids and times."""
+"""The objects of a new cluster: the same on both servers, but for uids and times."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_both_begin_with_the_same(
 async def test_both_say_who_manages_the_first_objects(
     embedded_control_plane: ControlPlane, real_control_plane: ControlPlane, path: str, names: tuple[str, ...]
 ) -> None:
-    """So that nobody's first apply meets a manager that is not there elsewhere."""
+    """So that a first apply meets the same managers everywhere."""
     managers: list[list[JSONValue]] = []
     for plane in (embedded_control_plane, real_control_plane):
         transport = HTTPTransport(plane.url, tls=plane.admin.ssl_context())

@@ -65,7 +65,7 @@ async def test_what_never_comes_is_not_awaited_for_ever(fetch: Fetch, client: Cl
         }
 
 
-async def test_for_events_nobody_waits(fetch: Fetch, client: Client) -> None:
+async def test_reads_of_events_do_not_wait(fetch: Fetch, client: Client) -> None:
     """The real server has no cache of them that could be behind."""
     for path in (f"/api/v1/namespaces/{client.namespace}/events", "/apis/events.k8s.io/v1/events"):
         answer = await fetch(f"{path}?resourceVersion={NEVER}")
@@ -116,7 +116,7 @@ async def test_a_streamed_list_of_what_never_comes_ends_with_the_reason(client: 
 
 
 @pytest.mark.parametrize("revision", ["abc", "-1", "1.5", "99999999999999999999"])
-async def test_what_is_no_revision_is_told(fetch: Fetch, client: Client, revision: str) -> None:
+async def test_what_is_no_revision_is_reported(fetch: Fetch, client: Client, revision: str) -> None:
     path = f"/api/v1/namespaces/{client.namespace}/configmaps"
     listed = await fetch(f"{path}?resourceVersion={revision}")
     others = [

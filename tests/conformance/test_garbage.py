@@ -1,4 +1,4 @@
-"""Who goes with whom: owner references in all their forms, as kube-controller-manager and our collector treat them."""
+"""Garbage collection: owner references in all their forms, as kube-controller-manager and our collector treat them."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def test_orphans_forget_the_owner_that_left_them_and_no_other(client: Clie
 
 
 async def test_deletions_have_their_finalizers_at_once(client: Client) -> None:
-    """Seen by whoever watches before the collector has acted."""
+    """What watchers see before the collector has acted."""
     finalizers = {}
     for propagation in ("Foreground", "Orphan", "Background"):
         held = await create(client, propagation.lower(), held=True)

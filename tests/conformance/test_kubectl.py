@@ -69,7 +69,7 @@ READING = ("get", "describe", "events", "rollout history")
 
 
 class Kubectl:
-    """One kubectl, told to talk to one control plane."""
+    """One kubectl, configured for one control plane."""
 
     def __init__(
         self, program: str | Path, plane: ControlPlane, client: Client, directory: Path, namespace: str
@@ -89,7 +89,7 @@ class Kubectl:
         }
 
     async def run(self, step: Step) -> str:
-        """What it said, and its exit code."""
+        """Its output and exit code."""
         if step.ready:
             await self._make_ready(step.ready)
             return ""

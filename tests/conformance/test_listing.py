@@ -1,4 +1,4 @@
-"""Selectors and pages, on every control plane; what is malformed is refused in the same words by all."""
+"""Selectors and pages, on every control plane; what is malformed is refused with the same message by all."""
 
 from __future__ import annotations
 

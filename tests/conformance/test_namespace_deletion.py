@@ -1,4 +1,4 @@
-"""A namespace on its way out: pods first, then the rest, and conditions that tell what it waits for."""
+"""Deletion of a namespace: pods first, then the rest, and conditions for what it waits for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def conditions(namespace: Namespace) -> dict[str, tuple[str, str | None, str | N
     return {found.type: (found.status, found.reason, found.message) for found in namespace.status.conditions}
 
 
-async def test_pods_go_first_and_conditions_tell_what_is_left(admin: Client, namespace: str) -> None:
+async def test_pods_are_deleted_first_and_conditions_report_what_is_left(admin: Client, namespace: str) -> None:
     inside = admin.in_namespace(namespace)
     container: JSONValue = {"name": "main", "image": "busybox"}
     pod = await inside.create(

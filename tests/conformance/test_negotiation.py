@@ -32,7 +32,7 @@ async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Cli
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_tables_and_metadata_come_in_the_version_that_is_asked_for(
+async def test_tables_and_metadata_come_in_the_version_that_is_requested(
     fetch: Fetch, client: Client, version: str
 ) -> None:
     await client.create(ConfigMap(metadata=ObjectMeta(name="a")))

@@ -110,7 +110,7 @@ async def evict(ask: Ask, pod: str, **more: JSONValue) -> Answer:
     return await ask("POST", f"{PODS}/{pod}/eviction", body)
 
 
-async def test_an_evicted_pod_is_told_why(ask: Ask) -> None:
+async def test_an_evicted_pod_gets_the_reason(ask: Ask) -> None:
     await create_pod(ask, "a", node="n")
     other = await ask("POST", f"{PODS}/a/eviction", {"metadata": {"name": "b"}})
     evicted = await evict(ask, "a")

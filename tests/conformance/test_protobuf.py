@@ -70,7 +70,7 @@ async def test_kubectl_creates_what_it_sends_as_protobuf(
     assert at(deployment, "spec", "template", "metadata") == {"labels": {"app": "web"}}
 
 
-async def test_kubectl_asks_for_tokens_and_permissions_in_protobuf(control_plane: ControlPlane, namespace: str) -> None:
+async def test_kubectl_requests_tokens_and_permissions_in_protobuf(control_plane: ControlPlane, namespace: str) -> None:
     await control_plane.kubectl("--namespace", namespace, "create", "serviceaccount", "robot")
 
     token = await control_plane.kubectl("--namespace", namespace, "create", "token", "robot", "--duration=1h")

@@ -105,7 +105,7 @@ async def test_pages_go_by_namespace_and_name(client: Client, fetch: Fetch, path
     assert "remainingItemCount" not in metadata
 
 
-async def test_of_a_selection_nobody_counts_what_remains(client: Client, fetch: Fetch, path: str) -> None:
+async def test_a_selection_has_no_count_of_what_remains(client: Client, fetch: Fetch, path: str) -> None:
     await create(client, "a", "b", "c")
     metadata = mapping(decoded(await fetch(f"{path}?labelSelector=read&limit=1")), "metadata")
     assert text(metadata, "continue")
@@ -233,7 +233,7 @@ async def test_a_body_that_says_nothing_of_itself_is_json(
     ("watched", "expected"),
     [("configmaps", ["a", "b"]), ("configmaps/b", ["b"]), ("configmaps/b?fieldSelector=metadata.name%3Db", ["b"])],
 )
-async def test_watches_can_be_asked_for_in_the_old_way(
+async def test_watches_can_be_requested_in_the_old_way(
     client: Client, fetch: Fetch, watched: str, expected: list[str]
 ) -> None:
     await create(client, "a", "b")

@@ -64,7 +64,7 @@ async def test_a_node_is_ready_and_so_is_a_pod_on_it(client: Client, admin: Clie
 
 
 @pytest.mark.parametrize(("exit_code", "phase"), [("0", "Succeeded"), ("3", "Failed")])
-async def test_a_pod_ends_as_it_is_told_to(client: Client, exit_code: str, phase: str) -> None:
+async def test_a_pod_ends_as_its_annotations_say(client: Client, exit_code: str, phase: str) -> None:
     created = await client.create(pod("a", "Never", run="0", exit_code=exit_code))
     ended = await client.wait_for(created, Field("status.phase").equals(phase), timeout=30)
 

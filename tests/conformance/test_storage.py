@@ -38,7 +38,7 @@ async def claim(client: Client, name: str = "data", **spec: JSONValue) -> Persis
     return await client.create(from_json(PersistentVolumeClaim, given))
 
 
-async def test_a_deleted_claim_goes_when_no_pod_uses_it(client: Client) -> None:
+async def test_a_deleted_claim_is_released_when_no_pod_uses_it(client: Client) -> None:
     created = await claim(client)
     spec: JSONValue = {
         "containers": [{"name": "main", "image": "busybox"}],
@@ -65,7 +65,7 @@ async def test_a_namespace_with_a_claim_ends(admin: Client, client: Client, name
     assert await admin.wait_for(space, deleted, timeout=60) is None
 
 
-async def test_volumes_and_classes_that_nobody_has_go(admin: Client, namespace: str) -> None:
+async def test_unused_volumes_and_classes_are_released(admin: Client, namespace: str) -> None:
     volume: JSONValue = {
         "metadata": {"name": namespace},
         "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}},

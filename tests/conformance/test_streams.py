@@ -1,4 +1,4 @@
-"""What is said of logs, exec, attach, portforward and proxy before any kubelet is talked to."""
+"""The checks of logs, exec, attach, portforward and proxy before a kubelet is contacted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_pod_without_a_node_has_no_log_and_no_process(ask: Ask, fetch: F
     assert (log.status, log.body, log.headers.get("Content-Type")) == (204, b"", None)
 
 
-async def test_a_pod_on_a_node_that_is_not_there_is_said_to_be_missing(ask: Ask) -> None:
+async def test_a_pod_on_a_node_that_is_not_there_is_reported_missing(ask: Ask) -> None:
     await create_pod(ask, "lost", "nowhere")
 
     for answer in await streams(ask, "lost"):
@@ -72,7 +72,7 @@ async def test_a_node_without_an_address_is_not_reached(ask: Ask, node: str) -> 
         ("container=x", 400, "container x is not valid for pod free"),
     ],
 )
-async def test_a_log_is_asked_for_in_a_way_that_makes_sense(ask: Ask, query: str, code: int, message: str) -> None:
+async def test_the_options_of_a_log_request_are_validated(ask: Ask, query: str, code: int, message: str) -> None:
     await create_pod(ask, "free")
     answer = await ask("GET", f"{PODS}/free/log?{query}")
 

@@ -256,7 +256,7 @@ async def test_pages_of_a_table_continue(client: Client) -> None:
     assert [name for name in names if name in ("a", "b", "c")] == ["a", "b", "c"]
 
 
-async def test_a_watch_tells_the_columns_once(client: Client) -> None:
+async def test_a_watch_reports_the_columns_once(client: Client) -> None:
     for name in ("a", "b"):
         await client.create(ConfigMap(metadata=ObjectMeta(name=name), data={"x": "y"}))
     place = await client._operations.collection(ConfigMap, None)

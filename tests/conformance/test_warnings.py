@@ -1,4 +1,4 @@
-"""What a client is told about objects that are accepted all the same: the same on every control plane."""
+"""Warnings about objects that are accepted: the same on every control plane."""
 
 from __future__ import annotations
 

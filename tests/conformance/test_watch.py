@@ -162,7 +162,9 @@ async def test_objects_come_and_go_with_their_fields(client: Client) -> None:
 
 
 @pytest.mark.parametrize("revision", [None, "0"])
-async def test_a_watch_from_the_beginning_tells_where_the_beginning_ends(client: Client, revision: str | None) -> None:
+async def test_a_watch_from_the_beginning_reports_where_the_beginning_ends(
+    client: Client, revision: str | None
+) -> None:
     """Not only those who ask for initial events get them, and with bookmarks the mark of their end."""
     created = await client.create(config_map("a"))
     # "0" is answered from what is at hand, which this makes new enough.

@@ -1,4 +1,4 @@
-"""Creating, updating and deleting: what is stored, what is refused, and in which words."""
+"""Creating, updating and deleting: what is stored, what is refused, and with which message."""
 
 from __future__ import annotations
 
@@ -359,13 +359,13 @@ async def test_finalizers_keep_an_object_and_only_become_fewer(ask: Ask) -> None
     assert gone.refusal == (404, "NotFound", 'configmaps "a" not found')
 
 
-async def test_the_old_way_to_ask_for_a_cascade_is_accepted(ask: Ask) -> None:
+async def test_the_old_option_for_a_cascade_is_accepted(ask: Ask) -> None:
     await created(ask, "a", finalizers=["example.com/hold"])
 
     assert (await ask("DELETE", f"{CONFIG_MAPS}/a", {"orphanDependents": False})).code == 202
 
 
-async def test_a_pod_that_runs_nowhere_goes_at_once_and_is_shown_as_deleted(ask: Ask) -> None:
+async def test_a_pod_that_runs_nowhere_is_deleted_at_once_and_is_shown_as_deleted(ask: Ask) -> None:
     pods = "/api/v1/namespaces/NAMESPACE/pods"
     container: JSONValue = {"name": "main", "image": "nginx"}
     await ask("POST", pods, {"metadata": {"name": "a"}, "spec": {"containers": [container]}})
@@ -377,7 +377,7 @@ async def test_a_pod_that_runs_nowhere_goes_at_once_and_is_shown_as_deleted(ask:
     assert gone.code == 404
 
 
-async def test_generations_count_what_is_wanted(ask: Ask) -> None:
+async def test_generations_count_changes_of_the_spec(ask: Ask) -> None:
     template: JSONValue = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec: JSONValue = {"replicas": 0, "paused": True, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     await ask("POST", DEPLOYMENTS, {"metadata": {"name": "d"}, "spec": spec})

@@ -24,7 +24,7 @@ def wait_until() -> WaitUntil:
 
 @pytest.fixture
 def is_running() -> Callable[[int], bool]:
-    """Whether a process id belongs to a live process; a zombie that nobody collects is not one."""
+    """Whether a process id belongs to a live process; a zombie is not one."""
 
     def check(pid: int) -> bool:
         state = subprocess.run(

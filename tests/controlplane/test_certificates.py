@@ -95,7 +95,7 @@ def certified(
     return x509.load_pem_x509_certificate(authority.certify(request, ["client auth"], begin=begin, end=end).encode())
 
 
-def test_a_certificate_that_was_asked_for_takes_over_names_and_nothing_else() -> None:
+def test_a_certificate_that_was_requested_takes_over_names_and_nothing_else() -> None:
     authority, names = CertificateAuthority(), [x509.DNSName("a"), x509.IPAddress(ip_address("::1"))]
     request = asked(
         x509.SubjectAlternativeName([*names, x509.DirectoryName(x509.Name([]))]),

@@ -1,4 +1,4 @@
-"""Control planes that begin with definitions: what is installed, and what is said of what cannot be."""
+"""Control planes that begin with definitions: what is installed, and the errors of what cannot be."""
 
 from __future__ import annotations
 

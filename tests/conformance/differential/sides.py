@@ -1,4 +1,4 @@
-"""One of two servers, and what it says in a form that can be compared with what the other says.
+"""One of two servers, and its answers in a form that can be compared with the other's.
 
 Times are left out of the comparison; uids, revisions and cluster IPs are numbered in the order they appear, so that a
 write that stores nothing on one server and something on the other is a difference.
@@ -113,7 +113,7 @@ class Side:
     revisions: dict[str, list[str]] = field(default_factory=dict)
 
     async def send(self, step: Step) -> str:
-        """The answer in a form that can be compared, once nobody but the client will change the object."""
+        """The answer in a form that can be compared, once no controller will change the object any more."""
         name = f"{self.label}-{step.name}"
         path = (
             self.collection if step.method == "POST" else "/".join(filter(None, (self._path(name), step.subresource)))

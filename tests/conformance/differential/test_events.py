@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.apimachinery.document import JSONObject, m
 
 
 async def events(side: Side, stream: StreamedResponse, last: str) -> list[str]:
-    """What a watch tells until the object `last` is added. Of bookmarks, only the one that ends the initial events."""
+    """A watch until the object `last` is added. Of bookmarks, only the one that ends the initial events."""
     found: list[str] = []
     async with asyncio.timeout(SECONDS):
         async for line in stream.lines():

@@ -57,7 +57,7 @@ revisions = st.sampled_from(["", "", "0", "1", "x"])
 
 @st.composite
 def queries(draw: st.DrawFn) -> Query:
-    """What a list may be asked for, and what not."""
+    """Valid and invalid options of a list."""
     chosen = {
         "labelSelector": ",".join(draw(st.lists(label_terms, max_size=2))),
         "fieldSelector": ",".join(draw(st.lists(field_terms, max_size=1))),

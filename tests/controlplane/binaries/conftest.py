@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 # Behaves as the go command does for `go env`, `go list` and `go build`, as far as build.py uses them. Each call is
-# written to calls.jsonl; `mode` says what goes wrong.
+# written to calls.jsonl; `mode` selects the failure.
 FAKE_GO = """\
 #!{python} -IS
 import json, os, pathlib, signal, sys
@@ -40,7 +40,7 @@ elif sys.argv[1] == "build":
 
 
 class FakeGo:
-    """A folder with a go command that does what the test says."""
+    """A folder with a go command that behaves as the test configures."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

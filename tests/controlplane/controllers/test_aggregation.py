@@ -48,7 +48,7 @@ async def test_a_role_that_is_made_of_others_may_be_part_of_another_one(
     await client.wait_for(outer, Field("rules[0].resources").equals(["gadgets"]))
 
 
-async def test_rules_that_somebody_else_wrote_are_replaced_and_owned_by_the_controller(
+async def test_rules_that_others_wrote_are_replaced_and_owned_by_the_controller(
     client: Client, namespace: str, start: Start
 ) -> None:
     start(ClusterRoleAggregation(client, SystemClock()))

@@ -81,7 +81,7 @@ async def test_labels_choose_among_what_the_index_finds(client: Client, cache: C
         assert [obj.metadata.name for obj in objects.list(index=(VALUE, "x"), labels={"app": "b"})] == ["b"]
 
 
-async def test_an_object_that_cannot_be_read_is_left_out_and_told_once(
+async def test_an_object_that_cannot_be_read_is_left_out_and_reported_once(
     client: Client, cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b"):

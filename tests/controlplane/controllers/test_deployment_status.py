@@ -95,7 +95,7 @@ def progressed(subject: Deployment, new: ReplicaSet, *old: ReplicaSet, now: date
     return status
 
 
-def test_progress_completion_and_the_lack_of_both_have_kubernetes_words() -> None:
+def test_progress_completion_and_the_lack_of_both_have_kubernetes_messages() -> None:
     subject = deployment()
 
     subject.status = progressed(subject, replica_set("new", 4, 2, 0))
@@ -139,7 +139,7 @@ def test_a_complete_rollout_does_not_time_out_when_a_pod_dies_later() -> None:
     assert seconds_to_deadline(subject, later, NOW) is None
 
 
-def test_without_a_deadline_nothing_is_said_of_progress() -> None:
+def test_without_a_deadline_nothing_is_reported_of_progress() -> None:
     for deadline in (None, 2**31 - 1):
         subject = deployment(deadline=deadline)
         subject.status.conditions = [DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated")]
@@ -150,7 +150,7 @@ def test_without_a_deadline_nothing_is_said_of_progress() -> None:
         assert seconds_to_deadline(subject, status, NOW) is None
 
 
-def test_pausing_and_resuming_are_told_but_never_over_a_missed_deadline() -> None:
+def test_pausing_and_resuming_are_reported_but_never_over_a_missed_deadline() -> None:
     subject = deployment()
     subject.spec.paused = True
     note_pause(subject, subject.status, NOW)
@@ -167,7 +167,7 @@ def test_pausing_and_resuming_are_told_but_never_over_a_missed_deadline() -> Non
     assert words(subject.status, "Progressing")[1] == "ProgressDeadlineExceeded"
 
 
-def test_a_replica_set_that_cannot_make_pods_is_told_until_it_can() -> None:
+def test_a_replica_set_that_cannot_make_pods_is_reported_until_it_can() -> None:
     subject, new = deployment(), replica_set("new", 4, 0, 0)
     new.status.conditions = [
         ReplicaSetCondition(

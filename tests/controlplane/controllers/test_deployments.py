@@ -127,7 +127,7 @@ async def test_a_rolling_update_keeps_between_what_may_be_missing_and_what_may_b
             assert len(serving) >= 3
             if len(serving) == 4 and all(pod.spec.containers[0].image == "web:2" for pod in pods.values()):
                 break
-    # Counted as kube-controller-manager does, by what is asked for: a set may get its pods before another lost its own.
+    # Counted as kube-controller-manager does, by desired pods: a set may get its pods before another lost its own.
     async with client.watch(ReplicaSet, namespace=pod_namespace, resource_version=revision) as steps:
         async for step in steps:
             if step.type != "BOOKMARK":
@@ -177,7 +177,7 @@ async def test_a_settled_deployment_costs_no_writes(
     writes.clear()
 
     await client.patch(settled, MergePatch({"metadata": {"labels": {"looked": "at"}}}))
-    # When a later one has been dealt with, this one has been looked at.
+    # When a later one is done, this one was reconciled.
     later = deployment(pod_namespace)
     later.metadata.name, later.spec.selector.match_labels = "later", {"app": "later"}
     later.spec.template.metadata.labels = {"app": "later"}
@@ -354,7 +354,7 @@ def plain(value: JSONValue, hashes: set[str]) -> JSONValue:
             if name not in unlike
         }
     if isinstance(value, list):
-        # The order of conditions tells only which of them was touched last.
+        # The order of conditions shows only which of them was touched last.
         return sorted(
             (plain(item, hashes) for item in value), key=lambda item: f"{isinstance(item, dict) and item.get('type')}"
         )

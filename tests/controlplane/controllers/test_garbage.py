@@ -51,7 +51,7 @@ def owned_by_nobody(kind: str = "ConfigMap", api_version: str = "v1", uid: str =
 
 
 async def everything_before_is_done(client: Client, namespace: str) -> None:
-    """Objects of one kind are looked at in the order in which they changed, so garbage made last goes last."""
+    """Objects of one kind are reconciled in the order in which they changed, so garbage made last is deleted last."""
     for _ in range(2):
         canary = await client.create(
             ConfigMap(
@@ -73,7 +73,9 @@ async def test_dependents_go_after_their_owner_and_so_do_theirs(client: Client, 
     await client.wait_for(grandchild, deleted)
 
 
-async def test_what_lost_its_owner_before_the_start_goes_too(client: Client, namespace: str, start: Start) -> None:
+async def test_what_lost_its_owner_before_the_start_is_deleted_too(
+    client: Client, namespace: str, start: Start
+) -> None:
     owner = await client.create(config_map(namespace, "owner"))
     child = await client.create(config_map(namespace, "child", owned_by(owner)))
     kept = await client.create(config_map(namespace, "kept", owned_by(await client.get(Namespace, namespace))))
@@ -115,7 +117,9 @@ async def test_an_owner_in_no_namespace_is_found_from_every_namespace(client: Cl
 
 
 @pytest.mark.usefixtures("collector")
-async def test_an_object_in_no_namespace_never_goes_because_of_an_owner_in_one(client: Client, namespace: str) -> None:
+async def test_an_object_in_no_namespace_is_never_deleted_because_of_an_owner_in_one(
+    client: Client, namespace: str
+) -> None:
     owner = await client.create(config_map(namespace, "owner"))
     metadata = ObjectMeta(name=f"child-{namespace}", owner_references=[owned_by(owner), owned_by_nobody("ClusterRole")])
     metadata.owner_references[1].api_version = "rbac.authorization.k8s.io/v1"
@@ -244,7 +248,7 @@ async def test_kinds_that_are_defined_later_are_collected_too(client: Client, na
 
 
 @pytest.mark.usefixtures("collector")
-async def test_what_the_objects_of_a_kind_owned_goes_with_its_definition(client: Client, namespace: str) -> None:
+async def test_what_the_objects_of_a_kind_owned_is_deleted_with_its_definition(client: Client, namespace: str) -> None:
     definition = await define(client, namespace, served=("v1",))
     gadget = gadget_of(definition)
     owner = await client.create(gadget(metadata=ObjectMeta(name="owner", namespace=namespace)))
@@ -308,5 +312,5 @@ async def define(client: Client, namespace: str, *, served: tuple[str, ...]) -> 
 
 
 def gadget_of(definition: CustomResourceDefinition) -> type[Dynamic]:
-    """The first version of the kind. Nothing of it is asked of discovery, which lags behind new definitions."""
+    """The first version of the kind. Discovery is not used, because it lags behind new definitions."""
     return Dynamic.of(f"{definition.spec.group}/v1", "Gadget", plural="gadgets", namespaced=True)

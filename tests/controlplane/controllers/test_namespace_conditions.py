@@ -68,7 +68,7 @@ def test_all_failures_to_delete_are_in_one_condition() -> None:
     assert findings.failed
 
 
-def test_groups_that_cannot_be_discovered_are_named_with_the_words_of_the_server() -> None:
+def test_groups_that_cannot_be_discovered_are_named_with_the_message_of_the_server() -> None:
     findings = DeletionFindings()
     unavailable = ServiceUnavailable(Status(code=503, message="the server is currently unable"), "discover b/v1")
     findings.discovery_failed({"b/v1": unavailable, "a/v1": ConnectionLost("cut")})

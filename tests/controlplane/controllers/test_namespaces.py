@@ -31,7 +31,7 @@ def reason(namespace: Namespace | None, type_: str) -> tuple[str | None, str | N
     return found[type_]
 
 
-async def test_a_namespace_goes_with_all_that_is_in_it(client: Client, namespace: str) -> None:
+async def test_a_namespace_is_deleted_with_all_that_is_in_it(client: Client, namespace: str) -> None:
     subject = await client.get(Namespace, namespace)
     config_map = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=namespace)))
     secret = await client.create(Secret(metadata=ObjectMeta(name="b", namespace=namespace)))
@@ -79,7 +79,7 @@ async def test_custom_resources_go_too(client: Client, namespace: str) -> None:
     await client.wait_for(subject, deleted)
 
 
-async def test_the_status_tells_what_remains_and_for_which_finalizers(client: Client, namespace: str) -> None:
+async def test_the_status_reports_what_remains_and_for_which_finalizers(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(name="a", namespace=namespace, finalizers=["example.com/one", "example.com/two"])
     config_map = await client.create(ConfigMap(metadata=metadata))
     subject = await client.get(Namespace, namespace)
@@ -99,7 +99,7 @@ async def test_the_status_tells_what_remains_and_for_which_finalizers(client: Cl
     await client.wait_for(subject, deleted, timeout=5)  # at once, and not when it is looked at again anyway
 
 
-async def test_nothing_else_goes_before_the_last_pod_has_gone(client: Client, pod_namespace: str) -> None:
+async def test_nothing_else_is_deleted_before_the_last_pod_is(client: Client, pod_namespace: str) -> None:
     spec = PodSpec(containers=[Container(name="c", image="i")], node_name="n", termination_grace_period_seconds=60)
     pod = await client.create(Pod(metadata=ObjectMeta(name="p", namespace=pod_namespace), spec=spec))
     config_map = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=pod_namespace)))

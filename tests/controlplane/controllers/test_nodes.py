@@ -55,7 +55,7 @@ async def test_nodes_that_are_there_already_are_left_as_they_are(client: Client,
 
 
 async def test_a_node_that_was_given_up_before_its_first_status_becomes_ready(client: Client, start: Start) -> None:
-    """kube-controller-manager says Ready=Unknown of a node that is slow to report, and that is a status, too."""
+    """kube-controller-manager sets Ready=Unknown on a node that is slow to report, and that is a status, too."""
     node = await client.create(Node(metadata=ObjectMeta(name="node-1")))
     node.status.conditions = [NodeCondition(type="Ready", status="Unknown", reason="NodeStatusNeverUpdated")]
     await client.status.update(node)

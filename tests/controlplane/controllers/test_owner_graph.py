@@ -40,7 +40,7 @@ def test_an_object_without_owners_gives_no_work() -> None:
     assert OwnerGraph().put(seen("a")) == []
 
 
-def test_an_object_is_looked_at_when_its_owners_change_and_only_then() -> None:
+def test_an_object_is_reconciled_when_its_owners_change_and_only_then() -> None:
     graph = OwnerGraph()
     assert graph.put(seen("child", "a")) == ["child"]
     assert graph.put(seen("child", "a")) == []
@@ -49,7 +49,7 @@ def test_an_object_is_looked_at_when_its_owners_change_and_only_then() -> None:
     assert graph.put(seen("child")) == ["child"]
 
 
-def test_dependents_are_looked_at_when_their_owner_has_gone() -> None:
+def test_dependents_are_reconciled_when_their_owner_is_deleted() -> None:
     graph = OwnerGraph()
     graph.put(seen("owner"))
     graph.put(seen("one", "owner"))
@@ -97,7 +97,7 @@ def test_the_beginning_of_a_foreground_deletion_concerns_the_dependents_too() ->
     assert graph.put(going) == []
 
 
-def test_an_owner_in_foreground_deletion_is_looked_at_when_a_dependent_changes_or_goes() -> None:
+def test_an_owner_in_foreground_deletion_is_reconciled_when_a_dependent_changes_or_is_deleted() -> None:
     graph = OwnerGraph()
     graph.put(seen("owner", going=True, finalizers=("foregroundDeletion",)))
     assert graph.put(seen("child", "owner", blocking=True)) == ["child", "owner"]

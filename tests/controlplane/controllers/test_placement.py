@@ -83,7 +83,7 @@ def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: Toleration, fits
     assert objections(subject, tainted, []) == ([] if fits else ["node(s) had untolerated taint(s)"])
 
 
-def test_a_node_selector_wants_all_its_labels() -> None:
+def test_a_node_selector_requires_all_its_labels() -> None:
     subject = pod()
     subject.spec.node_selector = {"zone": "a", "disk": "ssd"}
 

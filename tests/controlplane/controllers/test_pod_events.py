@@ -28,7 +28,7 @@ def pod(policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent", *, 
 
 
 def stepped(before: Pod, behaviour: Behaviour, seconds: float = 0) -> tuple[Pod, list[PodEvent]]:
-    """The pod and what is told of it, when its present stage began that long ago."""
+    """The pod and its events, when its present stage began that long ago."""
     next_ = step(before, behaviour, WHERE, START, START + timedelta(seconds=seconds))
     assert next_ is not None
     after = copy.copy(before)
@@ -108,7 +108,7 @@ def test_a_pod_that_never_starts_says_why() -> None:
     assert words(events) == [("Failed", "Error: no such thing")]
 
 
-def test_becoming_ready_is_nothing_to_tell() -> None:
+def test_becoming_ready_is_no_event() -> None:
     behaviour = Behaviour(ready=1)
     running, _ = stepped(pod(), behaviour)
 

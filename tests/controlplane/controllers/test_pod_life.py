@@ -33,7 +33,7 @@ def after(seconds: float) -> datetime:
 
 
 def lived(subject: Pod, behaviour: Behaviour, seconds: float) -> list[str]:
-    """Lets time jump from stage to stage up to `seconds`, and tells each: time, phase, state, restarts, readiness."""
+    """Lets time jump from stage to stage up to `seconds`, and lists each: time, phase, state, restarts, readiness."""
     told, now, entered = [], START, START
     while True:
         while (next_ := step(subject, behaviour, PLACE, entered, now)) is not None:
@@ -106,7 +106,7 @@ def test_a_pod_that_waits_stays_pending_until_it_no_longer_must() -> None:
     assert lived(subject, Behaviour(), 1000) == ["0: Running, running, 0, ready"]
 
 
-def test_a_running_pod_can_be_told_to_end() -> None:
+def test_a_running_pod_can_be_made_to_end() -> None:
     subject = pod("Never")
     lived(subject, Behaviour(), 1000)
 

@@ -96,7 +96,7 @@ async def test_a_settled_pod_costs_no_writes(
     writes.clear()
 
     await client.patch(settled, MergePatch({"metadata": {"labels": {"looked": "at"}}}))
-    # When a later one has been dealt with, this one has been looked at.
+    # When a later one is done, this one was reconciled.
     await client.wait_for(await client.create(pod(pod_namespace, "later")), ready)
 
     path = f"/api/v1/namespaces/{pod_namespace}/pods"
@@ -125,7 +125,7 @@ async def test_the_stages_pass_with_the_clock(
     assert (terminated.exit_code, terminated.reason) == (7, "Error")
 
 
-async def test_a_crash_loop_goes_on_with_the_clock(
+async def test_a_crash_loop_continues_with_the_clock(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     start(PodSimulator(client, clock=clock))
@@ -144,7 +144,9 @@ async def test_a_crash_loop_goes_on_with_the_clock(
     await client.wait_for(subject, RESTARTS.equals(2) & ready)
 
 
-async def test_a_running_pod_completes_when_told(client: Client, pod_namespace: str, start: Start) -> None:
+async def test_a_running_pod_completes_when_its_annotation_says_so(
+    client: Client, pod_namespace: str, start: Start
+) -> None:
     start(PodSimulator(client))
     subject = await client.create(pod(pod_namespace, restart_policy="OnFailure"))
     await client.wait_for(subject, ready)
@@ -168,7 +170,7 @@ async def test_a_rule_in_python_decides_instead_of_annotations(
     await client.wait_for(await client.create(pod(pod_namespace, "bad")), waits_for("ImagePullBackOff"))
 
 
-async def test_an_annotation_that_makes_no_sense_is_told_in_the_status(
+async def test_an_annotation_that_makes_no_sense_is_reported_in_the_status(
     client: Client, pod_namespace: str, start: Start
 ) -> None:
     start(PodSimulator(client))
@@ -184,7 +186,7 @@ async def test_an_annotation_that_makes_no_sense_is_told_in_the_status(
     assert waiting.message == f'the annotation {PREFIX}start is "soon": expected seconds, such as "2.5"'
 
 
-async def test_a_pod_that_is_deleted_goes_after_its_stop_stage(
+async def test_a_pod_that_is_deleted_is_removed_after_its_stop_stage(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     start(PodSimulator(client, clock=clock))
@@ -268,7 +270,7 @@ async def test_a_pod_held_by_a_finalizer_is_seen_to_have_ended(
     await client.wait_for(held, deleted)
 
 
-async def test_a_restarted_simulator_goes_on_where_the_status_says(
+async def test_a_restarted_simulator_continues_where_the_status_says(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     subject = await client.create(pod(pod_namespace, restart_policy="Never", run="60"))

@@ -137,7 +137,7 @@ async def test_a_settled_set_costs_no_writes(
     writes.clear()
 
     await client.patch(settled, MergePatch({"metadata": {"labels": {"looked": "at"}}}))
-    # When a later one has been dealt with, this one has been looked at.
+    # When a later one is done, this one was reconciled.
     later = replica_set(pod_namespace, 0)
     later.metadata.name = "later"
     await client.wait_for(await client.create(later), Field("status.observedGeneration").equals(1))
@@ -146,7 +146,7 @@ async def test_a_settled_set_costs_no_writes(
     assert writes == [f"PATCH {path}/web", f"POST {path}", f"PUT {path}/later/status"]
 
 
-async def test_a_pod_that_goes_or_ends_is_replaced(client: Client, pod_namespace: str, start: Start) -> None:
+async def test_a_pod_that_is_deleted_or_ends_is_replaced(client: Client, pod_namespace: str, start: Start) -> None:
     start(ReplicaSets(client))
     created = await client.create(replica_set(pod_namespace, 2))
     await client.wait_for(created, REPLICAS.equals(2))
@@ -224,7 +224,7 @@ async def test_orphans_that_match_are_adopted_and_pods_that_do_not_are_released(
     assert len(await pods_of(client, pod_namespace)) == 3
 
 
-async def test_what_keeps_pods_from_being_made_is_told_and_tried_again(
+async def test_what_keeps_pods_from_being_made_is_reported_and_tried_again(
     client: Client, pod_namespace: str, start: Start
 ) -> None:
     quota = ResourceQuota(

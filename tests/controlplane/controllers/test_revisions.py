@@ -46,7 +46,7 @@ def test_a_hash_is_short_stable_and_different_for_different_templates_and_collis
     assert set(template_hash(template, None)) <= set("bcdfghjklmnpqrstvwxz2456789")
 
 
-def test_a_new_set_is_told_apart_by_its_hash_and_controlled_by_its_deployment() -> None:
+def test_a_new_set_is_distinguished_by_its_hash_and_controlled_by_its_deployment() -> None:
     subject = deployment()
 
     made = made_for(subject)

@@ -150,7 +150,7 @@ def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportions() -> None:
     assert sizes == {"old": 14, "new": 9}
 
 
-def test_what_proportions_leave_over_goes_to_the_largest_and_the_sum_is_exact() -> None:
+def test_what_proportions_leave_over_is_given_to_the_largest_and_the_sum_is_exact() -> None:
     sets = [replica_set(name, 1, age=age, desired=3, most=3) for name, age in (("a", 30), ("b", 20), ("c", 10))]
 
     sizes = scaled_sizes(deployment(5, 0, 1), sets[2], sets[:2])
@@ -165,7 +165,7 @@ def test_scaling_to_zero_in_the_middle_of_a_rollout_leaves_nothing() -> None:
     assert scaled_sizes(deployment(0, 1, 1), new, [old]) == {"new": 0, "old": 0}
 
 
-def test_old_sets_go_to_zero_when_the_new_one_has_all_that_is_wanted() -> None:
+def test_old_sets_go_to_zero_when_the_new_one_has_all_desired_pods() -> None:
     new = replica_set("new", 4, desired=4, most=5)
 
     assert scaled_sizes(deployment(4), new, [replica_set("adopted", 2, age=5)]) == {"adopted": 0}

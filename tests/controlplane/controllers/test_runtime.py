@@ -96,7 +96,7 @@ async def test_an_alarm_does_not_outlive_its_controller(client: Client, clock: V
     assert A not in again.keys
 
 
-async def test_what_the_server_refuses_is_tried_again_without_a_word_even_when_the_clock_stands_still(
+async def test_what_the_server_refuses_is_retried_silently_even_when_the_clock_stands_still(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> None:
@@ -111,7 +111,7 @@ async def test_what_the_server_refuses_is_tried_again_without_a_word_even_when_t
     assert not caplog.records
 
 
-async def test_a_mistake_is_told_and_holds_up_nobody_else(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_mistake_is_reported_and_blocks_no_other(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         if reconciles.keys == [A]:
             raise ValueError("a mistake")

@@ -64,7 +64,7 @@ async def test_pods_are_spread_over_the_nodes(
     assert Counter(one.spec.node_name for one in placed if one is not None) == {"a": 3, "b": 3}
 
 
-async def test_a_pod_goes_where_its_selector_says(
+async def test_a_pod_is_bound_where_its_selector_says(
     client: Client, pod_namespace: str, nodes: list[str], start: Start
 ) -> None:
     start(Scheduler(client))
@@ -77,7 +77,7 @@ async def test_a_pod_goes_where_its_selector_says(
     assert placed.spec.node_name == "b"
 
 
-async def test_a_pod_that_fits_nowhere_is_told_why_and_placed_when_there_is_room(
+async def test_a_pod_that_fits_nowhere_gets_the_reason_and_placed_when_there_is_room(
     client: Client, pod_namespace: str, nodes: list[str], start: Start
 ) -> None:
     start(Scheduler(client))

@@ -64,7 +64,7 @@ def test_the_same_version_of_a_kind_is_the_same_view() -> None:
     assert one.view is two.view
 
 
-async def test_the_server_tells_of_its_own_kinds_once_each(client: Client) -> None:
+async def test_the_server_reports_of_its_own_kinds_once_each(client: Client) -> None:
     discovered = await discover(client)
     assert not discovered.failures
     kinds = {(kind.group, kind.plural): kind for kind in discovered.kinds}

@@ -49,7 +49,7 @@ async def settled(client: Client, namespace: str) -> None:
     await client.wait_for(PersistentVolumeClaim, "later", deleted, namespace=namespace)
 
 
-async def test_a_claim_that_nobody_uses_goes(
+async def test_an_unused_claim_is_released(
     client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     start(ClaimProtection(client))
@@ -118,7 +118,7 @@ async def test_a_claim_of_the_same_name_is_not_the_one_of_an_ephemeral_volume(
     assert await client.wait_for(foreign, deleted) is None
 
 
-async def test_a_volume_goes_when_it_is_not_bound(
+async def test_a_volume_is_released_when_it_is_not_bound(
     client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     bound, free = [
@@ -139,7 +139,7 @@ async def test_a_volume_goes_when_it_is_not_bound(
     assert await client.wait_for(bound, deleted) is None
 
 
-async def test_an_attributes_class_goes_when_neither_volumes_nor_claims_have_it(
+async def test_an_attributes_class_is_released_when_neither_volumes_nor_claims_have_it(
     client: Client, namespace: str, start: Callable[[BuiltInController], None]
 ) -> None:
     name = f"{namespace}-fast"

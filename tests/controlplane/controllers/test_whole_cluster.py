@@ -23,7 +23,7 @@ from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 
 class Notified:
-    """What a WholeCluster told, and waiting for what it will tell."""
+    """Records the notifications of a WholeCluster, and waits for them."""
 
     def __init__(self) -> None:
         self.present: dict[str, PartialObject] = {}
@@ -90,7 +90,7 @@ async def create_gadget(client: Client, namespace: str, group: str = "") -> Dyna
     return await client.create(gadget(metadata=ObjectMeta(generate_name="gadget-", namespace=namespace)))
 
 
-async def test_objects_of_all_kinds_are_told_except_events(
+async def test_objects_of_all_kinds_are_reported_except_events(
     client: Client, namespace: str, cluster: WholeCluster, told: Notified
 ) -> None:
     event = await client.create(

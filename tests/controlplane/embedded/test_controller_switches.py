@@ -1,4 +1,4 @@
-"""Each controller can be left out: then what it does is not done, until somebody runs it after all."""
+"""Each controller can be disabled: its work is not done until it is run after all."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Arguments = TypeVarTuple("Arguments")
 DAY = 24 * 3600.0
 
 
-def test_the_controllers_of_a_settled_control_plane_ask_for_nothing_in_a_day() -> None:
+def test_the_controllers_of_a_settled_control_plane_send_no_request_in_a_day() -> None:
     async def main() -> Counter[tuple[bool, str]]:
         async with ControlPlane.embedded() as plane, plane.client() as admin, asyncio.TaskGroup() as tasks:
             client, manager = admin.in_namespace("default"), Manager(admin)
@@ -45,7 +45,7 @@ def test_the_controllers_of_a_settled_control_plane_ask_for_nothing_in_a_day() -
 
 
 class CountingLoop(VirtualTimeLoop):
-    """Knows how often it was asked to call something later."""
+    """Counts the timers that were set."""
 
     timers = 0
 

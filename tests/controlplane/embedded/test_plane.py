@@ -63,7 +63,7 @@ async def test_what_is_written_one_way_is_read_the_other(embedded_control_plane:
         assert await outside.get(ConfigMap, "a") == created
 
 
-async def test_a_request_fails_as_often_as_it_is_told_to(
+async def test_a_request_fails_as_often_as_the_fault_says(
     embedded_control_plane: EmbeddedControlPlane, client: Client
 ) -> None:
     embedded_control_plane.faults.fail(creates, code=500, message="no luck", times=2)
@@ -74,7 +74,7 @@ async def test_a_request_fails_as_often_as_it_is_told_to(
         assert (await client.create(config_map())).metadata.uid
 
 
-async def test_a_fault_may_ask_to_come_back_later(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_a_fault_may_set_retry_after(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:
     embedded_control_plane.faults.fail(creates, code=429, times=None)
     async with client:
         with pytest.raises(TooManyRequests):
@@ -139,7 +139,7 @@ async def test_a_watch_can_be_refused_like_any_request(
                 await anext(aiter(events))
 
 
-async def test_a_refusal_may_say_when_to_come_back(embedded_control_plane: EmbeddedControlPlane) -> None:
+async def test_a_refusal_may_set_retry_after(embedded_control_plane: EmbeddedControlPlane) -> None:
     embedded_control_plane.faults.fail(creates, code=429, retry_after=7)
     transport = HTTPTransport(embedded_control_plane.url, tls=embedded_control_plane.admin.ssl_context())
     answer = await transport.request("POST", "/api/v1/namespaces/default/configmaps", (), b"{}")
@@ -233,7 +233,7 @@ async def test_requests_can_be_followed_as_they_come(
 
 
 async def test_a_control_plane_that_just_runs_has_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Its garbage collector watches deprecated kinds too; a warning about that would be for nobody."""
+    """Its garbage collector watches deprecated kinds too; a warning about that would have no reader."""
     async with ControlPlane.embedded() as plane, plane.client() as client:
         owner = await client.create(config_map("owner"))
         reference = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=owner.metadata.uid)
@@ -279,7 +279,7 @@ async def test_nothing_is_left_when_it_has_stopped() -> None:
         await asyncio.open_connection(host, int(port))
 
 
-async def test_wrong_uses_are_told() -> None:
+async def test_wrong_uses_are_reported() -> None:
     with pytest.raises(ControlPlaneError, match=r"there is no controller nothing \(there are: "):
         ControlPlane.embedded(controllers=["nothing"])
     plane = ControlPlane.embedded()

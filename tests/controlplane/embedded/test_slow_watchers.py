@@ -1,4 +1,4 @@
-"""A watcher that does not read: it is ended, and nobody else notices. By socket and in process alike."""
+"""A watcher that does not read: it is ended, without an effect on others. By socket and in process alike."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def client(plane: EmbeddedControlPlane, request: pytest.FixtureRequest) ->
         yield client.in_namespace("default")
 
 
-async def test_who_does_not_read_is_ended_and_holds_nobody_up(client: Client) -> None:
+async def test_a_watcher_that_does_not_read_is_ended_and_blocks_no_other(client: Client) -> None:
     obj = await client.create(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": LARGE}))
     start = obj.metadata.resource_version
     async with (
@@ -49,7 +49,7 @@ async def test_who_does_not_read_is_ended_and_holds_nobody_up(client: Client) ->
         for number in range(CHANGES):
             obj.data["n"] = str(number)
             obj = await client.update(obj)
-            # Every change has arrived before the next is made, as if nobody else were there.
+            # Every change has arrived before the next is made, as if there were no other watcher.
             event = await anext(stream)
             assert event.header.resource_version == obj.metadata.resource_version
         late = [int(event.header.resource_version) async for event in slow]
@@ -58,7 +58,7 @@ async def test_who_does_not_read_is_ended_and_holds_nobody_up(client: Client) ->
     assert len(late) < CHANGES
 
 
-async def test_whoever_was_ended_goes_on_where_it_stopped(client: Client) -> None:
+async def test_a_watcher_that_was_ended_resumes_where_it_stopped(client: Client) -> None:
     obj = await client.create(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": LARGE}))
     seen = int(obj.metadata.resource_version)
     async with client.watch(ConfigMap, resource_version=str(seen), bookmarks=False) as slow:

@@ -1,4 +1,4 @@
-"""One clock for the whole control plane: the server and its controllers live by what a test says the time is."""
+"""One clock for the whole control plane: the server and its controllers use the time that a test sets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_server_and_controllers_share_one_time(client: Client, clock: Virt
     assert {condition.last_transition_time for condition in node.status.conditions} == {clock.now()}
 
 
-async def test_a_pod_goes_through_its_stages_when_time_does(client: Client, clock: VirtualClock) -> None:
+async def test_a_pod_moves_through_its_stages_when_time_does(client: Client, clock: VirtualClock) -> None:
     """Start after 60 s, ready after 60 more, ended after an hour of running: a test of milliseconds."""
     simulated = {"start": "60", "ready": "60", "run": "3600"}
     pod = await client.create(

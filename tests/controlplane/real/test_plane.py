@@ -114,7 +114,7 @@ async def test_a_cancelled_start_leaves_nothing_behind(started: Started, wait_un
     assert started.remains == []
 
 
-async def test_a_port_taken_by_somebody_else_is_replaced_by_another(
+async def test_a_port_taken_by_another_process_is_replaced_by_another(
     started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken:
@@ -198,7 +198,7 @@ def test_it_is_the_pinned_version_unless_the_user_brings_another(real_control_pl
     assert reported == ["Kubernetes", real_control_plane.version]
 
 
-def test_anybody_may_ask_for_its_health_and_nothing_else(real_control_plane: ControlPlane) -> None:
+def test_anyone_may_read_its_health_and_nothing_else(real_control_plane: ControlPlane) -> None:
     anonymous = ssl.create_default_context(cadata=real_control_plane.ca_certificate)
 
     assert request(real_control_plane.url, anonymous, "GET", "/readyz") == (200, b"ok")

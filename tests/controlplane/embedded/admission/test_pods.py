@@ -1,4 +1,4 @@
-"""What is not admitted when nobody makes service accounts. The rest is compared with the real server's admission."""
+"""What is not admitted without service accounts. The rest is compared with the real server's admission."""
 
 from __future__ import annotations
 

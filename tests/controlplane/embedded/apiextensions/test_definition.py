@@ -103,7 +103,7 @@ def test_the_errors_of_an_empty_spec_are_those_of_the_real_server() -> None:
         ),
     ],
 )
-def test_a_wrong_field_of_the_spec_is_told(define: Define, field: str, value: str, error: str) -> None:
+def test_a_wrong_field_of_the_spec_is_reported(define: Define, field: str, value: str, error: str) -> None:
     definition = define()
     inside(definition, "spec")[field] = value
 
@@ -123,7 +123,7 @@ def test_names_are_labels_and_kinds_differ_from_their_lists(define: Define) -> N
     ]
 
 
-def test_what_all_versions_share_is_told_at_the_top_and_what_differs_in_the_version(define: Define) -> None:
+def test_what_all_versions_share_is_reported_at_the_top_and_what_differs_in_the_version(define: Define) -> None:
     bad: JSONObject = {"type": "object", "properties": {"a": {}}}
     definition = define(bad)
     two = copied_object(definition)

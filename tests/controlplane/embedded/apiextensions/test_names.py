@@ -88,7 +88,7 @@ def test_names_are_free_in_another_group_and_once_the_other_definition_is_gone(d
     assert is_true(accepted(refused, [refused], LATER), "Established")
 
 
-def test_an_established_definition_stays_so_when_it_asks_for_a_name_that_is_taken(define: Define) -> None:
+def test_an_established_definition_stays_so_when_it_requests_a_name_that_is_taken(define: Define) -> None:
     first = accepted(define(), [], NOW)
     second = copied_object(accepted(define(plural="gadgets"), [first], NOW))
     inside(second, "spec", "names")["shortNames"] = ["widgets"]

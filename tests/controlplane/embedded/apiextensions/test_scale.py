@@ -37,7 +37,7 @@ def test_what_is_not_there_is_not_wrong() -> None:
     assert list(PATHS.check_status({})) == []
 
 
-def test_a_status_that_is_no_object_is_told_for_each_path_in_it() -> None:
+def test_a_status_that_is_no_object_is_reported_for_each_path_in_it() -> None:
     complaint = "accessor error: x is of the type string, expected map[string]interface{}"
 
     assert [str(error) for error in PATHS.check_status({"status": "x"})] == [

@@ -39,7 +39,7 @@ def test_a_definition_that_is_deleted_is_kept_and_says_so() -> None:
     assert terminating(definition) == ["True", "InstanceDeletionPending", NOW]
 
 
-def test_progress_is_told_once_and_changes_nothing_in_place() -> None:
+def test_progress_is_reported_once_and_changes_nothing_in_place() -> None:
     definition = marked()
     started = in_progress(definition, LATER)
 

@@ -126,7 +126,7 @@ def test_with_a_status_subresource_the_root_says_nothing_that_would_get_lost() -
     assert list(check_validation(validation, "v", has_status=False)) == []
 
 
-def test_an_unsupported_keyword_is_told_once() -> None:
+def test_an_unsupported_keyword_is_reported_once() -> None:
     schema: JSONObject = {"type": "object", "properties": {"a": {"type": "string", "id": "x"}}}
 
     assert [str(error) for error in check_validation({"openAPIV3Schema": schema}, "v", has_status=False)] == [

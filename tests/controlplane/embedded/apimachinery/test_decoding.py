@@ -120,7 +120,7 @@ def test_json_that_is_sent_as_yaml_is_judged_as_yaml() -> None:
     assert duplicates == ['line 1: key "a" already set in map']
 
 
-def test_a_mistake_in_yaml_is_told_with_gos_line() -> None:
+def test_a_mistake_in_yaml_is_reported_with_gos_line() -> None:
     with pytest.raises(StatusError) as refused:
         decode_yaml(b"a: [", prefix="error decoding YAML: ")
     assert refused.value.message == (

@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.apimachinery.repetitions import (
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 
 
-def test_fields_are_told_in_the_order_of_the_document_and_once() -> None:
+def test_fields_are_reported_in_the_order_of_the_document_and_once() -> None:
     body = b'{"a":[{"x":1,"x":2,"x":3}],"b":{"c":{"d":1},"c":{"d":1,"d":2}},"a":[]}'
     paths = ["a[0].x", "b.c", "b.c.d", "a"]
 
@@ -24,7 +24,7 @@ def test_the_same_name_in_different_objects_is_no_repetition() -> None:
     assert not repeats_fields(b'{"a":{"a":[{"a":1},{"a":1}]}}')
 
 
-def test_nothing_is_said_of_what_is_inside_an_unknown_field() -> None:
+def test_nothing_is_reported_of_what_is_inside_an_unknown_field() -> None:
     body = b'{"kind":"ConfigMap","kind":"","more":{"a":1,"a":2},"more":1,"data":{"x":"1","x":"2"},"metadata":{"no":1}}'
 
     assert unknown_and_repeated_fields(body, structure_of(ConfigMap)) == [
@@ -35,7 +35,7 @@ def test_nothing_is_said_of_what_is_inside_an_unknown_field() -> None:
     ]
 
 
-def test_items_of_lists_are_told_by_their_place() -> None:
+def test_items_of_lists_are_reported_by_their_place() -> None:
     body = b'{"spec":{"containers":[{"name":"a"},{"name":"a","x":1,"name":"b"}]}}'
 
     assert unknown_and_repeated_fields(body, structure_of(Pod)) == [
@@ -44,7 +44,7 @@ def test_items_of_lists_are_told_by_their_place() -> None:
     ]
 
 
-def test_keys_of_yaml_are_told_by_the_line_of_their_values() -> None:
+def test_keys_of_yaml_are_reported_by_the_line_of_their_values() -> None:
     node = yaml.compose("a: 1\nb:\n  - {c: 1, c: 2}\nb:\n  d: 1\na: 2\n", Loader=yaml.SafeLoader)
 
     assert node is not None

@@ -76,7 +76,7 @@ VALUE_RULE = (
         ("a>-5", f'unable to parse requirement: values[0][a]: Invalid value: "-5": {VALUE_RULE}'),
     ],
 )
-def test_a_malformed_label_selector_is_refused_in_the_words_of_kubernetes(selector: str, message: str) -> None:
+def test_a_malformed_label_selector_is_refused_with_kubernetes_message(selector: str, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         parse_label_selector(selector)
 
@@ -104,7 +104,7 @@ def test_whatever_is_sent_is_either_a_selector_or_a_bad_request(selector: str) -
         ("a=b\\é", "invalid field selector: invalid escape sequence: \\é"),
     ],
 )
-def test_a_malformed_field_selector_is_refused_in_the_words_of_kubernetes(selector: str, message: str) -> None:
+def test_a_malformed_field_selector_is_refused_with_kubernetes_message(selector: str, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         parse_field_selector(selector)
 

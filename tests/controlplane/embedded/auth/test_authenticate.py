@@ -58,14 +58,14 @@ def test_a_certificate_may_carry_one_uid() -> None:
         user_of_certificate(certificate(name, (UID, "7"), (UID, "8")))
 
 
-def test_a_certificate_without_common_name_is_nobody(cluster: Cluster) -> None:
+def test_a_certificate_without_common_name_is_anonymous(cluster: Cluster) -> None:
     der = certificate((NameOID.ORGANIZATION_NAME, "dev"))
 
     assert cluster.authenticator.authenticate(der, None) is ANONYMOUS_USER
     assert cluster.authenticator.authenticate(der, "Bearer static").name == "ann"
 
 
-def test_beside_a_certificate_a_token_is_not_looked_at(cluster: Cluster) -> None:
+def test_beside_a_certificate_a_token_is_ignored(cluster: Cluster) -> None:
     der = certificate((NameOID.COMMON_NAME, "jane"))
 
     assert cluster.authenticator.authenticate(der, "Bearer rubbish").name == "jane"
@@ -168,7 +168,7 @@ def test_an_object_that_is_being_deleted_keeps_its_tokens_for_a_minute(cluster: 
         cluster.authenticator.user_of_token(token, cluster.authenticator.audiences)
 
 
-def test_the_pod_and_node_of_a_token_are_told_and_a_node_that_goes_does_not_matter(cluster: Cluster) -> None:
+def test_the_pod_and_node_of_a_token_are_reported_and_a_deleted_node_does_not_matter(cluster: Cluster) -> None:
     cluster.store("nodes", "n1", namespace="")
     cluster.store("pods", "web", spec={"serviceAccountName": "robot", "nodeName": "n1"})
     token = cluster.token(boundObjectRef={"apiVersion": "v1", "kind": "Pod", "name": "web"})

@@ -66,7 +66,7 @@ def test_rights_in_a_namespace_may_be_granted_there_only(world: World) -> None:
     assert escalation(world.authorizer, RoleWrite(JANE, "clusterroles", role(READS_PODS))) is not None
 
 
-def test_roles_that_could_not_be_read_are_told(world: World) -> None:
+def test_roles_that_could_not_be_read_are_reported(world: World) -> None:
     world.bind("lost", "gone", SUBJECT)
     world.bind("lost too", "gone too", SUBJECT)
 

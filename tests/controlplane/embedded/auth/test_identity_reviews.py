@@ -30,7 +30,7 @@ def test_a_bad_token_is_reviewed_with_an_error(cluster: Cluster) -> None:
     assert review["status"] == {"user": {}, "error": "invalid bearer token"}
 
 
-def test_audiences_that_are_asked_for_replace_the_servers_own(cluster: Cluster) -> None:
+def test_audiences_that_are_requested_replace_the_servers_own(cluster: Cluster) -> None:
     token = cluster.token(audiences=["vault"])
 
     here = token_review(cluster.authenticator, {"spec": {"token": token}})["status"]

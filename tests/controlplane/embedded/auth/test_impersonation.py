@@ -92,7 +92,7 @@ def test_anything_without_a_user_is_a_bad_request(world: World) -> None:
     )
 
 
-def test_who_may_impersonate_nobody_is_told_what_the_first_way_lacks(world: World) -> None:
+def test_a_user_who_may_not_impersonate_gets_the_refusal_of_the_first_way(world: World) -> None:
     impersonator = Impersonator(world.authorizer)
 
     assert refusal(impersonator, as_("bob"), listing(JANE)) == (
@@ -130,7 +130,7 @@ def test_the_older_right_is_checked_for_every_part(world: World) -> None:
         ("Impersonate-Extra-Foo", "x"): f'userextras.{GROUP} "x" is forbidden: User "jane" cannot impersonate '
         f'resource "userextras/foo" in API group "{GROUP}" {scope}',
     }
-    # What worked last is tried first, so its refusal is the one that is told from now on.
+    # What worked last is tried first, so its refusal is the one that is returned from now on.
     assert {header: refusal(impersonator, as_("bob", header), listing(JANE)) for header in expected} == expected
     assert refusal(impersonator, as_("alice"), listing(JANE)) == (
         f'users "alice" is forbidden: User "jane" cannot impersonate resource "users" in API group "" {scope}'

@@ -75,7 +75,7 @@ def test_a_service_account_without_namespace_is_one_of_the_binding(world: World)
     here = UserInfo("system:serviceaccount:home:robot")
     reason = 'RBAC: allowed by RoleBinding "b/home" of ClusterRole "reader" to ServiceAccount "robot/home"'
     assert world.authorizer.authorize(pods(user=here)) == Decision(True, reason)
-    # In a ClusterRoleBinding there is no such namespace, so it binds nobody.
+    # In a ClusterRoleBinding there is no such namespace, so it binds no user.
     assert not world.authorizer.authorize(pods(user=here, namespace="away")).allowed
 
 
@@ -97,7 +97,7 @@ def test_names_limit_a_rule_to_these_objects(world: World) -> None:
     assert world.authorizer.authorize(pods(name="web")).allowed
 
 
-def test_a_binding_to_a_missing_role_is_told_but_does_not_hide_others(world: World) -> None:
+def test_a_binding_to_a_missing_role_is_reported_but_does_not_hide_others(world: World) -> None:
     world.bind("a", "gone", subject("User", "jane"))
     world.bind("b", "gone too", subject("User", "jane"), namespace="home", kind="Role")
     denied = world.authorizer.authorize(pods())
@@ -111,7 +111,7 @@ def test_a_binding_to_a_missing_role_is_told_but_does_not_hide_others(world: Wor
     assert world.authorizer.authorize(pods()).allowed
 
 
-def test_the_first_subject_that_applies_is_the_one_that_is_told(world: World) -> None:
+def test_the_first_subject_that_applies_is_reported(world: World) -> None:
     world.role("reader", READS_PODS)
     world.bind("b", "reader", subject("User", "bob"), subject("Group", "dev"), subject("User", "jane"))
 
@@ -140,8 +140,8 @@ def test_an_answer_changes_when_a_role_changes(world: World) -> None:
     assert not world.authorizer.authorize(pods()).allowed
 
 
-def test_groups_are_part_of_who_asks(world: World) -> None:
-    """The same name with other groups, as impersonation makes them, is somebody else."""
+def test_groups_are_part_of_the_user(world: World) -> None:
+    """The same name with other groups, as impersonation makes them, is another user."""
     world.role("reader", READS_PODS)
     world.bind("b", "reader", subject("Group", "dev"))
 
@@ -191,7 +191,7 @@ def test_a_refusal_is_worded_as_kubernetes_words_it(
     assert (refused.value.code, refused.value.reason, refused.value.details) == (403, "Forbidden", details)
 
 
-def test_a_refusal_tells_the_roles_that_are_missing(world: World) -> None:
+def test_a_refusal_reports_the_roles_that_are_missing(world: World) -> None:
     world.bind("a", "gone", subject("User", "jane"))
 
     with pytest.raises(StatusError) as refused:

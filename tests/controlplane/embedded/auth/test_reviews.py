@@ -181,7 +181,7 @@ def test_keys_and_values_of_labels_in_a_selector_are_checked(world: World) -> No
         ),
     ],
 )
-def test_a_selector_that_is_not_understood_is_ignored_and_told(
+def test_a_selector_that_is_not_understood_is_ignored_and_reported(
     world: World, selectors: JSONObject, error: str | None
 ) -> None:
     review: JSONObject = {"spec": {"resourceAttributes": {"verb": "list", "resource": "pods", **selectors}}}

@@ -23,7 +23,7 @@ def test_a_value_that_was_just_handed_out_is_not_the_next_one() -> None:
     assert len(set(given)) == 10
 
 
-def test_what_is_released_is_free_again_without_being_told() -> None:
+def test_what_is_released_is_free_again_without_being_notified() -> None:
     taken = {"a", "b"}
     pool = AllocationPool(["a", "b"], lambda: taken)
     with pytest.raises(PoolExhausted):

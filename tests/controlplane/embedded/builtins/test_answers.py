@@ -38,7 +38,7 @@ def test_every_question_has_an_answer() -> None:
     assert [question.title for question in QUESTIONS] == list(ANSWERS)
 
 
-def test_every_kind_that_can_be_created_is_asked_about() -> None:
+def test_every_kind_that_can_be_created_is_compared() -> None:
     asked = {f"{question.document['apiVersion']} {question.document['kind']}" for question in QUESTIONS}
     elsewhere = ("authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "apiextensions.k8s.io")
 

@@ -36,5 +36,5 @@ def test_a_schedule_that_can_be_read_has_no_complaint(schedule: str) -> None:
         ("@every x", 'failed to parse duration @every x: time: invalid duration "x"'),
     ],
 )
-def test_a_schedule_that_cannot_be_read_is_refused_in_the_librarys_words(schedule: str, complaint: str) -> None:
+def test_a_schedule_that_cannot_be_read_is_refused_with_the_librarys_message(schedule: str, complaint: str) -> None:
     assert schedule_complaint(schedule) == complaint

@@ -85,7 +85,7 @@ def test_a_suspended_job_may_need_other_resources_but_no_other_image(create: Cre
         update(stored, changed)
 
 
-def test_what_is_wrong_with_a_changed_job_is_told_as_of_a_new_one_and_again(create: Create, update: Update) -> None:
+def test_what_is_wrong_with_a_changed_job_is_reported_as_of_a_new_one_and_again(create: Create, update: Update) -> None:
     stored = create(job())
     changed = copied_object(stored)
     inside(changed, "spec")["parallelism"] = -1

@@ -45,7 +45,7 @@ def test_good_values_have_no_complaints(rule: NameRule, value: str) -> None:
         (names.path_segment, "a%b", "may not contain '%'"),
     ],
 )
-def test_bad_values_are_told_apart(rule: NameRule, value: str, complaint: str) -> None:
+def test_bad_values_are_distinguished(rule: NameRule, value: str, complaint: str) -> None:
     assert complaint in rule(value)
 
 
@@ -80,7 +80,7 @@ def test_a_valid_label_key_has_no_complaints(key: str) -> None:
         (names.label_value, "-" * 64, ["must be no more than 63 bytes", VALUE]),
     ],
 )
-def test_everything_that_is_wrong_with_a_label_is_told(rule: NameRule, value: str, complaints: list[str]) -> None:
+def test_everything_that_is_wrong_with_a_label_is_reported(rule: NameRule, value: str, complaints: list[str]) -> None:
     found = rule(value)
 
     assert len(found) == len(complaints)

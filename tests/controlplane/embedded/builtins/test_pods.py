@@ -170,7 +170,7 @@ def test_pods_are_selected_by_what_their_fields_say() -> None:
     assert set(fields) <= POD.selectable
 
 
-def test_the_image_of_a_changed_pod_is_looked_at_twice(
+def test_the_image_of_a_changed_pod_is_validated_twice(
     create: Callable[[JSONObject], JSONObject], update: Callable[[JSONObject, JSONObject], JSONObject]
 ) -> None:
     stored = create(BASE)

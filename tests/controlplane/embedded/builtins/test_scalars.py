@@ -57,7 +57,7 @@ def test_precise_times_keep_six_digits() -> None:
         ("2020-01-01T00:00:00Z ", 'parsing time "2020-01-01T00:00:00Z ": extra text: " "'),
     ],
 )
-def test_times_that_cannot_be_read_are_refused_in_gos_words(written: str, complaint: str) -> None:
+def test_times_that_cannot_be_read_are_refused_with_gos_message(written: str, complaint: str) -> None:
     with pytest.raises(MalformedScalar) as refused:
         seconds_time(written)
 

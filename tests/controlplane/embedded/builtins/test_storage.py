@@ -47,7 +47,7 @@ def test_a_bound_claim_does_not_shrink(bound: JSONObject, update: Update) -> Non
     )
 
 
-def test_a_claim_that_could_not_grow_may_ask_for_less_again(bound: JSONObject, update: Update) -> None:
+def test_a_claim_that_could_not_grow_may_request_less_again(bound: JSONObject, update: Update) -> None:
     stuck = resized(bound, "5Gi")
 
     assert mapping(update(stuck, resized(stuck, "3Gi")), "spec", "resources", "requests") == {"storage": "3Gi"}

@@ -1,4 +1,4 @@
-"""Addresses and networks in forms that others read in another way; the words are those of kube-apiserver v1.36.4."""
+"""Addresses and networks in forms that others read in another way; the messages are those of kube-apiserver v1.36.4."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def spec_schema() -> JSONObject:
 
 @pytest.fixture
 def outcome() -> Callable[[str], str]:
-    """What a rule says of the document: nothing when it holds."""
+    """The errors of a rule on the document: none when it holds."""
 
     def of(rule: str) -> str:
         spec: JSONObject = {"type": "object", "properties": _SPEC, "x-kubernetes-validations": [{"rule": rule}]}

@@ -85,7 +85,7 @@ def test_expressions_must_be_of_their_type(rule: JSONObject, detail: str) -> Non
     assert fault.endswith(f": {detail}")
 
 
-def test_the_past_cannot_be_asked_for_where_items_cannot_be_told_apart() -> None:
+def test_the_past_cannot_be_requested_where_items_cannot_be_distinguished() -> None:
     item: JSONObject = {"type": "integer", "x-kubernetes-validations": [{"rule": "self >= oldSelf"}]}
     assert faults({"type": "array", "maxItems": 5, "items": item}) == [
         'items.x-kubernetes-validations[0].rule: Invalid value: "self >= oldSelf": oldSelf cannot be used on the '

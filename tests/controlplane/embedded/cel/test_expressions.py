@@ -1,4 +1,4 @@
-"""What is wrong with an expression is told as cel-go tells it, with the place."""
+"""Errors of expressions are reported as by cel-go, with their position."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_types_are_checked(expression: str, column: int, message: str, variables
     assert str(caught.value) == f"ERROR: <input>:1:{column}: {message}\n | {expression}\n | {mark}"
 
 
-def test_every_fault_is_told_in_the_order_of_the_text(variables: dict[str, CelType]) -> None:
+def test_every_fault_is_reported_in_the_order_of_the_text(variables: dict[str, CelType]) -> None:
     with pytest.raises(ExpressionError) as caught:
         checked("math.greatest(1, x) == 2", variables)
     assert [(issue.at, issue.message) for issue in caught.value.issues] == [

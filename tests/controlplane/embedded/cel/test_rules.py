@@ -1,4 +1,4 @@
-"""Rules on objects: where they apply, what they see, and what is said when they do not hold."""
+"""Rules on objects: where they apply, what they see, and the errors when they do not hold."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_message_replaces_the_rule() -> None:
         ("string(1 / (self - 3))", "plain"),
     ],
 )
-def test_message_expression_speaks_unless_it_has_nothing_to_say(expression: str, detail: str) -> None:
+def test_a_message_expression_is_used_unless_it_is_empty(expression: str, detail: str) -> None:
     spec = integer("self > 5", message="plain", messageExpression=expression)
     assert errors(spec, 3) == [f"spec: Invalid value: 3: {detail}"]
 

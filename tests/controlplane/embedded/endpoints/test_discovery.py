@@ -74,7 +74,7 @@ def widget(version: str) -> ResourceType:
     return replace(WIDGETS, gvk=GroupVersionKind("example.com", version, "Widget"))
 
 
-def test_the_core_group_tells_where_the_server_is(catalog: Catalog) -> None:
+def test_the_core_group_reports_where_the_server_is(catalog: Catalog) -> None:
     response = discovery_response("/api", MediaTypeOptions(), catalog, address="10.0.0.1:6443")
     assert response is not None
     assert response.body == (
@@ -194,7 +194,7 @@ def test_a_slash_at_the_end_makes_no_difference(catalog: Catalog, path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/api/v1/pods", "/apis/apps/v1/deployments", "/openapi/v3"])
-def test_other_paths_are_somebody_elses(catalog: Catalog, path: str) -> None:
+def test_other_paths_are_not_answered_here(catalog: Catalog, path: str) -> None:
     assert discovery_response(path, MediaTypeOptions(), catalog) is None
 
 

@@ -67,7 +67,7 @@ def test_a_flag_is_true_unless_it_says_otherwise(text: str, value: bool) -> None
     assert parse_query(text).flag("x") is value
 
 
-def test_a_dry_run_is_asked_for() -> None:
+def test_a_dry_run_is_requested() -> None:
     assert parse_query("dryRun=All").dry_run
     assert not parse_query("").dry_run
 
@@ -83,7 +83,7 @@ def test_a_dry_run_is_asked_for() -> None:
         ("/apis/example.com/v1/watch/namespaces/n/widgets/w", "n", "widgets", "w"),
     ],
 )
-def test_a_watch_may_be_said_by_the_path(path: str, namespace: str, resource: str, name: str) -> None:
+def test_a_watch_may_be_requested_by_the_path(path: str, namespace: str, resource: str, name: str) -> None:
     found = target("GET", path)
     assert (found.verb, found.namespace, found.resource, found.name) == ("watch", namespace, resource, name)
 

@@ -14,7 +14,7 @@ def show(response: HTTPResponse, query: str = "", **headers: str) -> HTTPRespons
     return presented(response, HTTPRequest("GET", "/x", query, fields), parse_query(query))
 
 
-def test_json_is_compact_unless_people_read_it() -> None:
+def test_json_is_compact_unless_indentation_is_requested() -> None:
     content = {"a": [], "b": {}, "c": [1]}
     assert show(json_response(content)).body == b'{"a":[],"b":{},"c":[1]}\n'
     expected = b'{\n  "a": [],\n  "b": {},\n  "c": [\n    1\n  ]\n}'
@@ -31,7 +31,7 @@ def test_what_is_no_json_is_left_alone() -> None:
 def test_a_failure_has_no_form_but_its_own() -> None:
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
     assert show(json_response({"a": 1}, 404), accept=f"{table},application/json").body == b'{"a":1}\n'
-    # Nobody can say how this one wants to read of failures.
+    # No encoding was negotiated for errors.
     assert show(json_response({"a": 1}, 404), accept=table).body == b'{\n  "a": 1\n}'
 
 

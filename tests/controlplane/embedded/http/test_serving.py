@@ -31,7 +31,7 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers() -> Non
 
 
 async def test_who_would_rather_have_a_websocket_gets_an_ordinary_answer(caplog: pytest.LogCaptureFixture) -> None:
-    """fabric8 asks for one first, and takes the stream when it gets none."""
+    """fabric8 requests one first, and takes the stream when it gets none."""
     head = (
         "GET /api/v1/namespaces?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"
         "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"

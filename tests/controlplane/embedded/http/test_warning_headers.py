@@ -3,7 +3,7 @@ from __future__ import annotations
 from kubewright.controlplane.embedded.http.warning_headers import warning_headers
 
 
-def test_a_warning_is_told_once_and_quoted() -> None:
+def test_a_warning_is_reported_once_and_quoted() -> None:
     assert warning_headers(['field "a\\b"', "", 'field "a\\b"', "é"]) == ['299 - "field \\"a\\\\b\\""', '299 - "é"']
 
 

@@ -67,7 +67,7 @@ def test_what_is_applied_first_is_the_object() -> None:
     assert managed(result) == {"m": {"f:data": {"f:a": {}}}}
 
 
-def test_what_is_no_longer_applied_goes_unless_others_manage_it() -> None:
+def test_what_is_no_longer_applied_is_removed_unless_others_manage_it() -> None:
     first = applied(None, config_map({"a": "1", "b": "2", "c": "3"}), "one")
     second = applied(first, config_map({"b": "2"}), "two")
     third = applied(second, config_map({"a": "1"}), "one", time=LATE)
@@ -83,7 +83,7 @@ def test_nothing_applied_any_more_means_no_entry() -> None:
     assert applied(first, bare) == bare
 
 
-def test_another_value_of_a_field_that_somebody_manages_is_a_conflict() -> None:
+def test_another_value_of_a_field_that_another_manages_is_a_conflict() -> None:
     live = applied(None, config_map({"a": "1"}), "one")
     with pytest.raises(StatusError) as refused:
         applied(live, config_map({"a": "2"}), "two")
@@ -243,7 +243,7 @@ def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
     )
 
 
-def test_kubectl_does_not_take_over_what_somebody_changed_since() -> None:
+def test_kubectl_does_not_take_over_what_was_changed_since() -> None:
     live = client_side({"a": "1", "b": "1"})
     changed = updated(live, {**copied_object(live), "data": {"a": "1", "b": "9"}}, "editor")
     with pytest.raises(StatusError) as refused:

@@ -81,7 +81,7 @@ def test_appliers_do_not_count() -> None:
         ([{"manager": "m"}], False),
     ],
 )
-def test_an_empty_list_or_entry_asks_to_forget(entries: JSONValue, expected: bool) -> None:
+def test_an_empty_list_or_entry_resets_the_managers(entries: JSONValue, expected: bool) -> None:
     assert is_reset(entries) is expected
 
 

@@ -116,7 +116,7 @@ def test_a_write_of_nothing_changes_no_entry() -> None:
     assert again == created
 
 
-def test_managers_are_told_apart_by_subresource(things: SchemaStructure) -> None:
+def test_managers_are_distinguished_by_subresource(things: SchemaStructure) -> None:
     created = track(None, {"metadata": {"name": "x"}, "spec": {"text": "1"}}, structure=things, reset=[["status"]])
     status: JSONObject = {"metadata": {"name": "y"}, "spec": {"text": "2"}, "status": {"phase": "on"}}
     changed = track(created, status, subresource="status", structure=things, reset=[["metadata"], ["spec"]])

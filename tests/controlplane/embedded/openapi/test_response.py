@@ -123,5 +123,5 @@ def test_what_subresources_are_answered_as_is_there(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/apis"])
-def test_other_paths_are_somebody_elses(catalog: Catalog, path: str) -> None:
+def test_other_paths_are_not_answered_here(catalog: Catalog, path: str) -> None:
     assert openapi_response(HTTPRequest("GET", path), catalog) is None

@@ -52,7 +52,7 @@ def test_what_may_be_null_has_no_type_and_need_not_be_there() -> None:
     assert found["required"] == ["b"]
 
 
-def test_where_unknown_fields_are_kept_nothing_is_said() -> None:
+def test_where_unknown_fields_are_kept_nothing_is_reported() -> None:
     open_: JSONObject = {
         "type": "object",
         "properties": {"a": {"type": "string"}},

@@ -43,7 +43,7 @@ def test_a_version_without_group_may_have_a_slash(envelope: WriteBody) -> None:
     assert decode_protobuf(envelope("/v1", "ConfigMap", b""))["apiVersion"] == "v1"
 
 
-def test_a_kind_must_be_told_where_no_endpoint_tells_it(envelope: WriteBody) -> None:
+def test_a_kind_must_be_named_where_no_endpoint_implies_it(envelope: WriteBody) -> None:
     assert (
         refusal(envelope("v1", "", b""))
         == """Object 'Kind' is missing in 'runtime.TypeMeta{APIVersion:"v1", Kind:""}'"""
@@ -110,7 +110,7 @@ def test_an_object_that_is_none_of_its_kind_is_refused(field: WriteField, envelo
 
 
 def test_json_in_the_envelope_is_not_read(field: WriteField, envelope: WriteBody) -> None:
-    """As the real server, which never looks at the content type in the envelope."""
+    """As the real server, which ignores the content type in the envelope."""
     body = envelope("v1", "ConfigMap", b'{"metadata":{"name":"a"}}') + field(4, "application/json")
 
     assert refusal(body) == "unexpected EOF"

@@ -144,7 +144,7 @@ def test_unknown_fields_of_every_type_are_passed_over(field: WriteField) -> None
         (b"\x22\x04\x0a\x02{]", "json: error in a raw document"),
     ],
 )
-def test_malformed_messages_are_refused_in_the_words_of_go(data: bytes, why: str) -> None:
+def test_malformed_messages_are_refused_with_gos_message(data: bytes, why: str) -> None:
     message = message_with(
         "Example", ["1 uid:UID string", "2 amount Quantity", "3 port IntOrString", "4 raw RawExtension"]
     )

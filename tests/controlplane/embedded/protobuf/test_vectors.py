@@ -34,7 +34,7 @@ def test_a_body_becomes_the_json_that_go_writes_of_it(vector: JSONObject) -> Non
 
 
 @pytest.mark.parametrize("vector", _UNREADABLE, ids=lambda vector: str(vector["error"]))
-def test_a_damaged_body_is_refused_in_the_words_of_go(vector: JSONObject) -> None:
+def test_a_damaged_body_is_refused_with_gos_message(vector: JSONObject) -> None:
     with pytest.raises(StatusError) as raised:
         decode_protobuf(body_of(vector))
 

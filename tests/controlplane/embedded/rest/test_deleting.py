@@ -17,7 +17,7 @@ async def test_a_body_silences_the_query(send: Send) -> None:
     assert (await send("GET", f"{CONFIG_MAPS}/a"))[0] == 404
 
 
-async def test_a_dry_run_may_be_asked_for_in_the_body(send: Send) -> None:
+async def test_a_dry_run_may_be_requested_in_the_body(send: Send) -> None:
     await send("POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
 
     assert (await send("DELETE", f"{CONFIG_MAPS}/a", {"dryRun": ["All"]}))[0] == 200
@@ -25,7 +25,7 @@ async def test_a_dry_run_may_be_asked_for_in_the_body(send: Send) -> None:
     assert (await send("GET", f"{CONFIG_MAPS}/a"))[0] == 200
 
 
-async def test_a_failed_precondition_is_told_with_the_kind(send: Send) -> None:
+async def test_a_failed_precondition_is_reported_with_the_kind(send: Send) -> None:
     _, created = await send("POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
     revision, uid = text(created, "metadata", "resourceVersion"), text(created, "metadata", "uid")
 
@@ -43,7 +43,7 @@ async def test_a_failed_precondition_is_told_with_the_kind(send: Send) -> None:
     )
 
 
-async def test_namespaces_tell_a_failed_precondition_in_their_own_words(send: Send) -> None:
+async def test_namespaces_report_a_failed_precondition_with_their_own_message(send: Send) -> None:
     _, created = await send("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})
     revision = text(created, "metadata", "resourceVersion")
 

@@ -1,4 +1,4 @@
-"""What a disruption budget says to an eviction, whoever keeps the count of pods that its status shows."""
+"""Whether a disruption budget allows an eviction, whichever controller updates its status."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ async def test_that_the_result_cannot_be_decoded_is_the_fault_of_the_patch(send:
     )
 
 
-async def test_of_several_mistakes_in_what_a_patch_made_the_first_in_order_is_told(send: Send) -> None:
+async def test_of_several_mistakes_in_what_a_patch_made_the_first_in_order_is_reported(send: Send) -> None:
     await send("POST", CONFIG_MAPS, config_map())
 
     _, refused = await send(

@@ -22,7 +22,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
         ),
     ],
 )
-async def test_of_several_mistakes_in_a_list_the_one_that_is_read_first_is_told(
+async def test_of_several_mistakes_in_a_list_the_one_that_is_read_first_is_reported(
     send: Send, query: str, complaint: str
 ) -> None:
     status, refused = await send("GET", f"{CONFIG_MAPS}?{query}")

@@ -1,4 +1,4 @@
-"""The words of the real server are compared in tests/conformance/test_endpoints.py."""
+"""The messages of the real server are compared in tests/conformance/test_endpoints.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No process runs on simulated nodes, and the server says so. What comes before that is in conformance/test_kubectl."""
+"""No process runs on simulated nodes, as the server answers. What comes before that is in conformance/test_kubectl."""
 
 from __future__ import annotations
 

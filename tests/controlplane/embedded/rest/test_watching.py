@@ -1,4 +1,4 @@
-"""Bookmarks, where nobody else writes: on a shared server nothing can be said of when they come."""
+"""Bookmarks on a server with no other writers: on a shared one their time is unknown."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_a_watch_ends_with_how_far_the_server_is(client: Client) -> None:
     assert seen == [("BOOKMARK", other.metadata.resource_version)]
 
 
-async def test_a_watch_in_which_nothing_was_new_ends_without_a_word(client: Client) -> None:
+async def test_a_watch_in_which_nothing_was_new_ends_without_an_event(client: Client) -> None:
     start = await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     async with client.watch(ConfigMap, resource_version=start.metadata.resource_version, timeout=1) as events:
         assert [event async for event in events] == []

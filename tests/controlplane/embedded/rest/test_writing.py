@@ -12,7 +12,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SERVICES = "/api/v1/namespaces/default/services"
 
 
-async def test_a_name_that_is_on_its_way_out_is_taken(send: Send) -> None:
+async def test_a_name_that_is_being_deleted_is_taken(send: Send) -> None:
     held: JSONObject = {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}
     await send("POST", CONFIG_MAPS, held)
     await send("DELETE", f"{CONFIG_MAPS}/a")
@@ -24,7 +24,7 @@ async def test_a_name_that_is_on_its_way_out_is_taken(send: Send) -> None:
 
 
 async def test_whoever_removes_the_last_finalizer_gets_the_revision_before(send: Send) -> None:
-    """That of the deletion is told to watchers only."""
+    """Only watchers get the revision of the deletion."""
     await send("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
     _, marked = await send("DELETE", f"{CONFIG_MAPS}/a")
 
@@ -44,7 +44,7 @@ async def test_a_dry_run_that_would_create_keeps_the_revision_it_was_sent(send: 
     assert (status, text(shown, "metadata", "resourceVersion")) == (201, "7")
 
 
-async def test_an_update_of_a_custom_resource_without_a_revision_is_told_with_the_resource(
+async def test_an_update_of_a_custom_resource_without_a_revision_is_reported_with_the_resource(
     send: Send, gears: str
 ) -> None:
     gear: JSONObject = {"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "a"}}
@@ -58,7 +58,7 @@ async def test_an_update_of_a_custom_resource_without_a_revision_is_told_with_th
     )
 
 
-async def test_what_cannot_be_decoded_is_refused_before_the_object_is_looked_for(send: Send) -> None:
+async def test_what_cannot_be_decoded_is_refused_before_the_object_is_read(send: Send) -> None:
     status, refused = await send(
         "PUT", "/api/v1/namespaces/default/secrets/a", {"metadata": {"name": "a"}, "data": {"a": "not base64"}}
     )
@@ -92,7 +92,7 @@ async def test_an_empty_map_of_bytes_is_a_change_of_an_immutable_object_that_has
     assert [text(cause, "field") for cause in items(refused, "details", "causes")] == [field]
 
 
-async def test_one_mistake_in_metadata_has_a_cause_for_each_time_it_is_looked_at(send: Send) -> None:
+async def test_one_mistake_in_metadata_has_a_cause_for_each_time_it_is_validated(send: Send) -> None:
     """By the rules of a creation, of an update, of an update of a config map, and of a new config map."""
     await send("POST", CONFIG_MAPS, {"metadata": {"name": "a"}})
 
@@ -105,7 +105,7 @@ async def test_one_mistake_in_metadata_has_a_cause_for_each_time_it_is_looked_at
 async def test_a_status_that_comes_with_a_spec_of_the_wrong_type_makes_managers_forgotten(
     send: Send, gears: str
 ) -> None:
-    """The spec is no matter to the status, but nobody can tell any more who manages what."""
+    """The spec is no matter to the status, but field ownership cannot be computed any more."""
     gear: JSONObject = {"apiVersion": "example.com/v1", "kind": "Gear", "metadata": {"name": "a"}}
     _, created = await send("POST", gears, {**gear, "spec": {"size": 1}})
     metadata = {"name": "a", "resourceVersion": text(created, "metadata", "resourceVersion")}

@@ -39,5 +39,5 @@ SCHEMA: JSONObject = {
         ({"set": "no list"}, []),
     ],
 )
-def test_repetitions_are_told_where_they_appear_first(obj: JSONValue, errors: list[str]) -> None:
+def test_repetitions_are_reported_where_they_appear_first(obj: JSONValue, errors: list[str]) -> None:
     assert [str(error) for error in ListTypes(SCHEMA).validate(obj)] == errors

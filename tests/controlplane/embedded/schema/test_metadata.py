@@ -6,7 +6,7 @@ from kubewright.api.markers import JSONValue
 from kubewright.controlplane.embedded.schema.metadata import MalformedMetadata, coerced
 
 
-def test_what_object_meta_has_is_kept_and_the_rest_is_told() -> None:
+def test_what_object_meta_has_is_kept_and_the_rest_is_reported() -> None:
     unknown: list[str] = []
 
     found = coerced(
@@ -65,7 +65,7 @@ def test_what_object_meta_has_is_kept_and_the_rest_is_told() -> None:
         ),
     ],
 )
-def test_values_of_a_wrong_type_are_told_as_go_tells_them(metadata: JSONValue, message: str) -> None:
+def test_values_of_a_wrong_type_are_reported_as_in_go(metadata: JSONValue, message: str) -> None:
     with pytest.raises(MalformedMetadata) as caught:
         coerced(metadata, "metadata", [])
 

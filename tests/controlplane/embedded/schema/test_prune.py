@@ -38,7 +38,7 @@ def pruned(**spec: JSONValue) -> tuple[list[str], JSONValue]:
     return Pruner(SCHEMA).prune(obj), obj["spec"]
 
 
-def test_unknown_fields_are_dropped_and_told_in_order() -> None:
+def test_unknown_fields_are_dropped_and_reported_in_order() -> None:
     unknown, spec = pruned(
         x=1, map={"k": {"b": 1}}, list=[{"b": 1}, {"a": "x", "c": {"d": 1}}], lists=[[{"z": 1}]], known={"a": "x"}
     )

@@ -190,7 +190,7 @@ def test_of_alternatives_the_one_that_got_furthest_is_explained() -> None:
     ]
 
 
-def test_a_value_in_a_field_is_told_under_that_field() -> None:
+def test_a_value_in_a_field_is_reported_under_that_field() -> None:
     validator = Validator({"type": "object", "required": ["a"], "properties": {"b": {"type": "string"}}})
 
     assert [str(error) for error in validator.validate({"b": 1}, "status")] == [

@@ -109,7 +109,7 @@ def test_tokens_are_read_as_leniently_as_go_reads_them(text: str, start: str) ->
         (encoded("[" * 20_000), "invalid character '[' exceeded max depth"),
     ],
 )
-def test_a_token_no_list_has_given_out_is_refused_in_the_words_of_kubernetes(token: str, why: str) -> None:
+def test_a_token_no_list_has_given_out_is_refused_with_kubernetes_message(token: str, why: str) -> None:
     with pytest.raises(StatusError) as caught:
         decode_continue(token, PREFIX)
 

@@ -7,7 +7,7 @@ from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 
 class Time:
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -159,7 +159,7 @@ def test_a_range_needs_a_directory() -> None:
         MemoryStore().range("/core/pods/def")
 
 
-def test_a_limited_range_tells_how_many_are_left() -> None:
+def test_a_limited_range_reports_how_many_are_left() -> None:
     store = MemoryStore()
     for key in (A, B, C):
         store.create(key, obj())

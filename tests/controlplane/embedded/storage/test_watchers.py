@@ -45,7 +45,7 @@ async def test_a_watch_replays_what_happened_since_and_goes_on_without_a_gap_or_
     assert told(second) == [("put", "last0", 5)]
 
 
-async def test_a_change_tells_what_was_there_before() -> None:
+async def test_a_change_reports_what_was_there_before() -> None:
     store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     created = store.create(f"{PODS}default/a", obj())
@@ -209,7 +209,7 @@ async def test_a_replay_over_several_resources_is_in_the_order_of_revisions() ->
     assert [change.revision for change in changes] == [2, 3, 4, 5]
 
 
-async def test_watches_that_are_ended_tell_what_happened_so_far() -> None:
+async def test_watches_that_are_ended_report_what_happened_so_far() -> None:
     store = MemoryStore()
     below, elsewhere = store.watch(PODS, after=1), store.watch("/core/nodes/", after=1)
     one = await waiting(store.watch(f"{PODS}default/", after=1))

@@ -53,7 +53,7 @@ def test_events_look_the_same_in_both_groups() -> None:
     assert cells("events.k8s.io", "events", new) == expected
 
 
-def test_a_series_tells_when_an_event_was_last_seen() -> None:
+def test_a_series_reports_when_an_event_was_last_seen() -> None:
     series: JSONObject = {"count": 9, "lastObservedTime": "1970-01-01T00:16:00.000000Z"}
     found = cells("", "events", {**OLD, "series": series})
     assert (found[0], found[8]) == ("40s", 9)

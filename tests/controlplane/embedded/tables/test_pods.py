@@ -38,7 +38,7 @@ def test_the_first_waiting_container_gives_the_reason() -> None:
     assert row(pod(*waiting)) == ["0/2", "a-waits", "0"]
 
 
-def test_the_latest_restart_is_told() -> None:
+def test_the_latest_restart_is_reported() -> None:
     statuses = [
         container(
             name,
@@ -50,7 +50,7 @@ def test_the_latest_restart_is_told() -> None:
     assert row(pod(*statuses)) == ["0/2", "Running", "4 (11m ago)"]
 
 
-def test_how_a_container_ended_is_told() -> None:
+def test_how_a_container_ended_is_reported() -> None:
     assert row(pod(container("a", state={"terminated": {"exitCode": 3}})))[1] == "ExitCode:3"
     assert row(pod(container("a", state={"terminated": {"exitCode": 0, "signal": 9}})))[1] == "Signal:9"
     assert row(pod(container("a", state={"terminated": {"exitCode": 1, "reason": "Error"}})))[1] == "Error"

@@ -28,7 +28,7 @@ def test_subjects_of_a_binding_are_shown_by_kind() -> None:
     ]
 
 
-def test_a_signing_request_tells_how_far_it_got() -> None:
+def test_a_signing_request_reports_how_far_it_got() -> None:
     def condition(certificate: str, *types: str) -> JSONValue:
         conditions: list[JSONValue] = [{"type": type_} for type_ in types]
         obj: JSONObject = {"status": {"conditions": conditions, "certificate": certificate}}

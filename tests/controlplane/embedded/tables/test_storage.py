@@ -27,7 +27,7 @@ def test_a_deleted_volume_is_terminating() -> None:
     assert cells("", "persistentvolumes", obj)[4] == "Terminating"
 
 
-def test_the_class_in_the_annotation_goes_before_the_one_in_the_spec() -> None:
+def test_the_class_in_the_annotation_takes_precedence_over_the_one_in_the_spec() -> None:
     annotations: JSONObject = {"volume.beta.kubernetes.io/storage-class": ""}
     spec: JSONObject = {"storageClassName": "fast"}
     assert cells("", "persistentvolumeclaims", {"spec": spec})[5] == "fast"

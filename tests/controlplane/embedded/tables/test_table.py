@@ -78,7 +78,7 @@ def test_an_empty_list_has_columns_and_no_rows(config_maps: ResourceType) -> Non
     assert table["rows"] == []
 
 
-def test_rows_carry_metadata_unless_told_otherwise(config_maps: ResourceType) -> None:
+def test_rows_carry_metadata_unless_requested_otherwise(config_maps: ResourceType) -> None:
     found = entry("a", data={"x": "y"})
 
     def included(query: str) -> object:
@@ -104,7 +104,7 @@ def test_another_wish_is_a_bad_request(config_maps: ResourceType) -> None:
     )
 
 
-def test_a_watch_tells_the_columns_in_the_first_event_only(config_maps: ResourceType) -> None:
+def test_a_watch_reports_the_columns_in_the_first_event_only(config_maps: ResourceType) -> None:
     render = watch_rendering(call(config_maps, "includeObject=None"), "v1")
     first, second = (msgspec.json.decode(render(entry(name))) for name in ("a", "b"))
     assert len(first["columnDefinitions"]) == 3

@@ -56,7 +56,7 @@ def metric(current: JSONValue, **fields: JSONValue) -> JSONValue:
     return cells("autoscaling", "horizontalpodautoscalers", obj)[2]
 
 
-def test_metrics_are_shown_as_current_and_wanted() -> None:
+def test_metrics_are_shown_as_current_and_desired() -> None:
     cpu: JSONObject = {"name": "cpu", "target": {"averageUtilization": 50}}
     assert metric(None, type="Resource", resource=cpu) == "cpu: <unknown>/50%"
     current: JSONObject = {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 7}}}

@@ -75,7 +75,7 @@ def test_text_is_printed_as_go_prints_it(expression: str, text: str, outcome: Ca
 
 
 @pytest.mark.parametrize(("rule", "detail"), FAIL)
-def test_what_cannot_be_done_is_told(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
+def test_what_cannot_be_done_is_reported(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
     assert outcome(rule) == detail
 
 

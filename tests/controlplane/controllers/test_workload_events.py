@@ -1,4 +1,4 @@
-"""What an embedded control plane with nodes tells of a workload, as kubectl shows it."""
+"""The events of a workload on an embedded control plane with nodes, as kubectl shows them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _reasons(*desired: str) -> Callable[[list[Event]], bool]:
     return lambda events: {event.reason for event in events} >= set(desired)
 
 
-async def test_the_life_of_a_deployment_is_told(embedded_control_plane: ControlPlane) -> None:
+async def test_the_life_of_a_deployment_is_reported_in_events(embedded_control_plane: ControlPlane) -> None:
     async with embedded_control_plane.client() as client:
         web = await client.create(
             Deployment(
@@ -71,7 +71,7 @@ async def test_the_life_of_a_deployment_is_told(embedded_control_plane: ControlP
         ]
 
 
-async def test_a_pod_that_fits_nowhere_is_told_of(embedded_control_plane: ControlPlane) -> None:
+async def test_a_pod_that_fits_nowhere_is_reported(embedded_control_plane: ControlPlane) -> None:
     async with embedded_control_plane.client() as client:
         picky = Pod(metadata=ObjectMeta(name="picky", namespace="default"), spec=template(zone="none").spec)
         await client.wait_for(await client.create(picky), condition("PodScheduled", "False"), timeout=60)
