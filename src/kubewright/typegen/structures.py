@@ -181,9 +181,13 @@ class Kind:
         return subscript(self._annotations.use("Resource"), *names), own
 
     def _is_by_value(self, status: Schema) -> bool:
-        """Whether an absent status is as good as an empty one."""
+        """Whether an absent status is as good as an empty one.
+
+        One whose fields have defaults is not: rendered again, the definition would have the server fill it in.
+        """
         is_optional = "status" not in required(self._schema) and "default" not in status
-        return is_optional and _is_bare_structure(status) and _can_be_empty(status)
+        has_defaults = any("default" in field for field in fields(status).values())
+        return is_optional and not has_defaults and _is_bare_structure(status) and not required(status)
 
     def _absent_spec(self, spec: Schema, name: str) -> Expression | None:
         """What a spec is that is not given; None when that cannot be an empty or a default one."""
