@@ -10,7 +10,7 @@ from tests.manager.event_server import EventServer, ManualTime
 from kubewright.client import Client, Config
 from kubewright.manager.recorder import EventBroadcaster
 
-# What they assert is told in full only if pytest knows of them before they are imported.
+# Their failed assertions are shown in full only if pytest knows of them before they are imported.
 pytest.register_assert_rewrite("tests.manager.exposition_text", "tests.manager.scripted")
 
 

@@ -1,4 +1,4 @@
-"""A server of events that does as it is told, and time that passes when it is told to."""
+"""A scripted server of events, and a clock that a test advances."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class ManualTime:
 
 
 class EventServer:
-    """A `Transport` to a server that has nothing but events. `troubles` come first: what a request fails with."""
+    """A `Transport` to a server that has nothing but events. `failures` come first: what a request fails with."""
 
     def __init__(self) -> None:
         self.events: dict[str, dict[str, JSONValue]] = {}
         self.requests: list[str] = []
-        self.troubles: deque[Exception | tuple[int, str, str]] = deque()
+        self.failures: deque[Exception | tuple[int, str, str]] = deque()
         self.loses_answers = False
         self.is_silent = False
         self.refused: dict[str, float] = {}
@@ -65,11 +65,11 @@ class EventServer:
         self.meanwhile()
         if self.is_silent:
             await asyncio.Event().wait()
-        if self.troubles:
-            trouble = self.troubles.popleft()
-            if isinstance(trouble, Exception):
-                raise trouble
-            return _failure(*trouble)
+        if self.failures:
+            failure = self.failures.popleft()
+            if isinstance(failure, Exception):
+                raise failure
+            return _failure(*failure)
         namespace = target.split("/")[5]
         name = json.loads(body or b"{}").get("metadata", {}).get("name", "")
         self.asked.append((namespace, name, asyncio.get_running_loop().time()))
@@ -118,8 +118,8 @@ class EventServer:
     def stored(self) -> list[Event]:
         return [from_json(Event, event) for event in self.events.values()]
 
-    def told(self) -> list[tuple[str, int]]:
-        """Notes and how often they were said."""
+    def counted_notes(self) -> list[tuple[str, int]]:
+        """The notes of the events, and their counts."""
         return [(event.note or "", event.series.count if event.series else 1) for event in self.stored()]
 
 

@@ -1,4 +1,4 @@
-"""Work for a manager that tells of itself, and the world that a manager runs in."""
+"""Work for a manager that keeps a journal, and the surroundings that a manager runs in."""
 
 from __future__ import annotations
 
@@ -56,74 +56,74 @@ async def running(manager: Manager) -> AsyncIterator[None]:
         await task
 
 
-class Told:
+class Journal:
     """What happened, in order."""
 
     def __init__(self) -> None:
-        self.words: list[str] = []
-        self._news = asyncio.Event()
+        self.entries: list[str] = []
+        self._changed = asyncio.Event()
 
-    def __call__(self, words: str) -> None:
-        self.words.append(words)
-        self._news.set()
+    def __call__(self, entry: str) -> None:
+        self.entries.append(entry)
+        self._changed.set()
 
-    async def until(self, *words: str) -> None:
+    async def until(self, *entries: str) -> None:
         async with asyncio.timeout(300):
-            while not set(words) <= set(self.words):
-                self._news.clear()
-                await self._news.wait()
+            while not set(entries) <= set(self.entries):
+                self._changed.clear()
+                await self._changed.wait()
 
 
 class Recording:
-    """A runnable that tells when it begins and when it ends."""
+    """A runnable that notes when it begins and when it ends."""
 
-    def __init__(self, name: str, told: Told, *, needs_leader: bool = True) -> None:
+    def __init__(self, name: str, journal: Journal, *, needs_leader: bool = True) -> None:
         self.name = name
-        self.told = told
+        self.journal = journal
         self.needs_leader = needs_leader
 
     async def run(self) -> None:
-        self.told(f"{self.name} begins")
+        self.journal(f"{self.name} begins")
         try:
             await asyncio.Event().wait()
         finally:
-            self.told(f"{self.name} ends")
+            self.journal(f"{self.name} ends")
 
 
 class RecordingSource:
-    """A source that gives no keys, and tells when it begins and when it ends."""
+    """A source that gives no keys, and notes when it begins and when it ends."""
 
     not_ready_reason = None
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
 
     async def run(self, queue: Queue[str]) -> None:
-        self.told("source begins")
+        self.journal("source begins")
         try:
             await asyncio.Event().wait()
         finally:
-            self.told("source ends")
+            self.journal("source ends")
 
     async def synced(self) -> None:
         pass
 
 
-class Passes:
-    """A reconciler whose passes take some seconds, and tell when they begin and how they end."""
+class Reconciles:
+    """A reconciler that takes some seconds, and notes when a reconcile begins and how it ends."""
 
-    def __init__(self, told: Told, seconds: float = 0.0) -> None:
-        self.told = told
+    def __init__(self, journal: Journal, seconds: float = 0.0) -> None:
+        self.journal = journal
         self.seconds = seconds
 
     async def reconcile(self, key: str | Request) -> Result:
-        self.told(f"{_name(key)} begins")
+        self.journal(f"{_name(key)} begins")
         try:
             await asyncio.sleep(self.seconds)
         except asyncio.CancelledError:
-            self.told(f"{_name(key)} is cancelled")
+            self.journal(f"{_name(key)} is cancelled")
             raise
-        self.told(f"{_name(key)} is done")
+        self.journal(f"{_name(key)} is done")
         return Result()
 
 
@@ -151,15 +151,15 @@ def driven(
 
 def fed(
     manager: Manager,
-    told: Told,
+    journal: Journal,
     *keys: str,
     seconds: float = 0.0,
     name: str = "fed",
     workers: int = 1,
     needs_leader: bool = True,
 ) -> Channel[str]:
-    """A driven controller whose passes take some seconds, and tell."""
-    return driven(manager, Passes(told, seconds), *keys, name=name, workers=workers, needs_leader=needs_leader)
+    """A driven controller whose reconciles take some seconds, and are noted."""
+    return driven(manager, Reconciles(journal, seconds), *keys, name=name, workers=workers, needs_leader=needs_leader)
 
 
 def now() -> float:

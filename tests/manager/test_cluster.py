@@ -84,7 +84,7 @@ async def test_another_cluster_is_a_source(
         assert (await there.get(ConfigMap, "later", namespace="default")).data == {"color": "blue"}
 
 
-async def test_trouble_with_another_cluster_is_told_by_readiness(
+async def test_an_error_of_another_cluster_is_a_not_ready_reason(
     home: EmbeddedControlPlane, away: EmbeddedControlPlane
 ) -> None:
     restricted = away.add_user("visitor")
@@ -100,7 +100,7 @@ async def test_trouble_with_another_cluster_is_told_by_readiness(
             await eventually(is_told)
 
 
-async def test_permissions_in_another_cluster_are_asked_for_there(
+async def test_permissions_in_another_cluster_are_checked_there(
     home: EmbeddedControlPlane, away: EmbeddedControlPlane
 ) -> None:
     """Of one who may do everything here that says nothing, and the other way round."""

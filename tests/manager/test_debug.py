@@ -43,7 +43,7 @@ async def create(client: Client, name: str) -> None:
     await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
 
 
-async def test_it_is_off_unless_it_is_asked_for(client: Client) -> None:
+async def test_it_is_off_by_default(client: Client) -> None:
     """It names objects."""
     manager = Manager(client, health_address="127.0.0.1:0", metrics_address="127.0.0.1:0")
     async with running(manager):
@@ -53,7 +53,7 @@ async def test_it_is_off_unless_it_is_asked_for(client: Client) -> None:
             assert (await get(manager.ports[server], "/debug/queues"))[0] == 404
 
 
-async def test_the_queues_tell_what_runs_and_what_comes_later(client: Client) -> None:
+async def test_the_queues_show_what_runs_and_what_is_delayed(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0", grace=0)
     reconciler = Varied()
     built = controller_for(manager, ConfigMap, namespace="default").complete(reconciler)
@@ -77,7 +77,7 @@ async def test_the_queues_tell_what_runs_and_what_comes_later(client: Client) ->
     assert 0 < delayed["in_seconds"] <= 3600
 
 
-async def test_the_caches_tell_what_they_hold_and_what_is_in_their_way(client: Client) -> None:
+async def test_the_caches_show_what_they_hold_and_what_blocks_them(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
     built = controller_for(manager, ConfigMap, namespace="default").complete(Varied())
     await create(client, "one")
@@ -99,7 +99,7 @@ async def test_the_caches_tell_what_they_hold_and_what_is_in_their_way(client: C
     }
 
 
-async def test_the_trouble_of_a_cache_is_told_in_words() -> None:
+async def test_what_blocks_a_cache_is_a_sentence() -> None:
     async with (
         ControlPlane.embedded(controllers=(), nodes=0) as plane,
         plane.client(plane.add_user("nobody")) as client,
@@ -117,7 +117,7 @@ async def test_the_trouble_of_a_cache_is_told_in_words() -> None:
     assert 'User "nobody" cannot' in caches[0]["blocked"]
 
 
-async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_reasons(client: Client) -> None:
+async def test_the_last_reconcile_of_each_object_is_shown_with_its_outcome_and_its_reasons(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
     built = controller_for(manager, ConfigMap, namespace="default", max_attempts=1).complete(Varied())
     await create(client, "first")
@@ -135,7 +135,7 @@ async def test_the_passes_tell_the_last_of_each_object_with_its_outcome_and_its_
     assert oldest["outcome"].startswith("Result(")
 
 
-async def test_the_tasks_tell_who_they_are_and_where_they_wait(client: Client) -> None:
+async def test_the_tasks_are_shown_with_their_names_and_where_they_wait(client: Client) -> None:
     manager = Manager(client, debug_address="127.0.0.1:0")
     built = controller_for(manager, ConfigMap, namespace="default", workers=2).complete(Varied())
     await create(client, "one")

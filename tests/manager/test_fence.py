@@ -13,38 +13,38 @@ from kubewright.manager.fence import clock_of, fenced, system_clock
 from kubewright.testing.virtual_time import VirtualTimeLoop
 
 
-def test_a_deadline_that_has_passed_is_told_once_from_another_thread() -> None:
-    told: list[tuple[str, str]] = []
+def test_a_deadline_that_has_passed_is_reported_once_from_another_thread() -> None:
+    reported: list[tuple[str, str]] = []
     struck = threading.Event()
 
     def exit_(message: str) -> None:
-        told.append((threading.current_thread().name, message))
+        reported.append((threading.current_thread().name, message))
         struck.set()
 
     with fenced(lambda: system_clock() - 1, exit_):
         assert struck.wait(30)
-    assert told == [
+    assert reported == [
         ("leader fence", "the lease has run out while the event loop was blocked; exiting, as another may lead now")
     ]
 
 
 @pytest.mark.parametrize("ahead", [None, 3600.0], ids=["no deadline", "one far ahead"])
 def test_nothing_happens_before_the_deadline(ahead: float | None) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     asked = threading.Semaphore(0)
 
     def deadline() -> float | None:
         asked.release()
         return system_clock() + ahead if ahead is not None else None
 
-    with fenced(deadline, told.append):
+    with fenced(deadline, reported.append):
         # The second question means that the first answer was acted on.
         assert asked.acquire(timeout=30)
         assert asked.acquire(timeout=30)
-    assert told == []
+    assert reported == []
 
 
-def test_the_deadline_is_asked_for_anew_each_time() -> None:
+def test_the_deadline_is_read_again_each_time() -> None:
     """A renewal moves it."""
     struck = threading.Event()
     answers = iter([None, system_clock() + 3600, system_clock() - 1])

@@ -42,7 +42,7 @@ def now() -> float:
 
 
 @virtually
-async def test_what_fails_is_told_and_what_ends_or_is_cancelled_is_not() -> None:
+async def test_a_failure_is_reported_and_an_end_or_a_cancellation_is_not() -> None:
     failures: list[BaseException] = []
     group, error = new(failures), ValueError("broken")
     group.start(asyncio.sleep(1), "ends")
@@ -85,7 +85,7 @@ async def test_a_function_that_is_not_async_is_refused_by_its_name() -> None:
 
 
 @virtually
-async def test_drain_cancels_nothing_and_tells_whether_all_ended() -> None:
+async def test_drain_cancels_nothing_and_returns_whether_all_ended() -> None:
     group = new()
     group.start(asyncio.sleep(5), "slow")
     assert not await group.drain(4)
@@ -168,7 +168,7 @@ def test_what_does_not_end_after_a_stop_is_named_in_the_log(caplog: pytest.LogCa
 
 
 @virtually
-async def test_a_failure_while_stopping_is_told_too() -> None:
+async def test_a_failure_while_stopping_is_reported_too() -> None:
     failures: list[BaseException] = []
     group = new(failures)
 

@@ -17,7 +17,7 @@ async def ask(checks: Checks, path: str = "/readyz", **parameters: list[str]) ->
     return answer.status, answer.body.decode()
 
 
-async def test_ok_is_all_that_is_said_when_all_is_fine() -> None:
+async def test_ok_is_the_whole_answer_when_all_is_well() -> None:
     checks = Checks("readyz")
     assert await ask(checks) == (200, "ok")
     checks.add("caches", lambda: None)
@@ -40,7 +40,7 @@ async def test_verbose_shows_the_list_also_when_all_is_fine() -> None:
     assert await ask(checks, "/healthz", verbose=[""]) == (200, "[+]ping ok\nhealthz check passed\n")
 
 
-async def test_excluded_checks_are_not_asked_and_unknown_ones_are_told() -> None:
+async def test_excluded_checks_are_not_called_and_unknown_ones_are_named() -> None:
     def never() -> str | None:
         raise AssertionError
 
@@ -54,7 +54,7 @@ async def test_excluded_checks_are_not_asked_and_unknown_ones_are_told() -> None
     )
 
 
-async def test_one_check_is_asked_alone() -> None:
+async def test_one_check_can_be_probed_alone() -> None:
     checks = Checks("readyz")
     checks.add("caches", lambda: "pods are not listed yet")
     assert await ask(checks, "/readyz/ping") == (200, "ok")
@@ -62,7 +62,7 @@ async def test_one_check_is_asked_alone() -> None:
     assert (await ask(checks, "/readyz/nothing"))[0] == 404
 
 
-async def test_checks_come_and_change_while_they_are_asked() -> None:
+async def test_checks_may_be_added_and_change_between_probes() -> None:
     checks = Checks("readyz")
     trouble: str | None = "not yet"
     assert (await ask(checks))[0] == 200
@@ -143,7 +143,7 @@ async def test_a_check_that_was_called_instead_of_given_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])
-def test_names_that_cannot_be_asked_for_are_refused(name: str) -> None:
+def test_names_that_cannot_be_in_a_path_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f'"{name}" cannot be the name of a check of readyz')):
         Checks("readyz").add(name, lambda: None)
 

@@ -74,7 +74,7 @@ async def test_a_standby_takes_over_within_three_seconds_of_a_clean_stop(plane: 
 
 
 @virtually
-async def test_work_ends_before_the_lease_is_given_back(plane: EmbeddedControlPlane) -> None:
+async def test_work_ends_before_the_lease_is_released(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         a.drain = 60.0
         await a.stop()
@@ -96,7 +96,7 @@ async def test_work_that_ends_by_itself_ends_the_election_and_gives_the_lease_ba
 
 
 @virtually
-async def test_an_error_of_the_work_is_told_after_the_lease_is_given_back(plane: EmbeddedControlPlane) -> None:
+async def test_an_error_of_the_work_is_raised_after_the_lease_is_released(plane: EmbeddedControlPlane) -> None:
     async def fail() -> None:
         raise ValueError("broken")
 

@@ -78,7 +78,7 @@ def test_an_outage_of_eight_seconds_costs_nothing(is_silent: bool, begins_after:
 
 
 @pytest.mark.parametrize("outage", [12.5, 14.5])
-def test_a_lease_that_was_lost_is_given_back_as_soon_as_the_server_answers(outage: float) -> None:
+def test_a_lease_that_was_lost_is_released_as_soon_as_the_server_answers(outage: float) -> None:
     """So that nobody has to wait for its end as well. Its work has ended before."""
 
     @virtually
@@ -164,14 +164,14 @@ async def test_losing_the_lease_cuts_a_clean_stop_short(plane: EmbeddedControlPl
         await asyncio.sleep(30)
         a.drain = 60.0
         plane.faults.drop(by("a"), times=None)
-        # The caller wanted it to stop, and it has stopped: that is what it is told.
+        # The caller cancelled it, and it has stopped: that is what it gets.
         await a.stop()
         await b.leads.wait()
         assert a.ended < b.began
 
 
 @virtually
-async def test_work_that_fails_when_it_is_cancelled_tells_why(plane: EmbeddedControlPlane) -> None:
+async def test_work_that_fails_when_it_is_cancelled_is_the_cause_of_the_error(plane: EmbeddedControlPlane) -> None:
     async def fail_when_cancelled() -> None:
         try:
             await asyncio.Event().wait()
@@ -205,7 +205,7 @@ async def test_cancelling_again_does_not_leave_work_behind(plane: EmbeddedContro
 
 
 @virtually
-async def test_failures_that_pass_before_the_deadline_are_survived(plane: EmbeddedControlPlane) -> None:
+async def test_failures_that_end_before_the_deadline_are_survived(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         for code in (409, 500, 503, 429, 404):
             plane.faults.fail(by("a"), code=code, times=3)
@@ -317,7 +317,7 @@ async def test_a_deleted_lease_is_made_again(plane: EmbeddedControlPlane) -> Non
 
 
 @virtually
-async def test_a_lease_deleted_just_before_the_end_is_nobodys(plane: EmbeddedControlPlane) -> None:
+async def test_a_lease_deleted_just_before_the_end_stays_deleted(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a") as (a,):
         await a.client.delete(Lease, NAME, namespace="default")
         await a.stop()
@@ -375,7 +375,7 @@ async def test_a_candidate_cancelled_while_taking_the_lease_does_not_leave_it_ta
 
 
 @virtually
-async def test_troubles_are_told_once_and_remembered(plane: EmbeddedControlPlane) -> None:
+async def test_errors_are_logged_once_and_remembered(plane: EmbeddedControlPlane) -> None:
     async with plane.client() as client:
         plane.faults.fail(by("a"), code=403, message="no leases for you", times=None)
         candidate = Candidate(client, "a")

@@ -8,10 +8,10 @@ from collections.abc import Coroutine
 
 import pytest
 from tests.manager.scripted import (
-    Passes,
+    Journal,
+    Reconciles,
     Recording,
     RecordingSource,
-    Told,
     another_leader,
     candidate,
     driven,
@@ -33,56 +33,58 @@ from kubewright.manager import Manager, SetupError
 def test_what_a_program_consists_of_begins_and_ends_in_order() -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
-        told = Told()
+        journal = Journal()
         manager = Manager(client, election=candidate(client, "a"), health_address="127.0.0.1:0")
         keep = manager.cache.run
 
         async def recorded_cache() -> None:
             assert manager.ports["health"]
-            told("cache begins")
+            journal("cache begins")
             try:
                 await keep()
             finally:
                 assert manager.ports["health"]
-                told(f'cache ends, the lease is held by "{await holder(client)}"')
+                journal(f'cache ends, the lease is held by "{await holder(client)}"')
 
         manager.cache.run = recorded_cache  # type: ignore[method-assign]  # there is no other way to see it
         # In no order: what comes first is not for whoever adds them to decide.
-        manager.add(Recording("leader", told))
-        manager.add(Recording("other", told, needs_leader=False))
-        sourced: Controller[str] = Controller("sourced", Passes(told))
-        sourced.watch(RecordingSource(told))
+        manager.add(Recording("leader", journal))
+        manager.add(Recording("other", journal, needs_leader=False))
+        sourced: Controller[str] = Controller("sourced", Reconciles(journal))
+        sourced.watch(RecordingSource(journal))
         manager.add(sourced)
-        channel = fed(manager, told, seconds=5)
+        channel = fed(manager, journal, seconds=5)
         async with running(manager):
-            await told.until("leader begins")
+            await journal.until("leader begins")
             assert await holder(client) == "a"
             channel.send("pass")
-            await told.until("pass begins")
+            await journal.until("pass begins")
         assert manager.ports["health"] == 0
         began = ["cache begins", "other begins", "source begins", "leader begins", "pass begins"]
-        assert told.words[:5] == began
-        assert sorted(told.words[5:7]) == ["leader ends", "other ends"]
-        assert told.words[7:] == ["pass is done", "source ends", 'cache ends, the lease is held by ""']
+        assert journal.entries[:5] == began
+        assert sorted(journal.entries[5:7]) == ["leader ends", "other ends"]
+        assert journal.entries[7:] == ["pass is done", "source ends", 'cache ends, the lease is held by ""']
 
     scenario()
 
 
 @virtually
-async def test_the_lease_is_held_until_the_last_pass_is_over(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+async def test_the_lease_is_held_until_the_last_reconcile_has_ended(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
     holders: list[str] = []
 
     class Slow:
         async def reconcile(self, key: str) -> None:
-            told("begins")
+            journal("begins")
             await asyncio.sleep(20)
             holders.append(await holder(client))
 
     driven(manager, Slow(), "x", name="slow")
     async with running(manager):
-        await told.until("begins")
+        await journal.until("begins")
     assert holders == ["a"]
     assert await holder(client) == ""
 
@@ -95,25 +97,25 @@ async def test_the_lease_is_held_until_the_last_pass_is_over(plane: EmbeddedCont
 def test_a_failing_runnable_stops_everything_and_run_raises_it(needs_leader: bool, is_elected: bool) -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
-        told, error = Told(), ValueError("the printer is on fire")
+        journal, error = Journal(), ValueError("the printer is on fire")
 
         class Failing:
             def __init__(self) -> None:
                 self.needs_leader = needs_leader
 
             async def run(self) -> None:
-                await told.until("other begins", "leader begins", "x begins")
+                await journal.until("other begins", "leader begins", "x begins")
                 raise error
 
         manager = Manager(client, election=candidate(client, "a") if is_elected else None)
         manager.add(Failing())
-        manager.add(Recording("other", told, needs_leader=False))
-        manager.add(Recording("leader", told))
-        fed(manager, told, "x", seconds=10)
+        manager.add(Recording("other", journal, needs_leader=False))
+        manager.add(Recording("leader", journal))
+        fed(manager, journal, "x", seconds=10)
         with pytest.raises(ValueError, match="the printer is on fire") as raised:
             await manager.run()
         assert raised.value is error
-        assert set(told.words[3:]) == {"other ends", "leader ends", "x is done"}
+        assert set(journal.entries[3:]) == {"other ends", "leader ends", "x is done"}
         assert await holder(client) == ""
 
     scenario()
@@ -185,7 +187,7 @@ async def test_several_causes_are_all_named(plane: EmbeddedControlPlane, client:
 def test_what_cannot_be_started_ends_what_was_started_before_it(needs_leader: bool) -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
-        told = Told()
+        journal = Journal()
 
         class Broken:
             def __init__(self) -> None:
@@ -195,29 +197,29 @@ def test_what_cannot_be_started_ends_what_was_started_before_it(needs_leader: bo
                 raise ValueError("cannot even begin")
 
         manager = Manager(client)
-        manager.add(Recording("before", told, needs_leader=needs_leader))
+        manager.add(Recording("before", journal, needs_leader=needs_leader))
         manager.add(Broken())
         with pytest.raises(ValueError, match="cannot even begin"):
             await manager.run()
         # Whether it got its first step is the event loop's business. That nothing is left is looked at by `virtually`.
-        assert told.words in ([], ["before begins", "before ends"])
+        assert journal.entries in ([], ["before begins", "before ends"])
 
     scenario()
 
 
 @virtually
 async def test_a_runnable_that_ends_by_itself_ends_nothing_else(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
 
     async def short() -> None:
-        told("short ends")
+        journal("short ends")
 
     manager = Manager(client)
     manager.add(short)
-    manager.add(Recording("long", told))
+    manager.add(Recording("long", journal))
     async with running(manager):
         await asyncio.sleep(600)
-        assert told.words == ["short ends", "long begins"]
+        assert journal.entries == ["short ends", "long begins"]
 
 
 # What it consists of
@@ -225,31 +227,31 @@ async def test_a_runnable_that_ends_by_itself_ends_nothing_else(plane: EmbeddedC
 
 @virtually
 async def test_what_is_added_after_the_start_begins_at_once(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
     async with running(manager):
         await manager.elected.wait()
-        manager.add(Recording("leader", told))
-        manager.add(Recording("other", told, needs_leader=False))
-        fed(manager, told, "x")
-        fed(manager, told, "y", name="unelected", needs_leader=False)
-        await told.until("leader begins", "other begins", "x is done", "y is done")
-    assert {"leader ends", "other ends"} <= set(told.words)
+        manager.add(Recording("leader", journal))
+        manager.add(Recording("other", journal, needs_leader=False))
+        fed(manager, journal, "x")
+        fed(manager, journal, "y", name="unelected", needs_leader=False)
+        await journal.until("leader begins", "other begins", "x is done", "y is done")
+    assert {"leader ends", "other ends"} <= set(journal.entries)
 
 
 @virtually
 async def test_what_a_standby_is_given_begins_when_it_leads(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
         await asyncio.sleep(60)
-        manager.add(Recording("leader", told))
-        fed(manager, told, "x")
+        manager.add(Recording("leader", journal))
+        fed(manager, journal, "x")
         await asyncio.sleep(60)
-        assert told.words == []
+        assert journal.entries == []
         assert not manager.elected.is_set()
-    await told.until("leader begins", "x is done")
+    await journal.until("leader begins", "x is done")
     assert manager.elected.is_set()
     manager.stop()
     await task
@@ -258,32 +260,32 @@ async def test_what_a_standby_is_given_begins_when_it_leads(plane: EmbeddedContr
 @virtually
 async def test_what_is_added_while_it_ends_does_not_begin(plane: EmbeddedControlPlane, client: Client) -> None:
     """It would outlive `run`."""
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
 
     class Adding:
         async def reconcile(self, key: str) -> None:
-            told("pass begins")
+            journal("pass begins")
             await asyncio.sleep(5)
-            manager.add(Recording("late", told))
-            manager.add(Recording("late other", told, needs_leader=False))
-            fed(manager, told, "late key", name="late-fed", needs_leader=False)
-            told("pass ends")
+            manager.add(Recording("late", journal))
+            manager.add(Recording("late other", journal, needs_leader=False))
+            fed(manager, journal, "late key", name="late-fed", needs_leader=False)
+            journal("pass ends")
 
     driven(manager, Adding(), "x", name="adding")
     async with running(manager):
-        await told.until("pass begins")
-    assert told.words == ["pass begins", "pass ends"]
+        await journal.until("pass begins")
+    assert journal.entries == ["pass begins", "pass ends"]
 
 
 @virtually
 async def test_two_controllers_of_one_name_are_refused(plane: EmbeddedControlPlane, client: Client) -> None:
-    """Their metrics and logs could not be told apart."""
+    """Their metrics and logs could not be journal apart."""
     manager = Manager(client)
-    controller_for(manager, ConfigMap).complete(Passes(Told()))
+    controller_for(manager, ConfigMap).complete(Reconciles(Journal()))
     with pytest.raises(ValueError, match='there is a controller "configmap" already; give this one another name='):
-        controller_for(manager, ConfigMap).complete(Passes(Told()))
-    controller_for(manager, ConfigMap, name="another").complete(Passes(Told()))
+        controller_for(manager, ConfigMap).complete(Reconciles(Journal()))
+    controller_for(manager, ConfigMap, name="another").complete(Reconciles(Journal()))
 
 
 @virtually
@@ -329,7 +331,7 @@ async def test_a_manager_leaves_the_garbage_collector_as_it_is(plane: EmbeddedCo
     before = gc.get_threshold(), gc.get_freeze_count()
     for _ in range(2):
         manager = Manager(client)
-        controller_for(manager, ConfigMap).complete(Passes(Told()))
+        controller_for(manager, ConfigMap).complete(Reconciles(Journal()))
         async with running(manager):
             await manager.elected.wait()
             await manager.synced()

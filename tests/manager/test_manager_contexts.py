@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 import pytest
-from tests.manager.scripted import Recording, Told, fed, running, virtually
+from tests.manager.scripted import Journal, Recording, fed, running, virtually
 
 from kubewright.client import Client
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -16,12 +16,12 @@ from kubewright.manager import LeadershipLost, Manager
 
 
 @asynccontextmanager
-async def brought(name: str, told: Told) -> AsyncIterator[str]:
-    told(f"{name} is opened")
+async def brought(name: str, journal: Journal) -> AsyncIterator[str]:
+    journal(f"{name} is opened")
     try:
         yield name
     finally:
-        told(f"{name} is closed")
+        journal(f"{name} is closed")
 
 
 class Pool:
@@ -38,39 +38,39 @@ class Pool:
 async def test_what_was_entered_is_left_in_reverse_order_after_everything_has_ended(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
     for name in ("pool", "session"):
-        await manager.enter(brought(name, told))
-    manager.add(Recording("work", told, needs_leader=False))
-    fed(manager, told, "a", seconds=20)
+        await manager.enter(brought(name, journal))
+    manager.add(Recording("work", journal, needs_leader=False))
+    fed(manager, journal, "a", seconds=20)
     async with running(manager):
-        await told.until("a begins", "work begins")
-    assert told.words[-2:] == ["session is closed", "pool is closed"]
-    assert {"a is done", "work ends"} <= set(told.words[:-2])
+        await journal.until("a begins", "work begins")
+    assert journal.entries[-2:] == ["session is closed", "pool is closed"]
+    assert {"a is done", "work ends"} <= set(journal.entries[:-2])
 
 
 @virtually
 async def test_what_is_entered_while_it_runs_is_left_too(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
 
     async def work() -> None:
-        await manager.enter(brought("late", told))
+        await manager.enter(brought("late", journal))
 
     manager.add(work)
     async with running(manager):
-        await told.until("late is opened")
-    assert told.words == ["late is opened", "late is closed"]
+        await journal.until("late is opened")
+    assert journal.entries == ["late is opened", "late is closed"]
 
 
 @virtually
 async def test_after_a_failure_it_is_left_as_well_and_the_failure_is_raised(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
-    await manager.enter(brought("pool", told))
+    await manager.enter(brought("pool", journal))
 
     async def fails() -> None:
         raise LookupError("no such thing")
@@ -78,7 +78,7 @@ async def test_after_a_failure_it_is_left_as_well_and_the_failure_is_raised(
     manager.add(fails)
     with pytest.raises(LookupError):
         await manager.run()
-    assert told.words == ["pool is opened", "pool is closed"]
+    assert journal.entries == ["pool is opened", "pool is closed"]
 
 
 @virtually
@@ -118,14 +118,14 @@ async def test_a_process_that_must_exit_at_once_does_not_wait_for_contexts(
 
 @virtually
 async def test_nothing_can_be_added_once_it_has_ended(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
-    manager.add(Recording("work", told))
+    manager.add(Recording("work", journal))
     manager.stop()
     await manager.run()
     with pytest.raises(RuntimeError, match=r"^manager\.add: this manager has ended, and runs only once; make another"):
-        manager.add(Recording("more", told))
+        manager.add(Recording("more", journal))
     with pytest.raises(RuntimeError, match=r"^manager\.enter: this manager has ended"):
-        await manager.enter(brought("pool", told))
+        await manager.enter(brought("pool", journal))
     await asyncio.sleep(0)
-    assert told.words == []
+    assert journal.entries == []

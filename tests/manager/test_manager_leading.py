@@ -8,9 +8,9 @@ import pytest
 from tests.manager.candidates import BlockableLoop
 from tests.manager.scripted import (
     LEASE,
-    Passes,
+    Journal,
+    Reconciles,
     Recording,
-    Told,
     another_leader,
     candidate,
     config_map,
@@ -36,21 +36,23 @@ from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 
 @virtually
 async def test_what_needs_no_leader_runs_without_the_lease(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
-    manager.add(Recording("other", told, needs_leader=False))
-    manager.add(Recording("leader", told))
-    fed(manager, told, "unelected", name="unelected", needs_leader=False)
-    fed(manager, told, "elected", name="elected")
+    manager.add(Recording("other", journal, needs_leader=False))
+    manager.add(Recording("leader", journal))
+    fed(manager, journal, "unelected", name="unelected", needs_leader=False)
+    fed(manager, journal, "elected", name="elected")
     async with another_leader(client), running(manager):
-        await told.until("other begins", "unelected is done")
+        await journal.until("other begins", "unelected is done")
         await asyncio.sleep(600)
-        assert sorted(told.words) == ["other begins", "unelected begins", "unelected is done"]
+        assert sorted(journal.entries) == ["other begins", "unelected begins", "unelected is done"]
 
 
 @virtually
-async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+async def test_a_standby_is_warm_and_its_first_reconciles_come_at_once(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    journal = Journal()
     for number in range(5):
         await client.create(config_map(f"object-{number}"))
     manager = Manager(client, election=candidate(client, "a"))
@@ -60,7 +62,7 @@ async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: Embedd
         elected_at.append(now())
 
     manager.add(note)
-    built = controller_for(manager, ConfigMap, namespace="default").complete(Passes(told))
+    built = controller_for(manager, ConfigMap, namespace="default").complete(Reconciles(journal))
 
     def reads() -> int:
         return sum(event.resource == "configmaps" for event in plane.audit.events)
@@ -70,9 +72,9 @@ async def test_a_standby_is_warm_and_its_first_passes_come_at_once(plane: Embedd
         await eventually(lambda: sum(informer.statistics.objects for informer in manager.cache.informers()) == 5)
         assert await is_ready(manager)
         assert len(built.queue) == 0, "it is filled when there is somebody to work it off"
-        assert told.words == []
+        assert journal.entries == []
         asked = reads()
-    await told.until(*(f"object-{number} is done" for number in range(5)))
+    await journal.until(*(f"object-{number} is done" for number in range(5)))
     assert elected_at == [now()]
     assert reads() == asked
     manager.stop()
@@ -84,12 +86,12 @@ async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     """Objects that a leader has seen come and go: at a start nobody would know of them either."""
-    told = Told()
+    journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
     built = (
         controller_for(manager, ConfigMap, namespace="default")
         .owns(ConfigMap, namespace="default")
-        .complete(Passes(told))
+        .complete(Reconciles(journal))
     )
 
     async with another_leader(client):
@@ -105,8 +107,8 @@ async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
             await client.delete(child)
         await asyncio.sleep(10)
         assert len(built.queue) <= 1
-    await told.until("stays is done")
-    assert {words for words in told.words if words.startswith(("passing", "child"))} == set()
+    await journal.until("stays is done")
+    assert {words for words in journal.entries if words.startswith(("passing", "child"))} == set()
     manager.stop()
     await task
 
@@ -116,17 +118,17 @@ async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_th
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     """A roll-out waits for the new pod to be ready before it ends the old one, which leads."""
-    told = Told()
+    journal = Journal()
     await client.create(config_map("object"))
     manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
-    built = controller_for(manager, ConfigMap, namespace="default").complete(Passes(told))
+    built = controller_for(manager, ConfigMap, namespace="default").complete(Reconciles(journal))
     async with another_leader(client):
         task = asyncio.create_task(manager.run())
         await asyncio.sleep(60)
         assert built.queue.depth().get(-100, 0) == 0
         assert manager.cache.informers() == []
         assert await is_ready(manager)
-    await told.until("object is done")
+    await journal.until("object is done")
     assert await is_ready(manager)
     manager.stop()
     await task
@@ -136,7 +138,7 @@ async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_th
 async def test_one_manager_hands_over_to_the_other_within_three_seconds(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     await client.create(config_map("object"))
     managers = [Manager(client, election=candidate(client, identity)) for identity in ("a", "b")]
 
@@ -145,22 +147,22 @@ async def test_one_manager_hands_over_to_the_other_within_three_seconds(
             self.name = name
 
         async def reconcile(self, request: Request) -> None:
-            told(f"{self.name} begins")
+            journal(f"{self.name} begins")
             await asyncio.sleep(1)
-            told(f"{self.name} is done")
+            journal(f"{self.name} is done")
 
     for name, manager in zip(("a", "b"), managers, strict=True):
         controller_for(manager, ConfigMap, namespace="default").complete(Noted(name))
     async with running(managers[0]):
-        await told.until("a begins")
+        await journal.until("a begins")
         task = asyncio.create_task(managers[1].run())
-        await told.until("a is done")
+        await journal.until("a is done")
         # Long enough for the standby to be between any two of its tries.
         await asyncio.sleep(60)
         stopped_at = now()
-    await told.until("b begins")
+    await journal.until("b begins")
     assert now() - stopped_at < 3
-    assert told.words == ["a begins", "a is done", "b begins"]
+    assert journal.entries == ["a begins", "a is done", "b begins"]
     managers[1].stop()
     await task
 
@@ -169,7 +171,7 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     """With a lease of a minute, so that waiting for its end is not what this succeeds by."""
-    told = Told()
+    journal = Journal()
     await admin.create(config_map("object", namespace))
 
     def new(identity: str) -> Manager:
@@ -187,7 +189,7 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
         class Noted:
             async def reconcile(self, request: Request) -> None:
                 if request.name == "object":
-                    told(f"{identity} reconciles")
+                    journal(f"{identity} reconciles")
 
         controller_for(manager, ConfigMap).complete(Noted())
         return manager
@@ -195,10 +197,10 @@ async def test_one_manager_hands_over_to_the_other_on_every_control_plane(
     first, second = new("a"), new("b")
     async with asyncio.timeout(30):
         async with running(first):
-            await told.until("a reconciles")
+            await journal.until("a reconciles")
             task = asyncio.create_task(second.run())
             await eventually(lambda: is_ready(second))
-        await told.until("b reconciles")
+        await journal.until("b reconciles")
         second.stop()
         await task
     lease = await admin.get(Lease, LEASE, namespace=namespace)
@@ -212,13 +214,13 @@ def is_of_leases(target: Target) -> bool:
 class Timed:
     """A reconciler whose passes do not end by themselves, and that notes how long before the deadline they did."""
 
-    def __init__(self, told: Told, election: LeaderElection) -> None:
-        self.told = told
+    def __init__(self, journal: Journal, election: LeaderElection) -> None:
+        self.journal = journal
         self.election = election
         self.left: list[float] = []
 
     async def reconcile(self, key: str) -> None:
-        self.told("pass begins")
+        self.journal("pass begins")
         try:
             await asyncio.sleep(1000)
         finally:
@@ -230,16 +232,16 @@ class Timed:
 async def test_when_the_lease_is_lost_the_leaders_work_ends_in_time_and_run_raises_it(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     election = candidate(client, "a")
     manager = Manager(client, election=election, grace=100)
-    timed = Timed(told, election)
+    timed = Timed(journal, election)
     driven(manager, timed, "x", name="timed")
-    manager.add(Recording("leader", told))
-    manager.add(Recording("other", told, needs_leader=False))
-    fed(manager, told, "unelected", name="unelected", seconds=30, needs_leader=False)
+    manager.add(Recording("leader", journal))
+    manager.add(Recording("other", journal, needs_leader=False))
+    fed(manager, journal, "unelected", name="unelected", seconds=30, needs_leader=False)
     task = asyncio.create_task(manager.run())
-    await told.until("pass begins", "leader begins", "unelected begins")
+    await journal.until("pass begins", "leader begins", "unelected begins")
     plane.faults.fail(is_of_leases, code=500, times=None)
     with pytest.raises(LeadershipLost, match="could not be renewed for 12 s") as lost:
         await task
@@ -247,43 +249,43 @@ async def test_when_the_lease_is_lost_the_leaders_work_ends_in_time_and_run_rais
     assert len(timed.left) == 1
     assert timed.left[0] > 0
     # What needs no lease has its grace time as ever.
-    assert set(told.words[3:]) >= {"leader ends", "other ends", "unelected is done"}
+    assert set(journal.entries[3:]) >= {"leader ends", "other ends", "unelected is done"}
     assert not manager.elected.is_set()
 
 
 @virtually
-async def test_when_the_lease_is_lost_while_passes_finish_they_end_in_time_too(
+async def test_when_the_lease_is_lost_while_reconciles_finish_they_end_in_time_too(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     election = candidate(client, "a")
     manager = Manager(client, election=election, grace=100)
-    timed = Timed(told, election)
+    timed = Timed(journal, election)
     driven(manager, timed, "x", name="timed")
     async with running(manager):
-        await told.until("pass begins")
+        await journal.until("pass begins")
         plane.faults.fail(is_of_leases, code=500, times=None)
     assert len(timed.left) == 1
     assert timed.left[0] > 0
 
 
 @virtually
-async def test_work_that_does_not_end_in_time_is_told_as_such(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+async def test_work_that_does_not_end_in_time_is_reported_as_such(plane: EmbeddedControlPlane, client: Client) -> None:
+    journal = Journal()
     is_released = asyncio.Event()
     manager = Manager(client, election=candidate(client, "a"))
 
     async def stubborn() -> None:
-        told("begins")
+        journal("begins")
         while not is_released.is_set():
             try:
                 await is_released.wait()
             except asyncio.CancelledError:
-                told("is told")
+                journal("is journal")
 
     manager.add(stubborn)
     task = asyncio.create_task(manager.run())
-    await told.until("begins")
+    await journal.until("begins")
     plane.faults.fail(is_of_leases, code=500, times=None)
     with pytest.raises(LeadershipLost, match="this process has to exit now") as lost:
         await task
@@ -293,21 +295,21 @@ async def test_work_that_does_not_end_in_time_is_told_as_such(plane: EmbeddedCon
 
 
 @virtually
-async def test_that_work_goes_on_without_the_lease_is_told_whatever_failed_before(
+async def test_work_that_goes_on_without_the_lease_is_reported_whatever_failed_before(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     """The process has to exit on it. Something else may fail first, for the same reason even."""
-    told = Told()
+    journal = Journal()
     is_released = asyncio.Event()
     manager = Manager(client, election=candidate(client, "a"))
 
     async def stubborn() -> None:
-        told("begins")
+        journal("begins")
         while not is_released.is_set():
             try:
                 await is_released.wait()
             except asyncio.CancelledError:
-                told("is told")
+                journal("is journal")
 
     async def tidying() -> None:
         try:
@@ -318,7 +320,7 @@ async def test_that_work_goes_on_without_the_lease_is_told_whatever_failed_befor
     manager.add(stubborn)
     manager.add(tidying)
     task = asyncio.create_task(manager.run())
-    await told.until("begins")
+    await journal.until("begins")
     plane.faults.fail(is_of_leases, code=500, times=None)
     with pytest.raises(LeadershipLost, match="this process has to exit now") as lost:
         await task
@@ -328,7 +330,7 @@ async def test_that_work_goes_on_without_the_lease_is_told_whatever_failed_befor
 
 
 @virtually
-async def test_a_refused_write_is_not_told_as_the_cause_of_a_lost_lease(
+async def test_a_refused_write_is_not_reported_as_the_cause_of_a_lost_lease(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     manager = Manager(client, election=candidate(client, "a"))
@@ -371,17 +373,17 @@ async def test_there_is_no_deadline_once_the_leaders_work_has_ended(
 class Writing:
     """A reconciler that writes a ConfigMap of its key's name, and tells whether it could."""
 
-    def __init__(self, client: Client, told: Told) -> None:
+    def __init__(self, client: Client, journal: Journal) -> None:
         self.client = client
-        self.told = told
+        self.journal = journal
 
     async def reconcile(self, key: str) -> None:
         try:
             await self.client.create(config_map(key))
         except LeadershipLost as error:
-            self.told(f"{key}: {error}")
+            self.journal(f"{key}: {error}")
         else:
-            self.told(f"{key} is written")
+            self.journal(f"{key} is written")
 
 
 def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_everything_else_does() -> None:
@@ -391,23 +393,23 @@ def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_every
         loop = asyncio.get_running_loop()
         assert isinstance(loop, BlockableLoop)
         async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
-            told = Told()
+            journal = Journal()
             manager = Manager(client, election=candidate(client, "a"))
-            led = driven(manager, Writing(manager.client, told), name="led")
-            free = driven(manager, Writing(manager.live, told), name="free", needs_leader=False)
+            led = driven(manager, Writing(manager.client, journal), name="led")
+            free = driven(manager, Writing(manager.live, journal), name="free", needs_leader=False)
             task = asyncio.create_task(manager.run())
             await manager.elected.wait()
-            late = driven(manager, Writing(manager.live.in_namespace("default"), told), name="late")
+            late = driven(manager, Writing(manager.live.in_namespace("default"), journal), name="late")
             for name, channel in ("led-1", led), ("late-1", late), ("free-1", free):
                 channel.send(name)
-            await told.until("led-1 is written", "late-1 is written", "free-1 is written")
+            await journal.until("led-1 is written", "late-1 is written", "free-1 is written")
             loop.block(20)
             for name, channel in ("led-2", led), ("late-2", late), ("free-2", free):
                 channel.send(name)
             with pytest.raises(LeadershipLost, match="could not be renewed"):
                 await task
             words = "not sent, because the lease default/operator is no longer ours: another may lead"
-            assert set(told.words[3:]) == {f"led-2: {words}", f"late-2: {words}", "free-2 is written"}
+            assert set(journal.entries[3:]) == {f"led-2: {words}", f"late-2: {words}", "free-2 is written"}
             names = {each.metadata.name for each in await client.list(ConfigMap, namespace="default")}
             assert names == {"led-1", "late-1", "free-1", "free-2"}
 
@@ -418,22 +420,22 @@ def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_every
 def test_when_the_lease_is_lost_writes_under_way_are_dropped_before_anything_is_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Told by the call: what it does to a connection is tested where there are connections."""
+    """Journal by the call: what it does to a connection is tested where there are connections."""
 
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
-        told = Told()
-        monkeypatch.setattr(Client, "drop_writes", lambda client: told("writes are dropped"))
+        journal = Journal()
+        monkeypatch.setattr(Client, "drop_writes", lambda client: journal("writes are dropped"))
         async with running(manager := Manager(client, election=candidate(client, "a"))):
             await manager.elected.wait()
-        assert told.words == []
+        assert journal.entries == []
         manager = Manager(client, election=candidate(client, "b"))
-        manager.add(Recording("leader", told))
+        manager.add(Recording("leader", journal))
         task = asyncio.create_task(manager.run())
-        await told.until("leader begins")
+        await journal.until("leader begins")
         plane.faults.fail(is_of_leases, code=500, times=None)
         with pytest.raises(LeadershipLost):
             await task
-        assert told.words == ["leader begins", "writes are dropped", "leader ends"]
+        assert journal.entries == ["leader begins", "writes are dropped", "leader ends"]
 
     scenario()

@@ -12,9 +12,9 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 from tests.manager.scripted import (
     LEASE,
-    Passes,
+    Journal,
+    Reconciles,
     Recording,
-    Told,
     candidate,
     config_map,
     eventually,
@@ -23,7 +23,8 @@ from tests.manager.scripted import (
     virtually,
 )
 
-from kubewright.api.core.v1 import ConfigMap, Pod
+from kubewright.api.core.v1 import ConfigMap, Namespace, Pod
+from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.wait import exists
 from kubewright.controller import Request, controller_for
@@ -32,22 +33,23 @@ from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
 from kubewright.manager.fence import system_clock
 from kubewright.manager.leader_election import LeaderElection
+from kubewright.testing.namespaces import unique_name
 
 
 async def test_the_metrics_of_a_run_have_the_names_that_dashboards_know(
     embedded_control_plane: EmbeddedControlPlane,
 ) -> None:
-    told = Told()
+    journal = Journal()
     async with embedded_control_plane.client() as client:
         # The control plane's own controllers put one into each namespace.
         await client.wait_for(ConfigMap, "kube-root-ca.crt", exists, namespace="default", timeout=30)
         await client.create(config_map("object"))
         manager = Manager(client, metrics_address="127.0.0.1:0", election=candidate(client, "a"))
-        controller_for(manager, ConfigMap, namespace="default", workers=3).complete(Passes(told))
+        controller_for(manager, ConfigMap, namespace="default", workers=3).complete(Reconciles(journal))
         async with running(manager):
             objects = len([each async for each in client.list(ConfigMap, namespace="default")])
-            await told.until("object is done")
-            await eventually(lambda: sum(word.endswith("is done") for word in told.words) == objects)
+            await journal.until("object is done")
+            await eventually(lambda: sum(word.endswith("is done") for word in journal.entries) == objects)
             status, text = await get(manager.ports["metrics"], "/metrics")
     assert status == 200
     families = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
@@ -78,7 +80,7 @@ async def test_the_metrics_of_a_run_have_the_names_that_dashboards_know(
     lines = text.splitlines()
     assert 'controller_runtime_max_concurrent_reconciles{controller="configmap"} 3' in lines
     assert 'leader_election_master_status{name="operator"} 1' in lines
-    done = len([words for words in told.words if words.endswith("is done")])
+    done = len([words for words in journal.entries if words.endswith("is done")])
     assert f'controller_runtime_reconcile_total{{controller="configmap",result="success"}} {done}' in lines
     assert f'kubewright_cache_objects{{resource="configmaps",scope="namespace default"}} {objects}' in lines
 
@@ -97,12 +99,12 @@ async def two_planes() -> AsyncIterator[tuple[Client, Client]]:
 async def test_two_managers_in_one_process_share_nothing() -> None:
     """The same names on both sides, and what one does or ends is nothing to the other."""
     async with two_planes() as (client_one, client_two):
-        told_one, told_two = Told(), Told()
+        told_one, told_two = Journal(), Journal()
         addresses = {"health_address": "127.0.0.1:0", "metrics_address": "127.0.0.1:0"}
         first = Manager(client_one, election=candidate(client_one, "same"), **addresses)  # type: ignore[arg-type]  # only addresses
         second = Manager(client_two, election=candidate(client_two, "same"), **addresses)  # type: ignore[arg-type]  # only addresses
-        controller_for(first, ConfigMap).complete(Passes(told_one))
-        controller_for(second, ConfigMap).complete(Passes(told_two))
+        controller_for(first, ConfigMap).complete(Reconciles(told_one))
+        controller_for(second, ConfigMap).complete(Reconciles(told_two))
         second.add(Recording("leader", told_two))
         async with running(second):
             async with running(first):
@@ -117,8 +119,8 @@ async def test_two_managers_in_one_process_share_nothing() -> None:
             await told_two.until("later is done")
             assert second.elected.is_set()
             assert (await get(second.ports["health"], "/readyz"))[0] == 200
-        assert "of-two is done" not in told_one.words
-        assert "of-one is done" not in told_two.words
+        assert "of-two is done" not in told_one.entries
+        assert "of-one is done" not in told_two.entries
 
 
 def open_files() -> set[str]:
@@ -131,18 +133,18 @@ def open_files() -> set[str]:
     return found
 
 
-async def test_no_task_no_socket_and_no_thread_is_left_after_run(
-    real_control_plane: ControlPlane, namespace: str
-) -> None:
+async def test_no_task_no_socket_and_no_thread_is_left_after_run(real_control_plane: ControlPlane) -> None:
     """On a server whose own tasks and sockets are not in this process."""
-    told = Told()
+    journal = Journal()
     loop = asyncio.get_running_loop()
 
     class Blocking:
         def reconcile(self, request: Request) -> None:
-            loop.call_soon_threadsafe(told, f"{request.name} is done")
+            loop.call_soon_threadsafe(journal, f"{request.name} is done")
 
+    namespace = unique_name("outside")
     async with real_control_plane.client() as admin:
+        await admin.create(Namespace(metadata=ObjectMeta(name=namespace)))
         await admin.create(config_map("object", namespace))
     tasks, threads, files = asyncio.all_tasks(), set(threading.enumerate()), open_files()
     async with real_control_plane.client() as client:
@@ -155,9 +157,9 @@ async def test_no_task_no_socket_and_no_thread_is_left_after_run(
             debug_address="127.0.0.1:0",
         )
         controller_for(manager, ConfigMap, workers=2).owns(Pod).complete(Blocking())
-        manager.add(Recording("leader", told))
+        manager.add(Recording("leader", journal))
         async with running(manager):
-            await told.until("leader begins", "object is done")
+            await journal.until("leader begins", "object is done")
             # A client that keeps its connection is no reason to stay.
             reader, writer = await asyncio.open_connection("127.0.0.1", manager.ports["health"])
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

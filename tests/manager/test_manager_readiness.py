@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.manager.scripted import (
-    Passes,
+    Journal,
+    Reconciles,
     Recording,
-    Told,
     another_leader,
     candidate,
     config_map,
@@ -72,9 +72,9 @@ async def may(client: Client, user: str, *rules: PolicyRule, namespace: str = ""
 async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client, health_address="127.0.0.1:0")
-    controller_for(manager, Gadget).owns(ConfigMap).complete(Passes(told))
+    controller_for(manager, Gadget).owns(ConfigMap).complete(Reconciles(journal))
     async with running(manager):
         await asyncio.sleep(60)
         status, body = await get(manager.ports["health"], "/readyz")
@@ -85,18 +85,18 @@ async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
         await eventually(lambda: is_ready(manager))
         assert await get(manager.ports["health"], "/readyz") == (200, "ok")
         await client.create(Gadget(metadata=ObjectMeta(name="mine", namespace="default"), spec=GadgetSpec()))
-        await told.until("mine is done")
+        await journal.until("mine is done")
 
 
 @virtually
 async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    told = Told()
+    journal = Journal()
     await client.create(config_map("object"))
     async with plane.client(plane.add_user("operator")) as restricted:
         manager = Manager(restricted, preflight=False)
-        controller_for(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Reconciles(journal))
         async with running(manager):
             await asyncio.sleep(60)
             (problem,) = (await manager.ready.failing()).values()
@@ -106,20 +106,20 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
             await may(
                 client, "operator", PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["list", "watch"])
             )
-            await told.until("object is done")
+            await journal.until("object is done")
             assert await is_ready(manager)
 
 
 async def test_all_permissions_that_are_missing_are_listed_before_anything_begins(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
-    told = Told()
+    journal = Journal()
     user = namespace
     await may(admin, user, PolicyRule(api_groups=[""], resources=["configmaps"], verbs=["get", "list"]))
     async with control_plane.client(control_plane.add_user(user)) as client:
         manager = Manager(client, permissions=[Permission(Secret, "get", namespace=namespace)])
-        controller_for(manager, ConfigMap).owns(Pod).complete(Passes(told))
-        manager.add(Recording("other", told, needs_leader=False))
+        controller_for(manager, ConfigMap).owns(Pod).complete(Reconciles(journal))
+        manager.add(Recording("other", journal, needs_leader=False))
         with pytest.raises(PermissionsMissing) as raised:
             await asyncio.wait_for(manager.run(), 30)
     assert str(raised.value).splitlines() == [
@@ -141,13 +141,15 @@ async def test_all_permissions_that_are_missing_are_listed_before_anything_begin
         '  resources: ["pods"]',
         '  verbs: ["list", "watch"]',
     ]
-    assert told.words == []
+    assert journal.entries == []
 
 
 @virtually
-async def test_permissions_are_asked_for_where_the_watches_are(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_permissions_are_checked_in_the_namespaces_of_the_watches(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
     """Roles in the namespaces that are watched are enough, and kinds that are in no namespace need a cluster role."""
-    told = Told()
+    journal = Journal()
     for namespace in ("shop", "stock"):
         await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
     await client.create(config_map("object", "shop"))
@@ -166,43 +168,43 @@ async def test_permissions_are_asked_for_where_the_watches_are(plane: EmbeddedCo
     await may(client, "operator", PolicyRule(api_groups=[""], resources=["nodes"], verbs=["list", "watch"]))
     async with plane.client(plane.add_user("operator")) as restricted:
         manager = Manager(restricted, namespaces=["shop"])
-        controller_for(manager, ConfigMap).complete(Passes(told))
-        controller_for(manager, Pod, namespace="stock").complete(Passes(told))
-        controller_for(manager, Node).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Reconciles(journal))
+        controller_for(manager, Pod, namespace="stock").complete(Reconciles(journal))
+        controller_for(manager, Node).complete(Reconciles(journal))
         async with running(manager):
-            await told.until("object is done")
+            await journal.until("object is done")
             await eventually(lambda: is_ready(manager))
         # And those that are not enough are found.
         manager = Manager(restricted, namespaces=["shop", "stock"])
-        controller_for(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Reconciles(journal))
         with pytest.raises(PermissionsMissing, match='resource "configmaps" in API group "" in the namespace "stock"'):
             await manager.run()
 
 
 @virtually
-async def test_nothing_is_asked_without_preflight(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_nothing_is_checked_without_preflight(plane: EmbeddedControlPlane, client: Client) -> None:
     manager = Manager(client, preflight=False, permissions=[Permission(Pod, "list")])
     async with running(manager):
         await manager.elected.wait()
     assert [event.resource for event in plane.audit.events if "reviews" in event.resource] == []
 
 
-def test_a_server_that_cannot_be_reached_at_the_start_is_waited_for_and_that_is_said(
+def test_a_server_that_is_unreachable_at_the_start_is_waited_for_and_that_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
-        told = Told()
+        journal = Journal()
         await client.create(config_map("object"))
         manager = Manager(client)
-        controller_for(manager, ConfigMap).complete(Passes(told))
+        controller_for(manager, ConfigMap).complete(Reconciles(journal))
         plane.faults.drop(lambda target: True, times=None)
         async with running(manager):
             await asyncio.sleep(600)
             (problem,) = (await manager.ready.failing()).values()
             assert problem.startswith("waiting for the API server: ")
             plane.faults.clear()
-            await told.until("object is done")
+            await journal.until("object is done")
             assert await is_ready(manager)
 
     with caplog.at_level(logging.INFO, "kubewright.manager.preflight"):
@@ -221,7 +223,7 @@ async def test_a_cold_standby_is_not_ready_before_the_server_has_answered_at_all
     answers = asyncio.Event()
     plane.faults.delay(lambda target: target.resource == "selfsubjectaccessreviews", answers, times=None)
     manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
-    controller_for(manager, ConfigMap).complete(Passes(Told()))
+    controller_for(manager, ConfigMap).complete(Reconciles(Journal()))
     async with another_leader(client), running(manager):
         await asyncio.sleep(1)
         assert list((await manager.ready.failing()).values()) == ["waiting for the API server: no answer yet"]

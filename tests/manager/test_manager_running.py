@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.manager.scripted import Told, virtually
+from tests.manager.scripted import Journal, virtually
 
 from kubewright.client import Client
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -14,20 +14,20 @@ from kubewright.manager import Manager
 
 @virtually
 async def test_it_runs_while_the_block_does(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
 
     async def work() -> None:
-        told("begins")
+        journal("begins")
         try:
             await asyncio.Event().wait()
         finally:
-            told("ends")
+            journal("ends")
 
     manager.add(work)
     async with manager.running():
-        await told.until("begins")
-    assert told.words == ["begins", "ends"]
+        await journal.until("begins")
+    assert journal.entries == ["begins", "ends"]
 
 
 @virtually
@@ -45,23 +45,23 @@ async def test_its_error_ends_the_block_and_is_raised(plane: EmbeddedControlPlan
 
 @virtually
 async def test_an_error_of_the_block_ends_it_and_is_raised(plane: EmbeddedControlPlane, client: Client) -> None:
-    told = Told()
+    journal = Journal()
     manager = Manager(client)
 
     async def work() -> None:
         try:
-            told("begins")
+            journal("begins")
             await asyncio.Event().wait()
         finally:
-            told("ends")
+            journal("ends")
 
     manager.add(work)
 
     async def block() -> None:
         async with manager.running():
-            await told.until("begins")
+            await journal.until("begins")
             raise KeyError
 
     with pytest.raises(KeyError):
         await block()
-    assert told.words == ["begins", "ends"]
+    assert journal.entries == ["begins", "ends"]

@@ -1,4 +1,4 @@
-"""The metrics that an operator declares, and the text that they are told in."""
+"""The metrics that an operator declares, and the text that they become."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_bounds_that_make_no_buckets_are_refused(bounds: Sequence[float]) -> Non
         Metrics().histogram("h", "h", bounds)
 
 
-def test_families_can_be_collected_and_text_included_when_asked() -> None:
+def test_families_can_be_collected_and_text_included_at_a_scrape() -> None:
     metrics = Metrics()
     asked = 0
 
@@ -177,7 +177,7 @@ def test_families_of_one_name_are_put_together() -> None:
         render([*families, Family("a", "counter", "b", [])])
 
 
-async def test_the_answer_says_what_format_it_is_in() -> None:
+async def test_the_response_names_its_format() -> None:
     metrics = Metrics()
     metrics.counter("a_total", "a")
     answer = await metrics.answer(HTTPRequest("/metrics"))

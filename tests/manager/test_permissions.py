@@ -43,7 +43,7 @@ async def may(client: Client, user: str, *rules: PolicyRule, namespace: str = ""
         await client.create(ClusterRoleBinding(metadata=meta, subjects=subjects, role_ref=reference))
 
 
-async def test_only_what_is_missing_is_told(plane: ControlPlane) -> None:
+async def test_only_what_is_missing_is_reported(plane: ControlPlane) -> None:
     name = unique_name("operator")
     async with plane.client() as admin, plane.client(plane.add_user(name)) as client:
         await admin.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -125,7 +125,7 @@ async def test_nothing_is_missing_for_one_who_may_do_everything(plane: ControlPl
     assert explain([]) == ""
 
 
-async def test_kinds_known_only_by_name_are_asked_for_by_the_servers_plural(
+async def test_kinds_known_only_by_name_are_checked_by_the_servers_plural(
     embedded_control_plane: EmbeddedControlPlane,
 ) -> None:
     user = embedded_control_plane.add_user("operator")
@@ -140,7 +140,7 @@ async def test_kinds_known_only_by_name_are_asked_for_by_the_servers_plural(
         assert [each.resource for each in lacking] == [Resource("example.com", "widgets")]
 
 
-async def test_each_verb_is_asked_once_and_not_all_at_the_same_time(
+async def test_each_verb_is_checked_once_and_not_all_at_the_same_time(
     embedded_control_plane: EmbeddedControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with embedded_control_plane.client() as client:
@@ -212,7 +212,7 @@ def test_verbs_that_are_none_are_refused(verbs: tuple[str, ...], found: str) -> 
     assert str(error.value).endswith(found)
 
 
-def test_what_is_in_no_namespace_is_not_asked_for_in_one() -> None:
+def test_what_is_cluster_scoped_is_not_checked_in_a_namespace() -> None:
     with pytest.raises(ValueError, match=re.escape("Permission(Node) is not in any namespace: leave out")):
         Permission(Node, "get", namespace="shop")
 

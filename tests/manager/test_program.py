@@ -102,7 +102,7 @@ async def started(*arguments: str | Path, program: Path = EXAMPLE) -> AsyncItera
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, list[str]]:
-    """Its exit code, and what it told on standard error."""
+    """Its exit code, and its lines on standard error."""
     _, errors = await asyncio.wait_for(process.communicate(), 30)
     return process.returncode, errors.decode().splitlines()
 
@@ -232,7 +232,7 @@ FORGETFUL = """
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("pass", "there is nothing to run: setup has added no controller; add one with controller_for(manager, Kind)"),
         (
@@ -241,13 +241,13 @@ FORGETFUL = """
         ),
     ],
 )
-def test_what_was_forgotten_in_setup_is_one_line(kubeconfig: Path, tmp_path: Path, body: str, told: str) -> None:
+def test_what_was_forgotten_in_setup_is_one_line(kubeconfig: Path, tmp_path: Path, body: str, message: str) -> None:
     program = tmp_path / "forgetful.py"
     program.write_text(textwrap.dedent(FORGETFUL).format(body=body))
     done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"forgetful: {told}")
+    assert line.startswith(f"forgetful: {message}")
 
 
 @pytest.mark.parametrize("name", ["My Operator", "", "-a", "Shops"])
@@ -266,7 +266,7 @@ async def test_it_is_not_called_in_an_event_loop() -> None:
         kubewright_run(lambda manager: None, name="shops", argv=[])
 
 
-def test_a_wrong_flag_is_told_as_json_where_the_log_is_to_be_json() -> None:
+def test_a_wrong_flag_is_reported_as_json_where_the_log_is_to_be_json() -> None:
     done = run("--log-format", "json", "--unknown")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = map(json.loads, done.stderr.splitlines())
@@ -414,7 +414,7 @@ TUNED = """
 
 
 @pytest.mark.parametrize(("threshold", "then"), [(700, 10_000), (50_000, 50_000), (0, 0)])
-def test_its_garbage_collector_collects_before_it_is_frozen_and_looks_less_often_unless_the_program_chose(
+def test_its_garbage_collector_collects_before_it_is_frozen_and_runs_less_often_unless_the_program_chose(
     kubeconfig: Path, tmp_path: Path, threshold: int, then: int
 ) -> None:
     program = tmp_path / "tuned.py"
@@ -478,7 +478,7 @@ async def test_it_exits_when_its_lease_is_over_also_when_its_work_does_not_end(
     assert "has to exit now" in last["msg"] or "another may lead now" in last["msg"]
 
 
-async def test_only_the_namespaces_given_are_looked_at(client: Client, kubeconfig: Path, namespace: str) -> None:
+async def test_only_the_namespaces_given_are_watched(client: Client, kubeconfig: Path, namespace: str) -> None:
     outside = await create(client, "outside", "default")
     inside = await create(client, "inside", namespace)
     async with started("--kubeconfig", kubeconfig, *QUIET, "--namespace", namespace) as process:
@@ -489,7 +489,7 @@ async def test_only_the_namespaces_given_are_looked_at(client: Client, kubeconfi
     await client.delete(outside)
 
 
-async def test_it_serves_where_it_is_told_to(client: Client, kubeconfig: Path, namespace: str) -> None:
+async def test_it_serves_at_the_addresses_given(client: Client, kubeconfig: Path, namespace: str) -> None:
     ports = {kind: _free_port() for kind in ("health", "metrics", "debug")}
     flags = [part for kind, port in ports.items() for part in (f"--{kind}-address", f"127.0.0.1:{port}")]
     mine = await create(client, "mine", namespace)
@@ -646,7 +646,7 @@ async def test_a_user_without_permissions_gets_the_whole_list(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--unknown"], "unrecognized arguments: --unknown"),
         (["-v", "loud"], 'argument -v/--verbosity: expected a number from 0 on, found "loud"'),
@@ -655,11 +655,11 @@ async def test_a_user_without_permissions_gets_the_whole_list(
         (["--lease-name", ""], "argument --lease-name: expected a name, found an empty one"),
     ],
 )
-def test_a_wrong_flag_is_answered_with_the_usage(arguments: list[str], told: str) -> None:
+def test_a_wrong_flag_is_answered_with_the_usage(arguments: list[str], message: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: podmanager ")
-    assert done.stderr.splitlines()[-1] == f"podmanager: error: {told}"
+    assert done.stderr.splitlines()[-1] == f"podmanager: error: {message}"
 
 
 def test_help_names_every_flag_and_has_an_example() -> None:

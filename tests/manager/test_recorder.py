@@ -1,4 +1,4 @@
-"""What events say, when they are the same one again, and how many are told."""
+"""What is in an event, when it is the same one again, and how many are written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kubewright.manager.event_form import SERIES_WINDOW
 from kubewright.manager.recorder import EventBroadcaster
 
 
-async def test_an_event_says_who_did_what_to_which_object(
+async def test_an_event_names_the_reporter_the_action_and_the_object(
     broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
 ) -> None:
     other = ClusterRole(metadata=ObjectMeta(name="admin", uid="2"))
@@ -47,9 +47,7 @@ async def test_an_event_says_who_did_what_to_which_object(
     assert (related.name, related.uid) == ("admin", "2")
 
 
-async def test_the_action_is_the_reason_when_nothing_else_is_said(
-    broadcaster: EventBroadcaster, server: EventServer
-) -> None:
+async def test_the_action_is_the_reason_by_default(broadcaster: EventBroadcaster, server: EventServer) -> None:
     broadcaster.recorder("shops").normal(OBJECT, "Created", "made")
     await broadcaster.flush(5)
 
@@ -108,7 +106,7 @@ async def test_six_minutes_after_its_last_occurrence_an_event_is_a_new_one(
     recorder.normal(OBJECT, "Synced", "done")
     await broadcaster.flush(5)
 
-    assert server.told() == [("done", 1), ("done", 1)]
+    assert server.counted_notes() == [("done", 1), ("done", 1)]
 
 
 async def test_an_object_that_has_changed_is_still_the_same_object(
@@ -120,7 +118,7 @@ async def test_an_object_that_has_changed_is_still_the_same_object(
         recorder.normal(ConfigMap(metadata=meta), "Synced", "done")
         await broadcaster.flush(5)
 
-    assert server.told() == [("done", 2)]
+    assert server.counted_notes() == [("done", 2)]
 
 
 async def test_whatever_differs_makes_another_event(broadcaster: EventBroadcaster, server: EventServer) -> None:
@@ -141,7 +139,7 @@ async def test_whatever_differs_makes_another_event(broadcaster: EventBroadcaste
     assert not any(event.series for event in server.stored())
 
 
-async def test_repetitions_that_nobody_has_written_yet_cost_one_request(
+async def test_repetitions_that_are_not_written_yet_cost_one_request(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -150,10 +148,10 @@ async def test_repetitions_that_nobody_has_written_yet_cost_one_request(
     await broadcaster.flush(5)
 
     assert server.requests == ["POST"]
-    assert server.told() == [("done", 500)]
+    assert server.counted_notes() == [("done", 500)]
 
 
-async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_five_minutes(
+async def test_about_one_object_a_burst_is_written_at_once_and_then_one_event_every_five_minutes(
     broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -162,7 +160,7 @@ async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_fi
     recorder.warning(OBJECT, "Failed", "a warning")
     recorder.normal(ClusterRole(metadata=ObjectMeta(name="other")), "Synced", "another object")
     await broadcaster.flush(5)
-    notes = [note for note, _ in server.told()]
+    notes = [note for note, _ in server.counted_notes()]
     notes.remove("another object")  # whenever that was: objects do not wait for each other
     assert notes == [*map(str, range(BURST)), "a warning"]
 
@@ -170,7 +168,7 @@ async def test_of_one_object_so_much_is_told_at_once_and_then_one_event_every_fi
     recorder.normal(OBJECT, "Synced", "after a while")
     recorder.normal(OBJECT, "Synced", "too soon")
     await broadcaster.flush(5)
-    assert [note for note, _ in server.told()][BURST + 2 :] == ["after a while"]
+    assert [note for note, _ in server.counted_notes()][BURST + 2 :] == ["after a while"]
 
 
 async def test_from_the_tenth_note_on_events_that_differ_in_their_note_alone_are_combined(
@@ -183,27 +181,27 @@ async def test_from_the_tenth_note_on_events_that_differ_in_their_note_alone_are
         await broadcaster.flush(5)
     combined = f"(combined from similar events): pod {MAX_NOTES - 1}"
     single = [(f"pod {number}", 1) for number in range(MAX_NOTES - 1)]
-    assert sorted(server.told()) == sorted([*single, (combined, 3), ("done", MAX_NOTES + 2)])
+    assert sorted(server.counted_notes()) == sorted([*single, (combined, 3), ("done", MAX_NOTES + 2)])
 
     time.advance(SIMILAR_WINDOW + timedelta(seconds=1))
     recorder.normal(OBJECT, "Created", "pod 99")
     await broadcaster.flush(5)
-    assert server.told()[-1] == ("pod 99", 1)
+    assert server.counted_notes()[-1] == ("pod 99", 1)
 
 
-async def test_repetitions_beyond_the_limit_are_counted_and_told_with_the_next_write(
+async def test_repetitions_beyond_the_limit_are_counted_and_written_with_the_next_write(
     broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
 ) -> None:
     recorder = broadcaster.recorder("shops")
     for _ in range(BURST + 10):
         recorder.normal(OBJECT, "Synced", "done")
         await broadcaster.flush(5)
-    assert server.told() == [("done", BURST)]
+    assert server.counted_notes() == [("done", BURST)]
 
     time.advance(REFILL)
     recorder.normal(OBJECT, "Synced", "done")
     await broadcaster.flush(5)
-    assert server.told() == [("done", BURST + 11)]
+    assert server.counted_notes() == [("done", BURST + 11)]
     assert len(server.requests) == BURST + 1
 
 
@@ -231,13 +229,13 @@ async def test_a_note_is_cut_to_the_bytes_that_the_server_takes(
     assert event.reason == event.action == "R" * 125 + "..."
 
 
-async def test_a_note_that_is_no_unicode_is_told_as_far_as_it_is(
+async def test_a_note_that_is_no_unicode_is_written_as_far_as_it_is(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     broadcaster.recorder("shops").normal(OBJECT, "Synced", "a lonely \ud800 surrogate")
     await broadcaster.flush(5)
 
-    assert server.told() == [("a lonely ? surrogate", 1)]
+    assert server.counted_notes() == [("a lonely ? surrogate", 1)]
 
 
 async def test_events_of_one_moment_have_names_of_their_own(

@@ -50,13 +50,13 @@ async def test_an_event_waits_for_a_server_that_is_away_and_keeps_its_place(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    server.troubles += [ConnectionFailed("refused")] * 3
+    server.failures += [ConnectionFailed("refused")] * 3
 
     recorder.normal(OBJECT, "Synced", "one")
     recorder.normal(OBJECT, "Synced", "two")
     await broadcaster.flush(60)
 
-    assert server.told() == [("one", 1), ("two", 1)]
+    assert server.counted_notes() == [("one", 1), ("two", 1)]
     assert now() == 0.25 + 0.5 + 1
 
 
@@ -66,13 +66,13 @@ def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_has_its_tur
     @virtually
     async def scenario(broadcaster: EventBroadcaster, server: EventServer) -> None:
         recorder = broadcaster.recorder("shops")
-        server.troubles += [ConnectionFailed("refused")] * 12
+        server.failures += [ConnectionFailed("refused")] * 12
 
         recorder.normal(OBJECT, "Synced", "one")
         recorder.normal(OBJECT, "Synced", "two")
         await broadcaster.flush(600)
 
-        assert server.told() == [("two", 1)]
+        assert server.counted_notes() == [("two", 1)]
         assert now() == sum([0.25, 0.5, 1, 2, 4, 8, 15, 15, 15, 15, 15, 15])
 
     scenario()
@@ -85,12 +85,12 @@ async def test_an_event_that_is_refused_does_not_hold_up_the_others(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    server.troubles += [(500, "InternalError", "failed calling webhook")]
+    server.failures += [(500, "InternalError", "failed calling webhook")]
     for number in range(9):
         recorder.normal(OBJECT, "Synced", f"{number}")
     await broadcaster.flush(60)
 
-    assert server.told() == [(f"{number}", 1) for number in (*range(1, 9), 0)]
+    assert server.counted_notes() == [(f"{number}", 1) for number in (*range(1, 9), 0)]
     assert now() == 0.25
 
 
@@ -147,7 +147,7 @@ async def test_what_happens_again_while_it_is_written_raises_the_count_after_it(
     recorder.normal(OBJECT, "Synced", "done")
     await asyncio.sleep(1)
     assert server.requests == ["POST", "PATCH", "PATCH", "PATCH", "PATCH"]
-    assert server.told() == [("done", 5)]
+    assert server.counted_notes() == [("done", 5)]
     await _end(task)
 
 
@@ -172,13 +172,13 @@ async def test_a_missing_permission_costs_the_event_and_one_line_in_the_log(
     broadcaster: EventBroadcaster, server: EventServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    server.troubles += [(403, "Forbidden", "no")] * 3
+    server.failures += [(403, "Forbidden", "no")] * 3
 
     for note in ("one", "two", "three", "four"):
         recorder.normal(OBJECT, "Synced", note)
     await broadcaster.flush(5)
 
-    assert server.told() == [("four", 1)]
+    assert server.counted_notes() == [("four", 1)]
     assert len(caplog.records) == 1
     assert "Forbidden: no" in caplog.text
 
@@ -187,13 +187,13 @@ async def test_a_refused_event_is_tried_afresh_when_it_happens_again(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
-    server.troubles.append((403, "Forbidden", "no"))
+    server.failures.append((403, "Forbidden", "no"))
     recorder.normal(OBJECT, "Synced", "done")
     await broadcaster.flush(5)
     recorder.normal(OBJECT, "Synced", "done")
     await broadcaster.flush(5)
 
-    assert server.told() == [("done", 1)]
+    assert server.counted_notes() == [("done", 1)]
 
 
 async def test_an_event_whose_answer_was_lost_is_not_written_twice(
@@ -206,7 +206,7 @@ async def test_an_event_whose_answer_was_lost_is_not_written_twice(
     await broadcaster.flush(5)
 
     assert server.requests == ["POST", "POST", "PATCH"]
-    assert server.told() == [("done", 2)]
+    assert server.counted_notes() == [("done", 2)]
 
 
 async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_count(
@@ -219,7 +219,7 @@ async def test_an_event_that_the_server_has_forgotten_is_written_again_with_its_
     recorder.normal(OBJECT, "Synced", "done")
     await broadcaster.flush(5)
 
-    assert server.told() == [("done", 2)]
+    assert server.counted_notes() == [("done", 2)]
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ async def test_what_the_task_was_writing_when_it_was_cancelled_is_written_by_the
 
     await broadcaster.flush(5)
 
-    assert server.told() == [("done", 1)]
+    assert server.counted_notes() == [("done", 1)]
 
 
 # What the servers make of it
@@ -417,7 +417,7 @@ async def test_permission_to_create_and_patch_is_enough(
         await admin.delete(created)
 
 
-async def test_a_namespace_on_its_way_out_takes_no_events_and_nobody_complains(
+async def test_a_terminating_namespace_takes_no_events_and_nothing_is_logged(
     admin: Client, shop: ConfigMap, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kubewright.manager")
@@ -438,7 +438,7 @@ async def test_a_namespace_on_its_way_out_takes_no_events_and_nobody_complains(
     assert not [record for record in caplog.records if record.name.startswith("kubewright.manager")]
 
 
-async def test_nobody_at_home_is_no_reason_to_fail(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreachable_server_is_no_reason_to_fail(caplog: pytest.LogCaptureFixture) -> None:
     async with Client(Config(server="http://127.0.0.1:9")) as client:
         broadcaster = EventBroadcaster(client, instance="operator-0")
         broadcaster.recorder("shops").normal(OBJECT, "Synced", "done")

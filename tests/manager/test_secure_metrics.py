@@ -98,7 +98,7 @@ async def test_only_a_token_whose_role_permits_it_reads_the_metrics(admin: Clien
         assert await get(port) == (401, "Unauthorized\n")
 
 
-async def test_an_operator_that_may_not_review_tokens_is_told_at_its_start(control_plane: ControlPlane) -> None:
+async def test_an_operator_that_may_not_review_tokens_fails_at_its_start(control_plane: ControlPlane) -> None:
     async with control_plane.client(control_plane.add_user(unique_name("operator"))) as client:
         manager = Manager(client, metrics_address=HERE, metrics_secure=True)
         with pytest.raises(PermissionsMissing) as raised:
@@ -152,7 +152,7 @@ async def _permit(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "token"])
-async def test_without_a_bearer_token_nobody_is_asked(header: str) -> None:
+async def test_without_a_bearer_token_nothing_is_reviewed(header: str) -> None:
     async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as admin:
         assert isinstance(plane, EmbeddedControlPlane)
         handler = DelegatedAccess(admin).protect(_answer)
@@ -160,7 +160,7 @@ async def test_without_a_bearer_token_nobody_is_asked(header: str) -> None:
         assert not [event for event in plane.audit.events if event.resource.endswith("reviews")]
 
 
-async def test_a_server_that_does_not_answer_is_an_error_and_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_does_not_answer_is_an_error_and_permits_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as admin:
         assert isinstance(plane, EmbeddedControlPlane)
         plane.faults.drop(lambda target: True, times=None)

@@ -203,7 +203,7 @@ async def test_a_client_that_is_too_slow_is_cut_off(sent: bytes, monkeypatch: py
         assert await exchange(server, sent) == b""
 
 
-async def test_a_client_that_has_asked_may_be_silent_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_has_sent_a_request_may_be_idle_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "FIRST_TIMEOUT", 3600)
     monkeypatch.setattr(serving, "IDLE_TIMEOUT", 0.05)
     async with serving_echo() as server, connected(server) as (reader, writer):

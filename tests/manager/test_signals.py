@@ -81,7 +81,7 @@ async def test_the_handlers_are_back_also_after_an_error() -> None:
     assert [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)] == before
 
 
-def test_another_thread_is_told_that_signals_do_not_reach_it() -> None:
+def test_in_another_thread_it_is_an_error_because_signals_do_not_reach_it() -> None:
     errors: list[str] = []
 
     async def main() -> None:
