@@ -7,7 +7,7 @@ import pytest
 
 from kubewright.api.codec import decode
 from kubewright.api.core.v1 import Pod
-from kubewright.client.answer import Warnings, failure, readable, retry_after, worded
+from kubewright.client.answer import Warnings, described, failure, readable, retry_after
 from kubewright.client.errors import (
     APIError,
     BadRequest,
@@ -200,7 +200,7 @@ def test_a_server_that_never_warns_the_same_way_twice_does_not_fill_the_memory_o
 
 
 def test_an_error_of_the_connection_gets_the_words_of_the_request() -> None:
-    error = worded(ConnectionLost("GET example.com: gone"), REQUEST)
+    error = described(ConnectionLost("GET example.com: gone"), REQUEST)
 
     assert type(error) is ConnectionLost
     assert str(error) == "update Pod shop/web-1: GET example.com: gone"

@@ -107,9 +107,9 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__.strip("_"))
 async def test_it_makes_the_object_what_the_program_made_it(
-    admin: Client, own_namespace: str, change: Callable[[Deployment], None]
+    admin: Client, namespace: str, change: Callable[[Deployment], None]
 ) -> None:
-    deployment = await created(admin, own_namespace)
+    deployment = await created(admin, namespace)
     change(deployment)
     patched = await admin.patch(deployment, strategic=True)
 
@@ -122,8 +122,8 @@ async def test_it_makes_the_object_what_the_program_made_it(
     assert (await admin.patch(patched, strategic=True)).metadata.finalizers == []
 
 
-async def test_items_that_others_changed_meanwhile_survive_without_a_lock(admin: Client, own_namespace: str) -> None:
-    ours = await created(admin, own_namespace)
+async def test_items_that_others_changed_meanwhile_survive_without_a_lock(admin: Client, namespace: str) -> None:
+    ours = await created(admin, namespace)
     theirs = copy.deepcopy(ours)
     theirs.spec.template.spec.containers.append(Container(name="theirs", image="theirs:1"))
     theirs.metadata.finalizers.append("example.com/theirs")
@@ -144,11 +144,11 @@ async def test_items_that_others_changed_meanwhile_survive_without_a_lock(admin:
     await admin.patch(patched, strategic=True)
 
 
-async def test_a_list_that_is_replaced_whole_is_locked_all_the_same(admin: Client, own_namespace: str) -> None:
+async def test_a_list_that_is_replaced_whole_is_locked_all_the_same(admin: Client, namespace: str) -> None:
     """Two ports of one number: the merge key of services does not tell them apart."""
     ports: JSONValue = [{"name": "tcp", "port": 53, "protocol": "TCP"}, {"name": "udp", "port": 53, "protocol": "UDP"}]
     service = await admin.create(
-        from_json(Service, {"metadata": {"name": "dns", "namespace": own_namespace}, "spec": {"ports": ports}})
+        from_json(Service, {"metadata": {"name": "dns", "namespace": namespace}, "spec": {"ports": ports}})
     )
     theirs = copy.deepcopy(service)
     theirs.metadata.annotations["theirs"] = "1"

@@ -48,9 +48,9 @@ def test_expectations_combine_as_truth_values_do(left: Expectation, right: Expec
 
 
 def test_combined_expectations_have_combined_words() -> None:
-    assert (YES & NO).words == "(yes and no)"
-    assert (YES | ~NO).words == "(yes or not no)"
-    assert (~(YES & NO) | ready).words == "(not (yes and no) or Ready=True)"
+    assert (YES & NO).description == "(yes and no)"
+    assert (YES | ~NO).description == "(yes or not no)"
+    assert (~(YES & NO) | ready).description == "(not (yes and no) or Ready=True)"
     assert repr(YES & NO) == "Expectation((yes and no))"
 
 
@@ -98,7 +98,7 @@ def test_a_field_equals_what_json_calls_equal() -> None:
     assert not Field("spec.paused").equals(1).holds(VIEW)
     assert Field("spec.ports").equals([{"name": "http", "number": 80}, {"name": "grpc"}]).holds(VIEW)
     assert Field("status.phase").equals(None).holds(None)
-    assert Field("status.phase").equals("Running").words == "status.phase = 'Running'"
+    assert Field("status.phase").equals("Running").description == "status.phase = 'Running'"
 
 
 def test_a_field_can_satisfy_any_test() -> None:
@@ -106,7 +106,7 @@ def test_a_field_can_satisfy_any_test() -> None:
 
     assert at_least_80.holds(VIEW)
     assert not at_least_80.holds(None)
-    assert at_least_80.words == "spec.ports[0].number ≥ 80"
+    assert at_least_80.description == "spec.ports[0].number ≥ 80"
 
 
 def conditions(*entries: dict[str, JSONValue], generation: int = 2, **status: JSONValue) -> dict[str, JSONValue]:
@@ -143,7 +143,7 @@ def test_a_condition_holds_when_it_is_about_the_generation_that_is_there(
 
 def test_a_condition_may_be_wanted_false() -> None:
     assert condition("Ready", "False").holds(conditions({"type": "Ready", "status": "False"}))
-    assert condition("Ready", "False").words == "Ready=False"
+    assert condition("Ready", "False").description == "Ready=False"
 
 
 @pytest.mark.parametrize(("type_", "expectation"), [("Established", established), ("Complete", complete)])

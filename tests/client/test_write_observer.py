@@ -84,7 +84,7 @@ async def test_reads_dry_runs_and_refused_writes_are_not_reported(
     await client.create(settings(), dry_run=True)
     server.answers(ANSWER)
     await client.delete(settings(), dry_run=True)
-    server.answers({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}, status=404)
+    server.refuses(404, "NotFound", name="settings")
     with pytest.raises(NotFound):
         await client.update(settings())
     assert observer.seen == []
@@ -95,7 +95,7 @@ async def test_a_deletion_is_reported_before_it_is_sent_and_when_it_has_ended(
 ) -> None:
     server.answers({"kind": "Status", "status": "Success"})
     await client.delete(Pod, "web-1")
-    server.answers({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}, status=404)
+    server.refuses(404, "NotFound", name="settings")
     with pytest.raises(NotFound):
         await client.delete(Pod, "web-1")
     deleting = "deleting /api/v1/namespaces/shop/pods/web-1"

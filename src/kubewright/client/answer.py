@@ -1,4 +1,4 @@
-"""Reading a server's answer: a failure becomes the right error, a warning is told once, rubbish is called by name."""
+"""Reading a server's answer: failures become errors, and each warning is reported once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kubewright.client.http.response import Headers, Response
 _log = logging.getLogger("kubewright.client")
 
 _WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
-_MOST_WARNINGS = 1000
+_MAX_WARNINGS = 1000
 _SHOWN = 120  # characters of a body that is no Status
 _LOOKED_AT = 4096  # its bytes that are searched for something to show
 # Compiled when first used: most programs never read a page.
@@ -27,7 +27,7 @@ _MARKUP = r"(?is)<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?"
 
 
 def failure(code: int, headers: Headers, body: bytes, request: object) -> APIError:
-    """The error for an answer that is no success. Of answers of proxies (HTML, plain text) a few words are quoted."""
+    """The error for an answer that is no success. Answers of proxies (HTML, plain text) are quoted in part."""
     status = _server_status(body) or Status(code=code, message=_quote(code, headers, body))
     if not status.code:
         status = msgspec.structs.replace(status, code=code)
@@ -44,8 +44,8 @@ def retry_after(headers: Headers, status: Status | None = None) -> float | None:
     return None
 
 
-def worded(error: TransportError, request: object) -> TransportError:
-    """The same error, with the words of what was asked before those of the connection."""
+def described(error: TransportError, request: object) -> TransportError:
+    """The same error, with the request description in front of its message."""
     return type(error)(f"{request}: {error}")
 
 
@@ -64,7 +64,7 @@ def unreadable(error: DecodeError, response: Response, request: object) -> Proto
 
 @contextmanager
 def readable(response: Response, request: object) -> Iterator[None]:
-    """Words the errors of decoding an answer."""
+    """Raise errors of decoding an answer with the request description."""
     try:
         yield
     except DecodeError as error:
@@ -72,19 +72,19 @@ def readable(response: Response, request: object) -> Iterator[None]:
 
 
 class Warnings:
-    """Tells each warning of the server once, however often the server repeats it: to `tell`, by default to the log."""
+    """Reports each warning of the server once, however often the server repeats it; by default to the log."""
 
-    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
-        self._tell = tell or partial(_log.warning, "%s")
+    def __init__(self, report: Callable[[str], None] | None = None) -> None:
+        self._report = report or partial(_log.warning, "%s")
         self._seen: set[str] = set()
 
     def read(self, headers: Headers) -> None:
-        """Tell what is new in the `Warning` headers of an answer."""
+        """Report what is new in the `Warning` headers of an answer."""
         for value in headers.getall("Warning"):
             for text in re.findall(_WARNING, value):
-                if text not in self._seen and len(self._seen) < _MOST_WARNINGS:
+                if text not in self._seen and len(self._seen) < _MAX_WARNINGS:
                     self._seen.add(text)
-                    self._tell(re.sub(r"\\(.)", r"\1", text))
+                    self._report(re.sub(r"\\(.)", r"\1", text))
 
 
 def _server_status(body: bytes) -> Status | None:

@@ -5,9 +5,9 @@
         pod.metadata.labels["tier"] = "front"
         await client.update(pod)
 
-`get` raises `NotFound`, `find` returns None. Writes return what the server made of them. Single objects are looked for
-in the client's own namespace unless one is given; lists and watches span all namespaces unless one is given. An object
-that names no namespace is written to the client's own, as with kubectl; one that has an owner must name it.
+`get` raises `NotFound`, `find` returns None. Writes return what the server made of them. Single objects are read
+from the client's own namespace unless one is given; lists and watches span all namespaces unless one is given. An
+object that names no namespace is written to the client's own, as with kubectl; one that has an owner must name it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Client(Reader, Writer, Subresources):
         """Connect as `config` says; by default as kubectl would, or as the pod's service account in a cluster.
 
         `field_manager`, `field_validation` and `dry_run` hold for every write that does not say otherwise.
-        `on_warning` is told each warning of the server once, instead of the log.
+        `on_warning` is called once with each warning of the server, which is logged otherwise.
         """
         if isinstance(config, str | PathLike):
             raise TypeError(f'Client expects a Config: use Client(Config.load(kubeconfig="{config}"))')
@@ -119,7 +119,7 @@ class Client(Reader, Writer, Subresources):
 
     @property
     def namespace(self) -> str:
-        """Where single objects are looked for when nothing else is said."""
+        """The default namespace of single objects."""
         return self._operations.namespace
 
     def in_namespace(self, namespace: str) -> Client:

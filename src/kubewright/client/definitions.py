@@ -1,7 +1,7 @@
 """Kinds that a server is going to serve: a CustomResourceDefinition claims them, and its endpoints lag behind.
 
 kube-apiserver says that a definition is established, and for some moments more answers 404 for its objects and leaves
-it out of discovery. Who may not read definitions is told no more than the server's 404.
+it out of discovery. Without permission to read definitions, the server's 404 is all there is.
 """
 
 from __future__ import annotations

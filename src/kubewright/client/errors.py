@@ -1,8 +1,8 @@
 """What can go wrong when talking to a Kubernetes API server, as one small hierarchy.
 
-Everything derives from `KubernetesError`. Two branches matter: `APIError` is an answer (the server said no, and its
-`Status` says why), `TransportError` is the lack of one. `is_temporary` answers the only question a retry loop has.
-No message ever holds a credential: what is printed is verb, kind, namespace, name and the server's own words.
+Everything derives from `KubernetesError`. Two branches matter: `APIError` is a failure that the server answered
+with (its `Status` has the reason), `TransportError` is the lack of an answer. `is_temporary` tells whether to retry.
+No message ever holds a credential: what is printed is verb, kind, namespace, name and the server's own message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TransportError(KubernetesError):
 
 
 class ConnectionFailed(TransportError):
-    """No connection: refused, unreachable, name not found, proxy said no."""
+    """No connection: refused, unreachable, name not found, refused by the proxy."""
 
 
 class TLSError(TransportError):
@@ -92,7 +92,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class APIError(KubernetesError):
-    """The server answered with a failure: `status` is its `v1.Status`, `code` the HTTP code, `request` what was asked.
+    """The server answered with a failure: `status` is its `v1.Status`, `code` the HTTP code, `request` its description.
 
     `request` reads like `update Pod default/web-1`; it and the server's message make up the text of the error.
     """
@@ -127,7 +127,7 @@ class Unauthorized(APIError):
 
 
 class Forbidden(APIError):
-    """403: the server knows who we are, and says no."""
+    """403: the server knows who we are, and does not permit the request."""
 
 
 class NotFound(APIError):
@@ -166,7 +166,7 @@ class Conflict(APIError):
         """True when the object was changed since it was read: whoever reads it again will succeed.
 
         False for what reading again does not help against: another field manager, an object of another uid, a quota
-        that the server did not get to charge. The server has one reason for all of them, and tells them by its words.
+        that the server did not get to charge. The server has one reason for all of them, and only its message differs.
         """
         status = self.status
         if status.reason != "Conflict" or status.causes:
@@ -174,7 +174,7 @@ class Conflict(APIError):
         # The message is about the quota then, in the same words; somebody may well write quotas, too.
         if status.details is not None and status.details.kind == "resourcequotas" and "Quota" not in self.request:
             return False
-        return any(words in status.message for words in _MODIFIED)
+        return any(phrase in status.message for phrase in _MODIFIED)
 
 
 class Expired(APIError):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
 
-from kubewright.client.answer import worded
+from kubewright.client.answer import described
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import TransportError
 from kubewright.client.paths import query
 from kubewright.client.session import Session
 
-LONGEST_LINE = 16 * 1024 * 1024
-LONGEST_SILENCE = 60.0
+MAX_LINE_SIZE = 16 * 1024 * 1024
+MAX_SILENCE = 60.0
 
 
 async def log_lines(
@@ -50,7 +50,7 @@ async def log_lines(
     async with await session.stream("GET", endpoint.path + parameters, request=request) as response:
         try:
             # A log that is only read ends at once; one that is followed may be silent for days.
-            async for line in response.lines(limit=LONGEST_LINE, idle_timeout=None if follow else LONGEST_SILENCE):
+            async for line in response.lines(limit=MAX_LINE_SIZE, idle_timeout=None if follow else MAX_SILENCE):
                 yield line.decode("utf-8", "replace")
         except TransportError as error:
-            raise worded(error, request) from error
+            raise described(error, request) from error

@@ -61,7 +61,7 @@ class _APIGroupList(BuiltIn):
 
 
 class Mapper:
-    """Answers from the type where it knows, else from the server's discovery, asked once per group and version.
+    """Answers from the type where it knows, else from the server's discovery, which is read once per group and version.
 
     A kind that discovery did not have is asked for again next time: its definition may have been installed since.
     """

@@ -1,7 +1,7 @@
 """The requests behind the verbs: for an object or for one of its subresources, the same machinery.
 
 `Client` and its subresource views are faces of this. It knows the client's defaults (namespace, field manager,
-validation, dry run), finds the endpoint of a kind, words the errors and decodes the answers.
+validation, dry run), finds the endpoint of a kind, describes requests in errors and decodes the answers.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, StrategicMergePatch, locked
 from kubewright.client.paths import FieldValidation, Named, ObjectName, query
 from kubewright.client.request_body import (
+    compared_fields,
     for_apply,
     for_create,
     for_patch,
     for_update,
-    looked_at,
     refuse_status_alone,
     whole,
 )
@@ -146,7 +146,7 @@ class Operations(msgspec.Struct, frozen=True):
             self.observer.written("POST", endpoint, body, response, None)
 
     async def post(self, obj: T, endpoint: Endpoint, options: WriteOptions) -> T:
-        """POST an object to a subresource of another one. Gives it back as it is when the server only says: done."""
+        """POST an object to a subresource of another one. Returns it as it is when the answer is only a Status."""
         request = endpoint.request("create")
         body = whole(obj)
         response = await self._send("POST", endpoint, False, body, request, options)
@@ -185,7 +185,7 @@ class Operations(msgspec.Struct, frozen=True):
             if strategic:
                 check_strategic(kind)
             base = None if patch is None else patch.base
-            change = Change.of(target, base, looked_at(endpoint.subresource))
+            change = Change.of(target, base, compared_fields(endpoint.subresource))
             difference = change.patch()
             body = for_patch(difference, endpoint.info, endpoint.subresource)
             if body:
@@ -237,7 +237,7 @@ class Operations(msgspec.Struct, frozen=True):
             there = made.header
             is_another = seen.uid not in ("", there.uid)
             if conflict is not None and (is_another or there.resource_version == seen.resource_version):
-                raise conflict  # an object that nobody meant has taken the name, or the revision was not the reason
+                raise conflict  # another object has taken the name, or the revision was not the reason
             body = for_patch(made.patch(), endpoint.info, endpoint.subresource)
             if not body:
                 return decoded(kind, response, request)
@@ -274,7 +274,7 @@ class Operations(msgspec.Struct, frozen=True):
         return response
 
     async def _new(self, obj: Object) -> tuple[Endpoint, RequestDescription]:
-        """Where an object will be, and what is asked."""
+        """The endpoint of a new object, and the request description."""
         check_object(obj)
         kind = _whole(type(obj))
         info = self.mapper.known(kind) or await self.mapper.info(kind)

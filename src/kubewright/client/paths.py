@@ -1,4 +1,4 @@
-"""Where a kind lives on a server, and what of it is asked: the path and the query of a request."""
+"""The path and the query of a request."""
 
 from __future__ import annotations
 

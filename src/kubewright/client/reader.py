@@ -180,7 +180,7 @@ class Reader:
     ) -> Watch[T]:
         """The changes to the objects of a kind after `resource_version`.
 
-        Without it the objects that exist come first, as ADDED; with `initial_events` a bookmark tells where they end.
+        Without it the objects that exist come first, as ADDED; with `initial_events` a bookmark marks their end.
         The server ends the watch after `timeout` seconds; a silence of five more seconds is an error, and so is one of
         90 s once the server has sent a bookmark, which it does every minute.
         """

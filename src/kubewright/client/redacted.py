@@ -15,6 +15,6 @@ class Redacted(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.__rich_repr__())})"
 
-    # Struct has this, too, for the package rich, and shows it everything.
+    # Struct has this, too, for the package rich, with all fields.
     def __rich_repr__(self) -> list[tuple[str, object]]:
         return [(name, getattr(self, name)) for name in self.__shown__]

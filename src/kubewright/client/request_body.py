@@ -26,8 +26,8 @@ SERVER_METADATA = (
 """Set by the server alone: a patch that carried them would claim to own them, or fail."""
 
 
-def looked_at(subresource: str) -> tuple[str, ...]:
-    """The fields in which changes count; empty for all. For status not the spec, the largest part of most objects."""
+def compared_fields(subresource: str) -> tuple[str, ...]:
+    """The fields that are compared for changes; empty for all. For status not the spec, which is large."""
     return ("metadata", "status") if subresource == "status" else ()
 
 
@@ -42,7 +42,7 @@ def for_create(obj: Object, info: ResourceInfo) -> bytes:
 
 def for_update(obj: Object, info: ResourceInfo, subresource: str) -> bytes:
     """The whole object; for a subresource with the changes there, and the rest as it was read."""
-    parts = merged(obj, looked_at(subresource))
+    parts = merged(obj, compared_fields(subresource))
     if info.has_status and not subresource:
         read = as_read(obj) or parts
         refuse_status_alone(obj, patch_between(read, parts), "update")
@@ -93,7 +93,7 @@ def for_patch(difference: JSONObject, info: ResourceInfo, subresource: str) -> J
 
 
 def _set_fields(content: JSONValue, shape: Shape) -> JSONValue:
-    """Without structures that are there only because Go holds them by value: `resources: {}` was set by nobody."""
+    """Without structures that are there only because Go holds them by value: `resources: {}` was not set by anyone."""
     if isinstance(content, dict):
         nested = {
             name: _set_fields(value, shape.fields.get(name, shape.item or SCALAR)) for name, value in content.items()

@@ -2,7 +2,7 @@
 
 A session puts credentials, impersonation and the user agent on each request, refreshes credentials on 401, and retries
 as client-go does: 429 and 5xx when the server says after how long, and reads whose connection broke. A write whose
-connection broke is never repeated: whether it took effect is unknown, and the caller is told so. Each new connection
+connection broke is never repeated: whether it took effect is unknown, and the error says so. Each new connection
 is made with the client certificate and the authorities of that moment.
 """
 
@@ -20,7 +20,7 @@ from pathlib import PurePath
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from kubewright.client.answer import Warnings, failure, retry_after, worded
+from kubewright.client.answer import Warnings, described, failure, retry_after
 from kubewright.client.backoff import Backoff
 from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import Credential
@@ -107,7 +107,7 @@ class Session:
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
     ) -> Coroutine[object, None, Response]:
-        """The successful answer to a request. Raises `APIError` for any other; errors are worded with `request`."""
+        """The successful answer to a request. Raises `APIError` for any other; `request` describes it in errors."""
         return self._answered(self._transport.request, method, target, headers, body, request)
 
     def stream(
@@ -180,7 +180,7 @@ class Session:
             except TransportError as error:
                 self._count("<error>", method, target, begun)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
-                    raise worded(error, request) from error
+                    raise described(error, request) from error
                 await self._sleep(_BROKEN.delay(number + 1))
                 continue
             self._count(str(response.status), method, target, begun)
@@ -242,7 +242,7 @@ class Session:
                 f"{request}: the server answered {response.status}, and no complete body within {self._timeout:g} s"
             ) from None
         except TransportError as error:
-            raise worded(error, request) from error
+            raise described(error, request) from error
 
     def _change_certificate(self, certificate: Certificate | None) -> None:
         changed, self._certificate = certificate != self._certificate, certificate

@@ -19,7 +19,7 @@ from kubewright.api.resources import Object
 
 T = TypeVar("T", bound=Object)
 
-_MOST_NAMED = 1000
+_MAX_NAMED = 1000
 """How many objects are remembered as logged, the newest of them."""
 
 _log = logging.getLogger("kubewright.client")
@@ -43,7 +43,7 @@ class Skipped:
         named = (error.kind, error.key)
         if named in self._named:
             return False
-        if len(self._named) >= _MOST_NAMED:
+        if len(self._named) >= _MAX_NAMED:
             del self._named[next(iter(self._named))]
         self._named[named] = None
         _log.warning("%s; lists leave it out, and reading it fails", error)

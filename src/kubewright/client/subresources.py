@@ -64,7 +64,7 @@ class Subresource:
     ) -> BodyT:
         """POST `body` to it, as evictions, bindings and token requests are made.
 
-        Returns what the server made of it; `body` itself where the server only says that it is done.
+        Returns what the server made of it; `body` itself where the answer is only a Status.
         """
         endpoint = await self._operations.endpoint(of, name, namespace, self.name)
         return await self._operations.post(body, endpoint, WriteOptions(dry_run))

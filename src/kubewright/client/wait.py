@@ -4,7 +4,7 @@
     await client.wait_for(Pod, "web-1", ready & ~deleted)
     await client.wait_for(job, Field("status.succeeded").equals(1))
 
-An expectation is a function of the object, or of None when there is no object, with words for its failure.
+An expectation is a function of the object, or of None when there is no object, with a description for errors.
 They combine with `&`, `|` and `~`.
 """
 
@@ -35,27 +35,31 @@ _RESTART = Backoff(0.1, 5.0)  # of a watch that ended
 
 
 class WaitTimeout(KubernetesError, TimeoutError):
-    """What was waited for did not come. The message tells the expectation and what was there instead."""
+    """What was waited for did not come. The message has the expectation and the state that was seen last."""
 
 
 class Expectation:
-    """Something that may hold of an object, and the words for it."""
+    """Something that may hold of an object, and its description for errors."""
 
-    def __init__(self, words: str, holds: Callable[[View], bool]) -> None:
-        self.words = words
+    def __init__(self, description: str, holds: Callable[[View], bool]) -> None:
+        self.description = description
         self.holds = holds
 
     def __and__(self, other: Expectation) -> Expectation:
-        return Expectation(f"({self.words} and {other.words})", lambda view: self.holds(view) and other.holds(view))
+        return Expectation(
+            f"({self.description} and {other.description})", lambda view: self.holds(view) and other.holds(view)
+        )
 
     def __or__(self, other: Expectation) -> Expectation:
-        return Expectation(f"({self.words} or {other.words})", lambda view: self.holds(view) or other.holds(view))
+        return Expectation(
+            f"({self.description} or {other.description})", lambda view: self.holds(view) or other.holds(view)
+        )
 
     def __invert__(self) -> Expectation:
-        return Expectation(f"not {self.words}", lambda view: not self.holds(view))
+        return Expectation(f"not {self.description}", lambda view: not self.holds(view))
 
     def __repr__(self) -> str:
-        return f"Expectation({self.words})"
+        return f"Expectation({self.description})"
 
 
 def expectation_of(expected: Expectation | Callable[[T], object] | None) -> Expectation | Callable[[T], object]:
@@ -97,9 +101,9 @@ class Field:
         value = to_json(expected)
         return Expectation(f"{self._path.text} = {value!r}", lambda view: same(self.read(view), value))
 
-    def satisfies(self, test: Callable[[JSONValue], bool], words: str) -> Expectation:
-        """That `test` is true of the field's value (None when absent); `words` say what it tests."""
-        return Expectation(f"{self._path.text} {words}", lambda view: test(self.read(view)))
+    def satisfies(self, test: Callable[[JSONValue], bool], description: str) -> Expectation:
+        """That `test` is true of the field's value (None when absent); `description` names what it tests."""
+        return Expectation(f"{self._path.text} {description}", lambda view: test(self.read(view)))
 
 
 def _camel_case(name: str) -> str:
@@ -239,7 +243,7 @@ async def _watched(
 
 def _described(expectation: Expectation | Callable[[T], object]) -> str:
     if isinstance(expectation, Expectation):
-        return expectation.words
+        return expectation.description
     code = getattr(expectation, "__code__", None)
     name = getattr(expectation, "__qualname__", type(expectation).__name__)
     return f"{name} ({code.co_filename}:{code.co_firstlineno}) to hold" if code else f"{name} to hold"
@@ -248,14 +252,14 @@ def _described(expectation: Expectation | Callable[[T], object]) -> str:
 def _summary(view: View) -> str:
     if view is None:
         return "there is no such object"
-    told = [
+    seen = [
         f"{entry.get('type')}={entry.get('status')}" + (f" ({entry['reason']})" if entry.get("reason") else "")
         for entry in _conditions(view)
         if isinstance(entry, dict)
     ]
     phase = Field("status.phase").read(view)
     if phase is not None:
-        told.insert(0, f"phase={phase}")
+        seen.insert(0, f"phase={phase}")
     if Field("metadata.deletionTimestamp").read(view):
-        told.insert(0, f"being deleted, finalizers {Field('metadata.finalizers').read(view) or 'none'}")
-    return f"last seen: {', '.join(told) or 'no conditions'}"
+        seen.insert(0, f"being deleted, finalizers {Field('metadata.finalizers').read(view) or 'none'}")
+    return f"last seen: {', '.join(seen) or 'no conditions'}"

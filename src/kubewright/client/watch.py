@@ -5,8 +5,8 @@
             print(event.type, event.header.name)
 
 Of each event the header is decoded on arrival and the object only when asked for, so that one object that does not
-fit its type stops nobody. A watch ends when the server ends it (its timeout); errors are raised, 410 as `Expired`.
-One that has brought a bookmark and then nothing for `LONGEST_SILENCE` seconds is dead, which is a `RequestTimeout`.
+fit its type stops no watch. A watch ends when the server ends it (its timeout); errors are raised, 410 as `Expired`.
+One that has brought a bookmark and then nothing for `MAX_SILENCE` seconds is dead, which is a `RequestTimeout`.
 Keeping a watch alive over all that is the cache's work, not this module's.
 """
 
@@ -22,7 +22,7 @@ from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.header import Header, read_header
 from kubewright.api.resources import Object
 from kubewright.api.shallow import members
-from kubewright.client.answer import retry_after, worded
+from kubewright.client.answer import described, retry_after
 from kubewright.client.errors import ProtocolError, RequestTimeout, Status, TransportError, error_class
 from kubewright.client.http.response import Headers, StreamedResponse
 
@@ -32,13 +32,13 @@ EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends a streamed initial list."""
 
-LONGEST_LINE = 64 * 1024 * 1024
+MAX_LINE_SIZE = 64 * 1024 * 1024
 
 GATHER = 0.005
 """Seconds for which the events of an initial list are let come together: the server sends each by itself, and to be
 woken for each costs more than to read it. Later events are read as they come."""
 
-LONGEST_SILENCE = 90.0
+MAX_SILENCE = 90.0
 """Seconds without a byte after which a watch is dead. A server that sends bookmarks sends one about every minute."""
 
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -92,7 +92,7 @@ class WatchEvent(Generic[T]):
 
 
 def parse_event(kind: type[T], line: bytes, request: str = "") -> WatchEvent[T]:
-    """The event of one line of a watch. An ERROR event is raised as the error it carries, worded with `request`."""
+    """The event of one line of a watch. An ERROR event is raised as the error it carries, described by `request`."""
     try:
         event = _line.decode(line)
     except NOT_JSON:
@@ -160,7 +160,7 @@ class Watch(Generic[T]):
         response = await self._open()
         has_pulse = False
         try:
-            lines = response.lines(limit=LONGEST_LINE, idle_timeout=self._idle_timeout)
+            lines = response.lines(limit=MAX_LINE_SIZE, idle_timeout=self._idle_timeout)
             if self._initial_events:
                 lines.gather = GATHER
             async for line in lines:
@@ -171,13 +171,13 @@ class Watch(Generic[T]):
                         lines.gather = 0.0
                     elif not has_pulse:
                         has_pulse = True
-                        lines.idle_timeout = min(self._idle_timeout or LONGEST_SILENCE, LONGEST_SILENCE)
+                        lines.idle_timeout = min(self._idle_timeout or MAX_SILENCE, MAX_SILENCE)
                 yield event
         except RequestTimeout as error:
             missed = ", not even the bookmark that is due every minute; the connection is dead" if has_pulse else ""
             raise RequestTimeout(f"{self._request}: {error}{missed}") from error
         except TransportError as error:
-            raise worded(error, self._request) from error
+            raise described(error, self._request) from error
         finally:
             await self.aclose()
 

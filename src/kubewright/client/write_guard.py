@@ -1,4 +1,4 @@
-"""Whether a task may write: asked at the moment when a write is sent, and not when it was decided on.
+"""Whether a task may write: checked at the moment when a write is sent, and not when it was decided on.
 
 In between lie waits for credentials, rate limits and connections, and maybe a process that was stopped for a minute.
 """
@@ -15,7 +15,7 @@ def guard_writes(check: Callable[[], None]) -> None:
     """Have `check` called before each write of this task, and of the tasks and threads it begins, by whichever client.
 
     It raises what the write is to fail with instead of being sent. Reads are always sent. A guard that the task has
-    already, from whoever began it, is asked first.
+    already, from whoever began it, is checked first.
     """
     outer = _guard.get()
 

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection that carries one exchange at a time.
 
 It knows nothing about pools, proxies or retries: it is given bytes to send, makes an answer of the bytes that come
-back, and tells its owner when it is free again and when it is gone.
+back, and notifies its owner when it is free again and when it is gone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
     def attach(self, transport: asyncio.Transport, socket: asyncio.Transport) -> None:
         """Start with a connected `transport`; `socket` is its lowest layer."""
         self._tls = transport is not socket
-        # With TLS, `connection_lost` is going to tell why it is closing. Without, it may have told the protocol before.
+        # With TLS, `connection_lost` is going to be called with the reason. Without, it may have been called before.
         if self._closing or (not self._tls and transport.is_closing()):
             if isinstance(self._loss, ssl.SSLError):
                 raise tls_failure(self._peer, self._loss)
@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
     # What the loop calls.
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; bytes that nobody asked for close the connection."""
+        """Parse what came; unexpected bytes close the connection."""
         if not self._is_busy:
             self.abort()
             return
@@ -299,7 +299,7 @@ class Connection(asyncio.Protocol):
                 transport.write(message[0])
             else:
                 transport.writelines(message)
-        # Otherwise it is closing, and `connection_lost` is about to tell why.
+        # Otherwise it is closing, and `connection_lost` is about to be called with the reason.
 
     def _complete(self, keep_alive: bool = False) -> None:
         future = self._future
@@ -358,7 +358,7 @@ class Connection(asyncio.Protocol):
 
 
 def _marks_its_end(headers: Headers) -> bool:
-    """Whether the end of a body is told by its length or its last chunk, and not by the end of the connection."""
+    """Whether the end of a body is given by its length or its last chunk, and not by the end of the connection."""
     if headers.get("content-length") is not None:
         return True
     # Names of codings are compared without regard to case, and the last one frames the body (RFC 9112, section 6.3).

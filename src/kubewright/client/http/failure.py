@@ -1,4 +1,4 @@
-"""What the operating system and OpenSSL say, in words that help. Only addresses get into a message."""
+"""Errors of the operating system and OpenSSL as messages that help. Only addresses get into a message."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tls_failure(peer: str, error: ssl.SSLError) -> TransportError:
         alert = reason.partition("ALERT_")[2].replace("_", " ").lower()
         text = f"{peer} ended the TLS connection: {alert}"
         if "certificate" in alert or alert in ("unknown ca", "access denied", "handshake failure", "decrypt error"):
-            text += "; it does not accept our client certificate, or wants one and got none"
+            text += "; it does not accept our client certificate, or requires one and got none"
         return TLSError(text)
     if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
         return TLSError(f"{peer} does not speak TLS; if that is intended, its address starts with http://")

@@ -1,4 +1,4 @@
-"""The address of an API server or of a proxy, as a URL says it."""
+"""The address of an API server or of a proxy, parsed from a URL."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class ServerURL(Redacted, frozen=True):
 
     tls: bool
     host: str
-    """As the resolver wants it: an IPv6 address has no brackets."""
+    """As the resolver takes it: an IPv6 address has no brackets."""
     port: int
     authority: str
-    """As the Host field wants it: host, and the port when the URL names one."""
+    """As the Host field has it: host, and the port when the URL names one."""
     path: str
     """What comes before every target; never ends with a slash."""
     authorization: str | None = None

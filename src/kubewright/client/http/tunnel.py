@@ -19,7 +19,7 @@ class Tunnel(asyncio.Protocol):
         self._status: asyncio.Future[int] | None = None
 
     async def open(self, transport: asyncio.Transport, target: str, authorization: str | None) -> None:
-        """Return when the proxy has connected to `target` ("host:port"); `ConnectionFailed` when it says no."""
+        """Return when the proxy has connected to `target` ("host:port"); `ConnectionFailed` when it refuses."""
         head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
         if authorization is not None:
             head += f"Proxy-Authorization: {authorization}\r\n"
