@@ -154,7 +154,12 @@ def _field(info: FieldInfo, where: _Location) -> Schema:
     default = _declared_default(info)
     if default is not None:
         schema["default"] = _rendered_default(default, info, schema, where)
-    elif where.name == "status" and issubclass(where.around[-1], Object) and _fills_itself(schema):
+    elif (
+        where.name == "status"
+        and issubclass(where.around[-1], Object)
+        and info.default is not None  # or its author lets it be absent
+        and _fills_itself(schema)
+    ):
         schema["default"] = {}
     # None is absent when it is the default, and null in all other cases.
     if nullable and info.default is not None:
