@@ -37,6 +37,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
 from kubewright.api.time import now
 from kubewright.client import MergePatch
+from kubewright.client.errors import NoSuchKind
 from kubewright.client.wait import Field, deleted
 from kubewright.controller import Predicate, controller_for, for_object, mapped, predicate
 
@@ -398,5 +399,5 @@ async def test_item_20_types_lists_and_registration(client: Client) -> None:
     assert issubclass(scheme.type_for(f"{GROUP}/v1", "Gizmo"), Dynamic)
     with pytest.raises(DecodeError, match=r"not a Kubernetes object: .*kind"):
         scheme.decode(b'{"apiVersion":"v1"}')
-    with pytest.raises(NotFound, match=f'the server has no kind "Gizmo" in "{GROUP}/v1" .kinds there: Widget.'):
+    with pytest.raises(NoSuchKind, match=f"no such kind, Gizmo in {GROUP}/v1 .kinds there: Widget.: is its Custom"):
         await client.get(scheme.type_for(f"{GROUP}/v1", "Gizmo"), "g")
