@@ -35,6 +35,8 @@ QUIET_CONFLICTS = 5
 
 _RECENT = 256  # keys whose last reconcile is kept for the debug endpoint
 
+_DONE = Result()
+
 _log = logging.getLogger(__name__)
 
 
@@ -124,9 +126,10 @@ class ReconcileHandler(Generic[Key]):
         """Reconcile a key and conclude it. Raises what is not an `Exception`, and the cancellation of all workers."""
         key, statistics = work.key, self._statistics
         time = asyncio.get_running_loop().time
+        causes = statistics.reasons
         for reason in work.reasons:
             cause = f"{reason.kind} {reason.what}"
-            statistics.reasons[cause] = statistics.reasons.get(cause, 0) + 1
+            causes[cause] = causes.get(cause, 0) + 1
         statistics.active += 1
         writes = WriteCount()
         counting, prioritized = write_count.set(writes), reconcile_priority.set(work.priority)
@@ -136,7 +139,8 @@ class ReconcileHandler(Generic[Key]):
         began = time()
         try:
             try:
-                outcome = checked_result(await (self._reconcile(key) if self._timeout is None else self._timed(key)))
+                returned = await (self._reconcile(key) if self._timeout is None else self._timed(key))
+                outcome = _DONE if returned is None else checked_result(returned)
             except asyncio.CancelledError as error:
                 if self._is_ending():
                     raise
@@ -152,7 +156,8 @@ class ReconcileHandler(Generic[Key]):
             self._conclude(work, outcome, seconds, writes.value)
             if self._on_error is not None and isinstance(outcome, GivenUp | Failed):
                 await self._notify(self._on_error, key, outcome)
-            pause = self._pause(work, writes.value)
+            if self._hot_loops is not None and (writes.value or _may_be_own_doing(work)):
+                pause = self._pause(self._hot_loops, key, writes.value)
         finally:
             current.reset(reconciling)
             reconcile_priority.reset(prioritized)
@@ -160,7 +165,7 @@ class ReconcileHandler(Generic[Key]):
             statistics.active -= 1
             statistics.reconcile_time.observe(seconds)
             self._queue.done(key, pause=pause)
-        self._remember(work, outcome if isinstance(outcome, Result) else outcome.error, seconds)
+        self._remember(work, outcome, seconds)
 
     @asynccontextmanager
     async def reconciles(self) -> AsyncIterator[AsyncIterator[FinishedReconcile[Key]]]:
@@ -206,17 +211,20 @@ class ReconcileHandler(Generic[Key]):
     def _conclude(self, work: Work[Key], outcome: Outcome, seconds: float, writes: int) -> None:
         key, queue, statistics = work.key, self._queue, self._statistics
         match outcome:
-            case Result(requeue=requeue, priority=priority):
-                self._failures.pop(key, None)
-                self._lost_races.pop(key, None)
-                if (delay := outcome.delay) > 0:
+            case Result():
+                if self._failures:
+                    self._failures.pop(key, None)
+                if self._lost_races:
+                    self._lost_races.pop(key, None)
+                delay = 0.0 if outcome.requeue_after is None else outcome.delay
+                if delay > 0:
                     statistics.results["requeue_after"] += 1
                     queue.forget(key)
-                    priority = work.priority if priority is None else priority
+                    priority = work.priority if outcome.priority is None else outcome.priority
                     queue.add(key, after=delay, priority=priority, reason=_REQUEUE_AFTER)
-                elif requeue:
+                elif outcome.requeue:
                     statistics.results["requeue"] += 1
-                    delay = queue.add_failed(key, priority=priority, reason=_REQUEUE)
+                    delay = queue.add_failed(key, priority=outcome.priority, reason=_REQUEUE)
                 else:
                     statistics.results["success"] += 1
                     queue.forget(key)
@@ -276,11 +284,9 @@ class ReconcileHandler(Generic[Key]):
         except Exception:
             _log.exception("the error hook failed")
 
-    def _pause(self, work: Work[Key], writes: int) -> float:
+    def _pause(self, hot_loops: HotLoops[Key], key: Key, writes: int) -> float:
         """Seconds to pause a key: more than 0 where each of its reconciles seems to cause the next."""
-        if self._hot_loops is None or not (writes or _may_be_own_doing(work)):
-            return 0.0
-        pause = self._hot_loops.note(work.key, writes, asyncio.get_running_loop().time())
+        pause = hot_loops.note(key, writes, asyncio.get_running_loop().time())
         if pause:
             self._statistics.hot_loops += 1
             _log.warning(
@@ -297,14 +303,21 @@ class ReconcileHandler(Generic[Key]):
         namespace, name = key if isinstance(key, tuple) and len(key) == 2 else ("", str(key))
         return ReconcileContext(self._name, self._group, self._kind, namespace, name, new_reconcile_id(), work.reasons)
 
-    def _remember(self, work: Work[Key], outcome: Result | Exception, seconds: float) -> None:
-        kept = f"{type(outcome).__name__}: {text_of(outcome)}" if isinstance(outcome, Exception) else outcome
-        self.recent[work.key] = RecentReconcile(kept, seconds, work.reasons)
-        self.recent.move_to_end(work.key)
-        if len(self.recent) > _RECENT:
-            self.recent.popitem(last=False)
+    def _remember(self, work: Work[Key], outcome: Outcome, seconds: float) -> None:
+        key, recent = work.key, self.recent
+        end: Result | Exception
+        kept: Result | str
+        if isinstance(outcome, Result):
+            end = kept = outcome
+        else:
+            end = outcome.error
+            kept = f"{type(end).__name__}: {text_of(end)}"
+        recent[key] = RecentReconcile(kept, seconds, work.reasons)
+        recent.move_to_end(key)
+        if len(recent) > _RECENT:
+            recent.popitem(last=False)
         for listener in self._listeners:
-            listener.put_nowait(FinishedReconcile(work.key, outcome, seconds, work.reasons))
+            listener.put_nowait(FinishedReconcile(key, end, seconds, work.reasons))
 
 
 def _may_be_own_doing(work: Work[Key]) -> bool:
