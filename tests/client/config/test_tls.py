@@ -6,6 +6,7 @@ import os
 import ssl
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,61 @@ async def test_without_verification_any_server_is_accepted() -> None:
     _, _, subject = await handshake(TLS(verify=False).context(None), name="other.test")
 
     assert not subject
+
+
+def server_context() -> ssl.SSLContext:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    SERVER.load_into(server)
+    server.verify_mode = ssl.CERT_OPTIONAL
+    server.load_verify_locations(cadata=CLIENT.chain.decode())
+    return server
+
+
+def connected(client: ssl.SSLContext, server: ssl.SSLContext, name: str = "server.test") -> list[ssl.SSLObject]:
+    """Both ends of a connection over which a byte has come from the server."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(down, up, server_hostname=name), server.wrap_bio(up, down, server_side=True)]
+    for end in ends * 2:
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    ends[1].write(b"x")
+    assert ends[0].read() == b"x"
+    return ends
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name)
+def test_further_connections_resume_the_session_of_the_first_as_the_same_user(version: ssl.TLSVersion) -> None:
+    server = server_context()
+    server.maximum_version = version
+    context = TLS(ca=SERVER.chain).context(CLIENT)
+    connections = [connected(context, server) for _ in range(3)]
+    assert [client.session_reused for client, _ in connections] == [False, True, True]
+    for _, seen in connections:
+        assert (seen.getpeercert() or {})["subject"] == ((("commonName", "client"),),)
+
+
+def test_a_server_that_does_not_know_the_session_makes_another_one() -> None:
+    """It was restarted, or there are several behind one address."""
+    context = TLS(ca=SERVER.chain).context(CLIENT)
+    first, second = server_context(), server_context()
+    connections = [connected(context, server) for server in (first, first, second, second)]
+    assert [client.session_reused for client, _ in connections] == [False, True, False, True]
+
+
+def test_a_session_is_not_offered_under_another_name() -> None:
+    context, server = TLS(ca=SERVER.chain).context(None), server_context()
+    connections = [connected(context, server) for _ in range(2)]
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connected(context, server, "other.test")
+    assert connections[1][0].session_reused
+
+
+def test_a_session_is_not_offered_with_another_certificate() -> None:
+    server = server_context()
+    assert connected(TLS(ca=SERVER.chain).context(CLIENT), server)[1].getpeercert()
+    client, seen = connected(TLS(ca=SERVER.chain).context(None), server)
+    assert not client.session_reused
+    assert not seen.getpeercert()
 
 
 def test_tls_1_1_is_refused() -> None:
