@@ -1,8 +1,16 @@
-"""A live local copy of the objects a program watches."""
+"""A live local view of the objects a program watches."""
 
-from kubewright.cache.cache import Cache as Cache
-from kubewright.cache.cache import WatchHandle as WatchHandle
-from kubewright.cache.client import CachedClient as CachedClient
-from kubewright.cache.client import Consistency as Consistency
-from kubewright.cache.entry import CacheEntry as CacheEntry
-from kubewright.cache.write_origin import WriteOrigin as WriteOrigin
+from kubewright.cache.cache import Cache, CacheOptions, WatchHandle
+from kubewright.cache.client import CachedClient, Consistency
+from kubewright.cache.entry import CacheEntry
+from kubewright.cache.write_origin import WriteOrigin
+
+__all__ = [
+    "Cache",
+    "CacheEntry",
+    "CacheOptions",
+    "CachedClient",
+    "Consistency",
+    "WatchHandle",
+    "WriteOrigin",
+]

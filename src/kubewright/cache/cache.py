@@ -11,10 +11,11 @@ first `watch` starts it, the last release stops it and frees the copy. Nothing i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubewright.api.codec import decode
@@ -32,17 +33,44 @@ from kubewright.client.skipped import Skipped
 T = TypeVar("T", bound=Object)
 
 
+class CacheOptions(Struct, frozen=True):
+    """What a program sees of a kind: the selected objects, in these namespaces, as `transform` leaves them.
+
+    All watches of the kind have these options unless they are given others. Reads through a `CachedClient` are answered
+    from what is selected: an object beyond it is not found, and a transformed one comes as it was transformed. Such an
+    object is to be patched, not updated: an update would remove what the transform dropped.
+    """
+
+    labels: Labels | None = None
+    fields: Fields | None = None
+    namespaces: Collection[str] = ()
+    transform: Transform | None = None
+
+
+_NO_OPTIONS = CacheOptions()
+
+
 class Cache:
-    """All copies of one program of one cluster. Watches run while `run` does."""
+    """The watches of one program of one cluster. They run while `run` does."""
 
     def __init__(
-        self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True, quiet: bool = False
+        self,
+        client: Client,
+        *,
+        namespaces: Collection[str] = (),
+        options: Mapping[type[Object], CacheOptions] | None = None,
+        strict: bool = False,
+        stream: bool = True,
+        quiet: bool = False,
     ) -> None:
-        """`namespaces` confines watches that name none; empty for all. Without `stream` lists are read in pages.
+        """`namespaces` confines watches that name none; empty for all. `options` are those of single kinds.
 
-        With `quiet` it is logged at debug level only what hinders a watch.
+        With `strict` a `CachedClient` refuses to read what no watch can answer, unless it is asked for a live read.
+        Without `stream` lists are read in pages. With `quiet`, errors of watches are logged at DEBUG.
         """
         self._client = client
+        self.is_strict = strict
+        self._options = {resource_info(kind).gvk: each for kind, each in (options or {}).items()}
         self._quiet = quiet
         self._stream = stream
         self._namespaces = tuple(dict.fromkeys(namespaces))
@@ -75,19 +103,23 @@ class Cache:
         fields: Fields | None = None,
         transform: Transform | None = None,
     ) -> WatchHandle[T]:
-        """A live copy of the objects of a kind, until it is released.
+        """Watch the objects of a kind until the handle is released. What is not given is as the kind's options say.
 
-        A `metadata_only` type shares the copy of the whole objects where there is one, and else copies metadata alone.
+        A `metadata_only` type shares the watch of whole objects where there is one, and else watches metadata alone.
         """
         info = resource_info(kind)
-        own = () if info.namespaced is False else ((namespace,) if namespace else None)
+        options = self._options.get(info.gvk, _NO_OPTIONS)
+        labels = options.labels if labels is None else labels
+        fields = options.fields if fields is None else fields
+        namespaces = (namespace,) if namespace else tuple(options.namespaces) or None
+        own = () if info.namespaced is False else namespaces
         scope = Scope(
             info.gvk,
             "",
             label_selector(labels) if labels is not None else "",
             field_selector(fields) if fields is not None else "",
             issubclass(kind, PartialObject),
-            transform,
+            options.transform if transform is None else transform,
         )
         handle = WatchHandle(self, kind, scope, own)
         self._handles.add(cast("WatchHandle[Object]", handle))
@@ -98,6 +130,19 @@ class Cache:
     def field_manager(self) -> str:
         """Whose fields by server-side apply are kept with the objects: those of the client's own field manager."""
         return self._client.field_manager
+
+    def shows_all(self, scope: Scope) -> bool:
+        """Whether a watch has all that the program sees of a kind: everything, or what the kind's options select."""
+        options = self._options.get(scope.gvk, _NO_OPTIONS)
+        return (
+            scope.transform == options.transform
+            and scope.labels == (label_selector(options.labels) if options.labels is not None else "")
+            and scope.fields == (field_selector(options.fields) if options.fields is not None else "")
+        )
+
+    def namespaces_of(self, gvk: GroupVersionKind) -> tuple[str, ...]:
+        """The namespaces of watches and lists of a kind that name none; empty for all."""
+        return tuple(self._options.get(gvk, _NO_OPTIONS).namespaces) or self._namespaces
 
     @property
     def namespaces(self) -> tuple[str, ...]:

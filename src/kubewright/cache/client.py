@@ -104,6 +104,7 @@ class CachedClient(Client):
             return await self._operations.get(kind, Endpoint(info, *key), resource_version)
         is_known, entry = self._local(kind, info, key, consistency)
         if not is_known:
+            self._check_live_read(kind)
             return await self._operations.get(kind, Endpoint(info, *key))
         if entry is None:
             raise _not_found(info, key.name, str(Endpoint(info, *key).request("get")))
@@ -139,6 +140,7 @@ class CachedClient(Client):
             is_known, entry = self._local(kind, info, self._operations.key(info, name, namespace), consistency)
             if is_known:
                 return decode(kind, entry.body) if entry is not None else None
+            self._check_live_read(kind)
         return await super().find(kind, name, namespace=namespace)
 
     def list(
@@ -175,7 +177,8 @@ class CachedClient(Client):
             )
 
         async def fetch_live(endpoint: Endpoint, continue_: str, limit: int) -> Page[T]:
-            confined = () if endpoint.namespace or not endpoint.info.namespaced else self._cache.namespaces
+            info = endpoint.info
+            confined = () if endpoint.namespace or not info.namespaced else self._cache.namespaces_of(info.gvk)
             if not confined:
                 return await live(namespace).fetch(continue_, limit)
             return await page_of_several({each: live(each) for each in confined}, continue_, limit)
@@ -190,6 +193,7 @@ class CachedClient(Client):
             if not informers:
                 if index is not None:
                     raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" knows nothing of it')
+                self._check_live_read(kind)
                 return await fetch_live(endpoint, continue_, limit)
             entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
             revision = str(min(informer.revision for informer in informers))
@@ -226,21 +230,34 @@ class CachedClient(Client):
         self._settled.answered(kind, config, answer)
         return answer
 
+    def _check_live_read(self, kind: type[Object]) -> None:
+        """Raise a LookupError if the cache is strict: what no watch can answer is then read only when asked for."""
+        if self._cache.is_strict:
+            raise LookupError(
+                f"no watch of {kind.__name__} can answer this read, and the cache is strict: watch the kind (with "
+                f"controller_for(...).owns or .watches, or cache.watch({kind.__name__})), or read it with "
+                'consistency="live"'
+            )
+
     def _local(
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
     ) -> tuple[bool, CacheEntry | None]:
-        """Whether the copies know about the object, and what."""
+        """Whether the watches know about the object, and what."""
         metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(info.gvk):
             scope = informer.scope
             # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
-            if (scope.namespace and key.namespace not in ("", scope.namespace)) or scope.transform is not None:
+            if scope.namespace and key.namespace not in ("", scope.namespace):
                 continue
             if (scope.metadata_only and not metadata_only) or not informer.is_settled:
                 continue
+            is_plain = not (scope.labels or scope.fields or scope.transform)
+            is_all = is_plain or self._cache.shows_all(scope)
+            if scope.transform is not None and not is_all:
+                continue
             entry = informer.find(key, own_writes=consistency == "own-writes")
-            # What a selector keeps out of a copy may still exist, unless it selects just this name.
-            if entry is not None or not (scope.labels or scope.fields not in ("", f"metadata.name={key.name}")):
+            # What a selector keeps out of a watch may still exist, unless it selects just this name.
+            if entry is not None or is_all or (not scope.labels and scope.fields == f"metadata.name={key.name}"):
                 return True, entry
         return False, None
 
@@ -254,9 +271,14 @@ class CachedClient(Client):
             informer.scope.namespace: informer
             for informer in self._cache.informers(resource_info(kind).gvk)
             if informer.is_settled
-            and informer.scope.transform is None
-            and informer.scope.labels in wanted
-            and informer.scope.fields in wanted_fields
+            and (
+                self._cache.shows_all(informer.scope)
+                or (
+                    informer.scope.transform is None
+                    and informer.scope.labels in wanted
+                    and informer.scope.fields in wanted_fields
+                )
+            )
             and (not informer.scope.metadata_only or issubclass(kind, PartialObject))
         }
         if "" in usable:
@@ -264,7 +286,7 @@ class CachedClient(Client):
         if namespace:
             return [usable[namespace]] if namespace in usable else []
         # A program that is confined to some namespaces lists those.
-        confined = self._cache.namespaces
+        confined = self._cache.namespaces_of(resource_info(kind).gvk)
         return [usable[each] for each in confined] if confined and usable.keys() >= set(confined) else []
 
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from kubewright.cache import Cache, CachedClient
+from kubewright.api.resources import Object
+from kubewright.cache import Cache, CachedClient, CacheOptions
 from kubewright.client import Client
 
 
 class Cluster:
     """A client, a cache on top of it, and a client that reads from that cache."""
 
-    def __init__(self, client: Client, *, namespaces: Collection[str] = (), stream: bool = True) -> None:
-        """`namespaces` confines watches that name none. The client is not closed: whoever made it does that."""
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespaces: Collection[str] = (),
+        cache: Mapping[type[Object], CacheOptions] | None = None,
+        strict_cache: bool = False,
+        stream: bool = True,
+    ) -> None:
+        """`namespaces` confines watches that name none; `cache` has the options of single kinds, as `Cache` takes them.
+
+        With `strict_cache` reads that no watch can answer are refused. The client is not closed: whoever made it does
+        that.
+        """
         self.live = client
         """Reads from the server, never from the cache."""
-        self.cache = Cache(client, namespaces=namespaces, stream=stream)
+        self.cache = Cache(client, namespaces=namespaces, options=cache, strict=strict_cache, stream=stream)
         """The watches, and the objects they have brought."""
         self.client = CachedClient(client, self.cache)
         """Reads what is watched from the cache, and everything else from the server."""

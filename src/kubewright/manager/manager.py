@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, Collection, Hashable, Iterable
+from collections.abc import AsyncGenerator, Collection, Hashable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kubewright.api.errors import KubernetesError
-from kubewright.cache import Cache, CachedClient
+from kubewright.api.resources import Object
+from kubewright.cache import Cache, CachedClient, CacheOptions
 from kubewright.cache.informer import Informer
 from kubewright.client import Client
 from kubewright.controller.controllers import Controller
@@ -87,6 +88,8 @@ class Manager:
         permissions: Iterable[Permission] = (),
         preflight: bool = True,
         instance: str | None = None,
+        cache: Mapping[type[Object], CacheOptions] | None = None,
+        strict_cache: bool = False,
         stream: bool = True,
         controllers: ControllerDefaults | None = None,
         name: str = "manager",
@@ -96,12 +99,14 @@ class Manager:
         `metrics_secure` serves metrics over TLS, to users that the API server permits (see `delegated_access`), with
         `tls.crt` and `tls.key` of `metrics_cert_dir`, or else with a self-signed certificate.
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
-        every permission that watches and `permissions` need, and fails with the list of those missing. `stream` as in
-        `Cache`. `controllers` are options for controllers that are not given their own. `name` is for the log.
+        every permission that watches and `permissions` need, and fails with the list of those missing. `cache` has the
+        options of single kinds (`cache={Pod: CacheOptions(labels={"app": "web"})}`), and with `strict_cache` reads that
+        no watch can answer are refused; `stream` as in `Cache`. `controllers` are options
+        for controllers that are not given their own. `name` is for the log.
         """
         check_arguments(client, namespaces, election, grace)
         self.name = name
-        self.cluster = Cluster(client, namespaces=namespaces, stream=stream)
+        self.cluster = Cluster(client, namespaces=namespaces, cache=cache, strict_cache=strict_cache, stream=stream)
         self.controller_defaults = controllers or ControllerDefaults()
         self.election = election
         self._namespaces = sorted(namespaces)

@@ -1,0 +1,92 @@
+"""What a program sees of a kind is said once, for all its watches and reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from kubewright.api.core.v1 import ConfigMap, Namespace
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.resources import Object
+from kubewright.cache import Cache, CachedClient, CacheOptions
+from kubewright.client import Client
+from kubewright.client.errors import NotFound
+from kubewright.controlplane import ControlPlane
+
+
+def settings(name: str, namespace: str = "default", **labels: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels), data={"x": "1", "y": "2"})
+
+
+def without_y(raw: bytes) -> bytes:
+    content = msgspec.json.decode(raw)
+    content.get("data", {}).pop("y", None)
+    return msgspec.json.encode(content)
+
+
+@asynccontextmanager
+async def cached(
+    plane: ControlPlane, options: Mapping[type[Object], CacheOptions] | None = None, *, strict: bool = False
+) -> AsyncIterator[tuple[Client, CachedClient, Cache]]:
+    async with plane.client() as client, asyncio.TaskGroup() as group:
+        await client.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
+        await client.create(settings("in", app="web"))
+        await client.create(settings("out"))
+        await client.create(settings("far", "elsewhere", app="web"))
+        cache = Cache(client, options=options, strict=strict)
+        task = group.create_task(cache.run())
+        yield client, CachedClient(client, cache), cache
+        task.cancel()
+
+
+async def test_reads_are_answered_from_what_is_selected(embedded_control_plane: ControlPlane) -> None:
+    options = CacheOptions(labels={"app": "web"}, namespaces=["default"], transform=without_y)
+    async with cached(embedded_control_plane, {ConfigMap: options}) as (live, client, cache):
+        with cache.watch(ConfigMap) as handle:
+            await handle.synced()
+            before = dict(live.answers)
+            assert [each.metadata.name for each in await client.list(ConfigMap)] == ["in"]
+            assert (await client.get(ConfigMap, "in", namespace="default")).data == {"x": "1"}
+            assert await client.find(ConfigMap, "out", namespace="default") is None
+            with pytest.raises(NotFound):
+                await client.get(ConfigMap, "out", namespace="default")
+            assert live.answers == before
+            found = await client.get(ConfigMap, "out", namespace="default", consistency="live")
+            assert found.data == {"x": "1", "y": "2"}
+            # A namespace that is not watched is read where it is.
+            assert (await client.get(ConfigMap, "far", namespace="elsewhere")).data == {"x": "1", "y": "2"}
+
+
+async def test_a_watch_with_a_selector_of_its_own_answers_only_for_what_it_has(
+    embedded_control_plane: ControlPlane,
+) -> None:
+    async with cached(embedded_control_plane) as (live, client, cache):
+        with cache.watch(ConfigMap, labels={"app": "web"}) as handle:
+            await handle.synced()
+            before = dict(live.answers)
+            assert (await client.get(ConfigMap, "in", namespace="default")).data
+            assert live.answers == before
+            assert (await client.get(ConfigMap, "out", namespace="default")).data
+            assert live.answers != before
+
+
+async def test_a_strict_cache_refuses_live_reads_of_what_is_not_watched(embedded_control_plane: ControlPlane) -> None:
+    async with cached(embedded_control_plane, strict=True) as (_, client, cache):
+        message = r'no watch of ConfigMap can answer this read.*cache\.watch\(ConfigMap\).*consistency="live"'
+        with pytest.raises(LookupError, match=message):
+            await client.get(ConfigMap, "in", namespace="default")
+        with pytest.raises(LookupError, match=message):
+            await client.find(ConfigMap, "in", namespace="default")
+        with pytest.raises(LookupError, match=message):
+            await client.list(ConfigMap)
+        assert await client.find(ConfigMap, "in", namespace="default", consistency="live") is not None
+        assert await client.list(ConfigMap, consistency="live")
+        await client.apply(settings("applied"))
+        with cache.watch(ConfigMap) as handle:
+            await handle.synced()
+            assert await client.find(ConfigMap, "in", namespace="default") is not None
+            assert await client.find(ConfigMap, "none", namespace="default") is None
