@@ -61,10 +61,12 @@ class Controller(Generic[Key]):
         needs_leader: bool = True,
         on_error: ErrorHook[Key] | None = None,
         slow_hot_loops: bool = True,
+        quiet: bool = False,
     ) -> None:
         """`timeout` ends a reconcile that takes longer, as a failure. After `max_attempts` failures in a row a key
         waits for its next change; without it there is no last attempt. Without `slow_hot_loops` a key whose reconciles
-        cause each other, many times a second, is not paused: for objects that really change so often.
+        cause each other, many times a second, is not paused: for objects that really change so often. With `quiet`,
+        reconciles that wrote something are logged at DEBUG, as those that did not.
         """
         check_number(workers, f'controller "{name}": workers')
         check_number(sync_timeout, f'controller "{name}": sync_timeout')
@@ -106,6 +108,7 @@ class Controller(Generic[Key]):
             max_attempts=max_attempts,
             on_error=on_error,
             slow_hot_loops=slow_hot_loops,
+            quiet=quiet,
             is_undecodable=self._is_undecodable,
             is_ending=self._is_ending,
         )

@@ -99,6 +99,7 @@ class ReconcileHandler(Generic[Key]):
         max_attempts: int | None,
         on_error: ErrorHook[Key] | None,
         slow_hot_loops: bool,
+        quiet: bool,
         is_undecodable: Callable[[Key, DecodeError], bool],
         is_ending: Callable[[], bool],
     ) -> None:
@@ -115,6 +116,7 @@ class ReconcileHandler(Generic[Key]):
         self._max_attempts = max_attempts
         self._on_error = on_error
         self._hot_loops: HotLoops[Key] | None = HotLoops() if slow_hot_loops else None
+        self._write_level = logging.DEBUG if quiet else logging.INFO
         self._is_undecodable = is_undecodable
         self._is_ending = is_ending
         # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
@@ -228,7 +230,7 @@ class ReconcileHandler(Generic[Key]):
                 else:
                     statistics.results["success"] += 1
                     queue.forget(key)
-                level = logging.INFO if writes else logging.DEBUG
+                level = self._write_level if writes else logging.DEBUG
                 if _log.isEnabledFor(level):
                     again = f", again in {_duration(delay)}" if delay > 0 else ""
                     _log.log(level, "reconciled %s%s", _summary(work, seconds, writes), again)
@@ -236,7 +238,7 @@ class ReconcileHandler(Generic[Key]):
                 statistics.results["requeue"] += 1
                 statistics.conflicts += 1
                 queue.add_failed(key, reason=_CONFLICT)
-                level = logging.INFO if writes else logging.DEBUG
+                level = self._write_level if writes else logging.DEBUG
                 if _log.isEnabledFor(level):
                     _log.log(level, "reconcile lost a race %s: %s", _summary(work, seconds, writes), text_of(error))
             case GivenUp(error):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -233,7 +234,11 @@ async def test_requests_can_be_followed_as_they_come(
 
 
 async def test_a_control_plane_that_just_runs_has_nothing_to_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Its garbage collector watches deprecated kinds too; a warning about that would have no reader."""
+    """Its garbage collector watches deprecated kinds too; a warning about that would have no reader.
+
+    Nor would the reconciles of its own controllers.
+    """
+    caplog.set_level(logging.INFO)
     async with ControlPlane.embedded() as plane, plane.client() as client:
         owner = await client.create(config_map("owner"))
         reference = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=owner.metadata.uid)

@@ -1,8 +1,9 @@
 """How the controllers here run on kubewright's own runtime: a cache, a client on top of it, and a `Controller`.
 
-They are an ordinary program, with three differences. There is no manager, as there is no leader, no metric and no
-signal. A request that the server refuses is retried and logged at DEBUG only. And hot loops are not slowed down:
-a simulated cluster changes far faster than a real one.
+They are an ordinary program, with four differences. There is no manager, as there is no leader, no metric and no
+signal. A request that the server refuses is retried and logged at DEBUG only. So are reconciles: the log of a program
+that embeds a control plane is about the program. And hot loops are not slowed down: a simulated cluster changes far
+faster than a real one.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Runtime:
             workers=workers,
             limiter=ExponentialBackoff(limit=_MAX_RETRY_DELAY),
             slow_hot_loops=False,
+            quiet=True,
         )
         for source in sources:
             controller.watch(source)
