@@ -1,4 +1,5 @@
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +53,29 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = kubewright.Nothing  # type: ignore[attr-defined]
 
 
+PACKAGES = ("api", "cache", "client", "controller", "controlplane", "manager", "manifest", "testing")
+
+
 def test_no_name_at_the_front_door_is_that_of_a_package() -> None:
     """Importing the package would put it in the place of the name."""
     packages = {path.name for path in Path(kubewright.__file__).parent.iterdir() if path.is_dir()}
     assert not packages & set(kubewright.__all__)
+
+
+def test_a_public_name_means_one_thing() -> None:
+    homes: dict[str, set[int]] = {}
+    for package in PACKAGES:
+        module = importlib.import_module(f"kubewright.{package}")
+        for name in module.__all__:
+            homes.setdefault(name, set()).add(id(getattr(module, name)))
+    for name in kubewright.__all__:
+        homes.setdefault(name, set()).add(id(getattr(kubewright, name)))
+    assert [name for name, found in homes.items() if len(found) > 1] == []
+
+
+@pytest.mark.parametrize("package", ["", *PACKAGES])
+def test_no_module_is_hidden_by_something_of_its_name(package: str) -> None:
+    module = importlib.import_module(f"kubewright.{package}".removesuffix("."))
+    folder = Path(str(module.__file__)).parent
+    modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert not modules & set(module.__all__)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kubewright.api import Column as Column
     from kubewright.api import Condition as Condition
     from kubewright.api import Dynamic as Dynamic
+    from kubewright.api import Immutable as Immutable
     from kubewright.api import IntOrString as IntOrString
     from kubewright.api import KubernetesError as KubernetesError
     from kubewright.api import Model as Model
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
     from kubewright.api import OwnerReference as OwnerReference
     from kubewright.api import Quantity as Quantity
     from kubewright.api import Resource as Resource
+    from kubewright.api import Rule as Rule
     from kubewright.api import Scale as Scale
     from kubewright.api import Time as Time
     from kubewright.api import now as now
+    from kubewright.api import partial as partial
     from kubewright.api import resource as resource
+    from kubewright.api import set_controller_reference as set_controller_reference
     from kubewright.cache import CachedClient as CachedClient
     from kubewright.client import Client as Client
     from kubewright.client import Config as Config
@@ -64,6 +68,7 @@ _HOMES = {
         "Column",
         "Condition",
         "Dynamic",
+        "Immutable",
         "IntOrString",
         "KubernetesError",
         "Model",
@@ -72,10 +77,13 @@ _HOMES = {
         "OwnerReference",
         "Quantity",
         "Resource",
+        "Rule",
         "Scale",
         "Time",
         "now",
+        "partial",
         "resource",
+        "set_controller_reference",
     ),
     "kubewright.cache": ("CachedClient",),
     "kubewright.client": ("Client", "Config"),
