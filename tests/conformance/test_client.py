@@ -39,6 +39,7 @@ from kubewright.client.errors import (
     Conflict,
     Forbidden,
     Invalid,
+    NoSuchKind,
     NotFound,
     UnsupportedMediaType,
 )
@@ -589,7 +590,8 @@ async def test_kinds_without_a_type_are_found_by_discovery(client: Client) -> No
     assert found.get("spec", "size") == 1
     found["spec"] = {"size": 2}
     assert (await client.update(found)).get("spec", "size") == 2
-    with pytest.raises(NotFound, match=r'no kind "Gadget" in "example.com/v1" \(kinds there: .*Widget'):
+    refusal = r"no such kind, Gadget in example.com/v1 \(kinds there: .*Widget\): is its Custom.* installed"
+    with pytest.raises(NoSuchKind, match=refusal):
         await client.list(Dynamic.of("example.com/v1", "Gadget"))
 
 
