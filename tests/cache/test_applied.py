@@ -113,9 +113,9 @@ SETTLED: list[tuple[type[Object], Config]] = [
 
 @pytest.mark.parametrize(("kind", "content"), SETTLED, ids=[kind.__name__ for kind, _ in SETTLED])
 async def test_an_apply_of_what_is_applied_already_sends_nothing_even_by_another_process(
-    kind: type[Object], content: Config, control_plane: ControlPlane, own_namespace: str
+    kind: type[Object], content: Config, control_plane: ControlPlane, namespace: str
 ) -> None:
-    async with world(control_plane, own_namespace, kind) as here:
+    async with world(control_plane, namespace, kind) as here:
         obj = here.object(kind, content)
         made = await here.own.apply(obj)
         await here.caught_up(kind)
@@ -153,12 +153,12 @@ async def test_an_apply_that_changes_something_is_sent(
 
 
 async def test_values_that_the_server_fills_in_cost_one_request_and_no_more(
-    control_plane: ControlPlane, own_namespace: str
+    control_plane: ControlPlane, namespace: str
 ) -> None:
     storage: Config = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claim: Config = {"metadata": {"name": "data"}, "spec": storage}
     spec: Config = {"serviceName": "a", "replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": TEMPLATE}
-    async with world(control_plane, own_namespace, StatefulSet) as here:
+    async with world(control_plane, namespace, StatefulSet) as here:
         obj = here.object(StatefulSet, {"spec": {**spec, "volumeClaimTemplates": [claim]}})
         assert await here.is_sent(obj)
         await here.caught_up(StatefulSet)
@@ -166,12 +166,12 @@ async def test_values_that_the_server_fills_in_cost_one_request_and_no_more(
         assert not await here.is_sent(obj)
 
 
-async def test_a_field_that_another_manager_took_is_sent_again(control_plane: ControlPlane, own_namespace: str) -> None:
-    async with world(control_plane, own_namespace, ConfigMap) as here:
+async def test_a_field_that_another_manager_took_is_sent_again(control_plane: ControlPlane, namespace: str) -> None:
+    async with world(control_plane, namespace, ConfigMap) as here:
         obj = here.object(ConfigMap, {"data": {"a": "1", "b": "1"}})
         await here.cached.apply(obj)
         patch = MergePatch({"data": {"a": "2"}})
-        await here.other.patch(ConfigMap, "a", patch, namespace=own_namespace, field_manager="other")
+        await here.other.patch(ConfigMap, "a", patch, namespace=namespace, field_manager="other")
         await here.caught_up(ConfigMap)
         assert await here.is_sent(obj)
         await here.caught_up(ConfigMap)
@@ -334,10 +334,10 @@ FOREIGN: list[Write] = [_apply_as_another_manager, _apply_as_another_process, _u
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_whatever_others_write_what_is_not_sent_would_have_changed_nothing(
-    seed: int, control_plane: ControlPlane, own_namespace: str
+    seed: int, control_plane: ControlPlane, namespace: str
 ) -> None:
     random, skipped = Random(seed), 0
-    async with world(control_plane, own_namespace, PodTemplate) as here:
+    async with world(control_plane, namespace, PodTemplate) as here:
         valid = _config(random)
         for _ in range(40):
             if random.random() < 0.4:
@@ -358,9 +358,7 @@ async def test_whatever_others_write_what_is_not_sent_would_have_changed_nothing
                 assert not await here.is_sent(obj, force=force), config
             else:
                 skipped += 1
-                before = await here.other.get(PodTemplate, "a", namespace=own_namespace)
+                before = await here.other.get(PodTemplate, "a", namespace=namespace)
                 assert _content(await here.other.apply(obj, force=force)) == _content(before), config
         assert skipped
-        await here.other.patch(
-            PodTemplate, "a", MergePatch({"metadata": {"finalizers": None}}), namespace=own_namespace
-        )
+        await here.other.patch(PodTemplate, "a", MergePatch({"metadata": {"finalizers": None}}), namespace=namespace)
