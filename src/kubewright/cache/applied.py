@@ -88,7 +88,7 @@ def _differing(kind: type[Object], sent: bytes, entry: CacheEntry) -> list[JSONV
 
 
 def _ownable(config: JSONObject) -> JSONObject:
-    """Without the fields that nobody owns."""
+    """Without the fields that have no owner."""
     content = {name: value for name, value in config.items() if name not in _NOT_OWNED}
     metadata = content.pop("metadata", None)
     if isinstance(metadata, dict):
@@ -192,7 +192,7 @@ def _in_order(keys: Sequence[Hashable], owned: Container[Hashable], there: dict[
 
 
 def _key(item: JSONValue, names: tuple[str, ...], defaults: JSONObject) -> Hashable:
-    """What tells an item apart; None when a part of it is not known."""
+    """The key of an item; None when a part of it is not known."""
     if not isinstance(item, dict) or any(name not in item and name not in defaults for name in names):
         return None
     return tuple(_scalar(item[name] if name in item else defaults[name]) for name in names)

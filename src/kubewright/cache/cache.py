@@ -1,11 +1,11 @@
-"""`Cache`: the watches of a program, and the copies they keep.
+"""`Cache`: the watches of a program, and the objects they keep.
 
     with cache.watch(Pod, namespace="shop") as pods:
         await pods.synced()
         web = pods.find(ObjectKey("shop", "web-1"))
 
-Watches of equal scope share one connection and one copy, whatever Python type they are read as. They are counted: the
-first `watch` starts it, the last release stops it and frees the copy. Nothing is watched that nobody asked for.
+Watches of equal scope share one connection and one store, whatever Python type they are read as. They are counted: the
+first `watch` starts it, the last release stops it and frees its store. Nothing is watched implicitly.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Cache:
         self._indexes: dict[GroupVersionKind, dict[str, tuple[object, Values]]] = {}
 
     async def run(self) -> None:
-        """Keep the copies until cancelled."""
+        """Run the watches until cancelled."""
         if self._group is not None:
             raise RuntimeError("this cache is running already")
         try:
@@ -152,7 +152,7 @@ class Cache:
     def set_namespaces(self, namespaces: Collection[str]) -> None:
         """Watch other namespaces from now on. What stays watched is not disturbed."""
         self._namespaces = tuple(dict.fromkeys(namespaces))
-        for handle in list(self._handles):  # who is told of what is new there may begin or end a watch
+        for handle in list(self._handles):  # a subscriber that is notified may begin or end a watch
             if handle.follows_cache:
                 handle.cover(self._namespaces)
 
@@ -218,7 +218,7 @@ class Cache:
                 task.cancel()
 
     def forget(self, handle: WatchHandle[T]) -> None:
-        """A copy was released."""
+        """A handle was released."""
         self._handles.discard(cast("WatchHandle[Object]", handle))
 
     def _start(self, informer: Informer) -> None:
@@ -228,7 +228,7 @@ class Cache:
 
 
 class WatchHandle(Generic[T]):
-    """A counted reference to a live copy. Reads are of the moment, decode freshly and show the program's own writes."""
+    """A counted reference to a watch. Reads decode freshly and show the program's own writes."""
 
     def __init__(self, cache: Cache, kind: type[T], scope: Scope, namespaces: tuple[str, ...] | None) -> None:
         self.kind = kind
@@ -247,16 +247,16 @@ class WatchHandle(Generic[T]):
 
     @property
     def is_synced(self) -> bool:
-        """True when everything that exists is in the copy."""
+        """True when the initial list is complete."""
         return all(informer.synced.is_set() for informer in self._informers.values())
 
     async def synced(self) -> None:
-        """Wait until everything that exists is in the copy."""
+        """Wait until the initial list is complete."""
         while unsynced := [each for each in self._informers.values() if not each.synced.is_set()]:
             await self._while_covered(unsynced[0].synced.wait())
 
     async def settled(self) -> None:
-        """Wait until the copy is complete or it is known that the kind does not exist (yet)."""
+        """Wait until the initial list is complete or it is known that the kind does not exist (yet)."""
         while unsettled := [each for each in self._informers.values() if not each.is_settled]:
             await self._while_covered(unsettled[0].settled())
 
@@ -305,7 +305,7 @@ class WatchHandle(Generic[T]):
                 self._unsubscribe[namespace] = [informer.subscribe(each) for each in self._subscribers]
 
     def release(self) -> None:
-        """The copy is not needed any more, as far as this reader goes. Releasing twice is fine."""
+        """Give up the reference; the last one ends the watch. Releasing twice is fine."""
         self._recovered.set()
         for namespace in list(self._informers):
             self._drop(namespace)
@@ -321,7 +321,7 @@ class WatchHandle(Generic[T]):
         self.release()
 
     async def _while_covered(self, waiting: Coroutine[None, None, object]) -> None:
-        """Wait for that, but no longer than the same namespaces are covered: nobody need wait for one that is not."""
+        """Wait for that, but no longer than the same namespaces are covered."""
         tasks = [asyncio.create_task(waiting), asyncio.create_task(self._recovered.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

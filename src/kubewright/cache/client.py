@@ -1,4 +1,4 @@
-"""`CachedClient`: a client that reads what is watched from the copy, and shows the program its own writes at once.
+"""`CachedClient`: a client that reads what is watched from the cache, and shows the program its own writes at once.
 
 Reading a kind that nothing watches asks the server, as any client does. `consistency` says for one read how fresh the
 answer must be. A list that names no namespace is about the namespaces of the cache, watched or not; a namespace that is
@@ -40,7 +40,7 @@ from kubewright.client.skipped import Skipped
 T = TypeVar("T", bound=Object)
 
 Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
-"""cached: the copy as the watch left it; own-writes: with this program's writes over it; live: ask the server."""
+"""cached: what the watch has brought; own-writes: with this program's writes over it; live: ask the server."""
 
 _AT_A_TIME = 256  # objects decoded before others get their turn
 
@@ -156,10 +156,10 @@ class CachedClient(Client):
         index: tuple[str, str] | None = None,
         consistency: Consistency = "own-writes",
     ) -> Listing[T]:
-        """The objects of a kind, from the copy where the kind is watched, ordered by namespace and name.
+        """The objects of a kind, from the cache where the kind is watched, ordered by namespace and name.
 
         Without `namespace` it is about the namespaces of the cache, from wherever it is read. `index` names an index of
-        the cache and the value to look for; it needs the copy.
+        the cache and the value to look for; it needs a watch.
         """
         check_kind(kind)
         if labels is not None or fields is not None:
@@ -246,7 +246,7 @@ class CachedClient(Client):
         metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(info.gvk):
             scope = informer.scope
-            # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
+            # A kind whose scope was not known may be watched "in" a namespace and yet have none.
             if scope.namespace and key.namespace not in ("", scope.namespace):
                 continue
             if (scope.metadata_only and not metadata_only) or not informer.is_settled:

@@ -1,7 +1,7 @@
-"""One watch, shared by all who need it: the copy it keeps, and whom it tells of changes.
+"""One watch, shared by all who need it: the objects it keeps, and its subscribers.
 
-Readers see the copy with the program's own writes over it. During a relist they see the copy as it was before, until
-the new one is complete; then the differences, deletions included, are told as events.
+Readers see the store with the program's own writes over it. During a relist they see it as it was before, until the
+new list is complete; then the differences, deletions included, are emitted as events.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """True when every object of the namespace is in the copy, with all its fields."""
+        """True when every object of the namespace is in the store, with all its fields."""
         return not (self.labels or self.fields or self.metadata_only or self.transform)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class WatchStatistics(msgspec.Struct, frozen=True):
-    """Figures of a copy."""
+    """Figures of a watch."""
 
     objects: int
     bytes: int
@@ -71,7 +71,7 @@ class WatchStatistics(msgspec.Struct, frozen=True):
 
 
 class Informer:
-    """Keeps a copy of the objects in its scope and tells its subscribers what changes."""
+    """Keeps the objects in its scope and notifies its subscribers of changes."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Informer:
         self._overlay = Overlay(partial(parse_entry, marker=self._applied_marker))
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._revision = 0
-        self._listed: dict[ObjectKey, CacheEntry] | None = None  # while the copy is listed anew
+        self._listed: dict[ObjectKey, CacheEntry] | None = None  # during a relist
         self._has_complained = False  # of its transform
         self._reflector = Reflector(
             client,
@@ -110,7 +110,7 @@ class Informer:
         )
 
     async def run(self) -> None:
-        """Keep the copy until cancelled."""
+        """Watch until cancelled."""
         await self._reflector.run()
 
     # What is known
@@ -123,17 +123,17 @@ class Informer:
 
     @property
     def blocked(self) -> Blocked | None:
-        """Why the copy is not (or no longer) kept; None when all is well."""
+        """Why the watch makes no progress; None while it does."""
         return self._reflector.blocked
 
     @property
     def revision(self) -> int:
-        """What the copy shows is the cluster at this revision."""
+        """The store shows the cluster at this revision."""
         return self._revision
 
     @property
     def statistics(self) -> WatchStatistics:
-        """Figures of the copy."""
+        """Figures of the watch."""
         return WatchStatistics(
             len(self._store),
             self._store.size,
@@ -144,7 +144,7 @@ class Informer:
 
     @property
     def is_settled(self) -> bool:
-        """True when the copy is complete, or it is known that there is nothing to copy: the kind is missing."""
+        """True when the initial list is complete, or it is known that the kind does not exist."""
         return self.synced.is_set() or self.is_absent
 
     @property
@@ -165,7 +165,7 @@ class Informer:
     # Reading
 
     def find(self, key: ObjectKey, *, own_writes: bool = True) -> CacheEntry | None:
-        """The entry of a key, with the program's own writes over it unless told otherwise."""
+        """The entry of a key, with the program's own writes over it by default."""
         stored = self._store.get(key)
         return self._overlay.over(key, stored) if own_writes and len(self._overlay) else stored
 
@@ -213,7 +213,7 @@ class Informer:
 
     def written(self, key: ObjectKey, revision: int, raw: bytes, origin: WriteOrigin | None = None) -> None:
         """A write of this program was answered with the JSON `raw`; without an origin it may have changed nothing."""
-        # A kind whose scope nobody knew may be watched "in" a namespace and yet have none.
+        # A kind whose scope was not known may be watched "in" a namespace and yet have none.
         if self.scope.namespace and key.namespace not in ("", self.scope.namespace):
             return
         # Answers may overtake each other: what the watch has brought, or a later deletion, is newer than this one.
@@ -253,11 +253,11 @@ class Informer:
     # Telling
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell `subscriber` of every change from now on, after what is in the copy already. Returns the way out."""
+        """Notify `subscriber` of what is there and of every change from now on. Returns an unsubscribe function."""
         subscription = _Subscription(subscriber)
         for entry in list(self._store):
-            subscription.tell(None, entry, True, None)
-        # Subscribers may come and go while they are told something: those who are told are a tuple of that moment.
+            subscription.notify(None, entry, True, None)
+        # Subscribers may come and go while they are notified: those that are notified are a tuple of that moment.
         self._subscriptions = (*self._subscriptions, subscription)
 
         def unsubscribe() -> None:
@@ -270,13 +270,13 @@ class Informer:
         subscriptions = self._subscriptions
         for old, new in changes:
             for subscription in subscriptions:
-                subscription.tell(old, new, initial, own)
+                subscription.notify(old, new, initial, own)
 
     # The reflector's events
 
     def init(self) -> None:
         """See `Sink`."""
-        # The first list goes straight into the copy; a later one beside it, so that readers never see half of one.
+        # The first list goes straight into the store; a later one beside it, so that readers never see half of one.
         self._listed = {} if len(self._store) or self.synced.is_set() else None
         self._overlay.list_begins()
 
@@ -324,7 +324,7 @@ class Informer:
         """See `Sink`."""
         self._overlay.ended(entry)
         if self._listed is not None:
-            # Deleted while the list is streamed. The copy learns of it with the rest of the list.
+            # Deleted while the list is streamed. The store follows with the rest of the list.
             self._listed.pop(entry.key, None)
             return
         old = self._store.get(entry.key)
@@ -353,7 +353,7 @@ class Informer:
         self._emit(changes)
 
     def _replace(self, listed: dict[ObjectKey, CacheEntry]) -> list[_Change]:
-        """Make the copy what was listed. The differences are told afterwards: who is told may read the copy."""
+        """Make the store what was listed. The changes are emitted afterwards: a subscriber may read the store."""
         changes: list[_Change] = [(entry, None) for entry in self._store if entry.key not in listed]
         for entry in listed.values():
             old = self._store.get(entry.key)
@@ -390,7 +390,7 @@ class Informer:
 
 
 class _Subscription:
-    """One who is told, until it is over."""
+    """A subscriber, until it unsubscribes."""
 
     __slots__ = ("_subscriber", "is_over")
 
@@ -398,7 +398,7 @@ class _Subscription:
         self._subscriber = subscriber
         self.is_over = False
 
-    def tell(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
+    def notify(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if self.is_over:
             return
         try:
@@ -416,7 +416,7 @@ def _identity(header: Header) -> tuple[str, str, str, str]:
 def _are_same(one: CacheEntry, other: CacheEntry) -> bool:
     """Whether two entries show one object in one state.
 
-    A server that was restored from a backup gives the same revisions again, so the revision alone does not tell.
+    A server that was restored from a backup gives the same revisions again, so the revision alone does not decide.
     """
     if one.revision != other.revision:
         return False

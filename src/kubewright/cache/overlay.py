@@ -1,7 +1,7 @@
-"""Read your own writes: the answers to them, laid over the copy until the watch has caught up.
+"""Read your own writes: the answers to them, laid over the store until the watch has caught up.
 
 Revisions are numbers that grow with every write to the cluster, and a watch brings them in order. So once the watch has
-reached the revision of a write, the copy knows that write or something newer, and the overlay of it is dropped.
+reached the revision of a write, the store has that write or something newer, and the overlay of it is dropped.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from kubewright.cache.write_origin import WriteOrigin
 class _Pending(msgspec.Struct, gc=False):
     """A write of ours that the watch has not brought yet."""
 
-    entry: CacheEntry | bytes | None  # None: gone from this copy; JSON as long as nobody has asked for it
+    entry: CacheEntry | bytes | None  # None: gone from this watch; JSON until it is read
     revision: int  # of the write; of a removed object the last that is known, as the answer names none
     uid: str  # of the removed object; empty: written
     since: float
     origin: WriteOrigin | None
-    lists: int = -1  # of a removed object that the copy has not seen: how many lists had begun by then
+    lists: int = -1  # of a removed object that the store has not had: how many lists had begun by then
 
 
 class Removal(msgspec.Struct, gc=False, eq=False):
@@ -35,15 +35,15 @@ class Removal(msgspec.Struct, gc=False, eq=False):
     brought: str
     """The uid of the object that the watch had brought under that key by then; empty for none."""
     ended: set[str]
-    """The uids of those whose end it has told since."""
+    """The uids of those whose deletion it has brought since."""
 
     def is_unseen(self, uid: str) -> bool:
-        """Whether the watch had not brought that object when its deletion was sent, and is still to tell of its end."""
+        """Whether the watch had not brought that object when its deletion was sent, nor its deletion since."""
         return uid != self.brought and uid not in self.ended
 
 
 class Overlay:
-    """Own writes that the copy does not show yet, by key. Empty most of the time."""
+    """Own writes that the store does not show yet, by key. Empty most of the time."""
 
     def __init__(
         self, parse: Callable[[bytes], CacheEntry] = parse_entry, now: Callable[[], float] = time.monotonic
@@ -66,10 +66,10 @@ class Overlay:
     def written(
         self, key: ObjectKey, revision: int, entry: CacheEntry | bytes | None, origin: WriteOrigin | None = None
     ) -> None:
-        """A write of ours was answered: the object is now `entry`, or is no longer part of this copy.
+        """A write of ours was answered: the object is now `entry`, or is no longer part of this watch.
 
-        Its JSON will do: before anybody looks, the watch has mostly brought it already. Without an origin the revision
-        may be somebody else's: our write changed nothing.
+        Its JSON is enough: the watch has mostly brought it before it is read. Without an origin the revision
+        may be another program's: our write changed nothing.
         """
         before = self._pending.get(key)
         if before is None or before.revision < revision:
@@ -96,8 +96,8 @@ class Overlay:
     def removed_unseen(self, key: ObjectKey, uid: str) -> None:
         """A deletion of ours was answered before the watch has brought that object, which is still to come and to go.
 
-        Objects before and after it under the same name are as the copy has them: where in between it belongs is not
-        known. It is forgotten when the watch tells of its end, or with the next list. What we wrote under that name
+        Objects before and after it under the same name are as the store has them: where in between it belongs is not
+        known. It is forgotten when the watch brings its deletion, or with the next list. What we wrote under that name
         goes before.
         """
         if key not in self._pending:
@@ -110,7 +110,7 @@ class Overlay:
             pending.lists, pending.revision = -1, revision
 
     def list_begins(self) -> None:
-        """The copy is going to be listed anew: as it is now, at least."""
+        """A relist begins, which shows what is there now or later."""
         self._lists += 1
 
     def is_removed(self, key: ObjectKey, raw: bytes) -> bool:
@@ -119,7 +119,7 @@ class Overlay:
         return pending is not None and pending.uid != "" and parse_header(raw).uid == pending.uid
 
     def over(self, key: ObjectKey, stored: CacheEntry | None) -> CacheEntry | None:
-        """What there is under a key, given what the copy has."""
+        """What there is under a key, given what the store has."""
         pending = self._pending.get(key)
         if pending is None:
             return stored
@@ -149,7 +149,7 @@ class Overlay:
         self.reached(revision)
 
     def ended(self, last: CacheEntry) -> None:
-        """The watch tells of the end of an object."""
+        """The watch has brought the deletion of an object."""
         if not self._pending and not self._removals:
             return
         key = last.key
@@ -169,7 +169,7 @@ class Overlay:
                 self._drop(key)
 
     def replaced(self, revision: int, uids: Callable[[ObjectKey], str]) -> None:
-        """The copy was listed anew at `revision`; `uids` tells which object it has under a key."""
+        """A relist at `revision` is complete; `uids` gives the uid of the object under a key."""
         self.reached(revision)
         for key, pending in list(self._pending.items()):
             if pending.lists >= 0:

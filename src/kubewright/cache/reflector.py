@@ -63,7 +63,7 @@ RESTART = Backoff(0.1, 30.0, jitter=0.5)
 """Before another attempt; the failures are counted until an event arrives."""
 
 ABSENT = Backoff(0.1, 5.0, jitter=0.5)
-"""The same while the kind or a permission is missing: somebody may just be installing it."""
+"""The same while the kind or a permission is missing: it may just be being installed."""
 
 SHORTEST_WATCH = 1.0
 """Seconds that a watch lasts at least whose end, when it is in order, counts as none. As with client-go."""
