@@ -11,7 +11,9 @@ Names are those of JSON, and a dot in front may be left out. It is the part of k
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from kubewright.api.markers import JSONValue
 
@@ -27,7 +29,7 @@ class FieldPathError(ValueError):
     """Text that is not the path of a field."""
 
 
-class SomeItems(NamedTuple):
+class SomeItems(Struct, frozen=True):
     """A step to several items of a list, or to one counted from its end: `[*]`, `[-1]`, `[1:3]`, `[?(...)]`."""
 
     text: str

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from kubewright.api.meta import LabelSelector
 
@@ -47,7 +49,7 @@ class SelectorError(ValueError):
         self.reason = reason
 
 
-class LabelRequirement(NamedTuple):
+class LabelRequirement(Struct, frozen=True):
     """One condition on one label; `values` are sorted and without duplicates."""
 
     key: str
@@ -88,7 +90,7 @@ class LabelMatcher:
         return ",".join(map(str, self.requirements))
 
 
-class FieldRequirement(NamedTuple):
+class FieldRequirement(Struct, frozen=True):
     """One field that must, or must not, have a value."""
 
     field: str
@@ -100,7 +102,7 @@ class FieldRequirement(NamedTuple):
         return (found == self.value) is (self.operator == "=")
 
 
-class FieldMatcher(NamedTuple):
+class FieldMatcher(Struct, frozen=True):
     """Requirements that must all hold; without any, every object matches."""
 
     requirements: tuple[FieldRequirement, ...] = ()
@@ -201,7 +203,7 @@ def _escaped(value: str) -> str:
 
 def _test(requirement: LabelRequirement) -> Callable[[Mapping[str, str]], bool]:
     """Made once per selector: the operator is not looked up again for each object."""
-    key, operator, values = requirement
+    key, operator, values = requirement.key, requirement.operator, requirement.values
     match operator:
         case "=" | "==":
             (value,) = values

@@ -17,6 +17,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
@@ -44,20 +46,20 @@ class ReconcileTimeout(Exception):
     """A reconcile took longer than the controller allows."""
 
 
-class LostRace(NamedTuple):
+class LostRace(Struct, frozen=True):
     """An optimistic lock failed. The next reconcile sees what the other writer wrote."""
 
     error: Conflict
 
 
-class GivenUp(NamedTuple):
+class GivenUp(Struct, frozen=True):
     """Retrying is pointless until the object changes."""
 
     error: Exception
     attempt: Attempt
 
 
-class Failed(NamedTuple):
+class Failed(Struct, frozen=True):
     """Any other error. It is retried unless the attempt was the last one."""
 
     error: Exception
@@ -76,7 +78,7 @@ class FinishedReconcile(NamedTuple, Generic[Key]):
     reasons: tuple[Reason, ...]
 
 
-class RecentReconcile(NamedTuple):
+class RecentReconcile(Struct, frozen=True):
     """The same as it is kept. Of an error only the text: an error keeps all objects of its reconcile in memory."""
 
     outcome: Result | str
