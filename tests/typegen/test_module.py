@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import json
 import re
@@ -19,11 +20,14 @@ from kubewright.api.meta import Condition
 from kubewright.api.origin import joined, merged
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, resource_info
+from kubewright.client.errors import DecodeError
 from kubewright.manifest.crd import crd_of
 from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.schema import schema_of
 from kubewright.typegen import Definition, generate, read_definitions
 from kubewright.typegen.annotations import is_condition
 from kubewright.typegen.canonical import canonical_kind
+from kubewright.typegen.prose import docstring
 
 
 def read(path: Path) -> list[Definition]:
@@ -180,6 +184,25 @@ def test_descriptions_are_docstrings(widgets: ModuleType) -> None:
     assert widgets.Widget.__doc__.splitlines()[0] == "Widget is a part of a machine."
     assert '"""quotes"""' in widgets.Widget.__doc__
     assert "C:\\path" in widgets.Widget.__doc__
+
+
+@pytest.mark.parametrize("prose", ['"', 'say """x"""', '"""x', 'a\\"""', 'x""""', "ends with \\", 'it is "so"'])
+def test_quotes_at_the_end_of_a_description_do_not_end_the_docstring(prose: str) -> None:
+    assert ast.literal_eval("\n".join(docstring(prose, "", 88))) == prose
+
+
+def test_a_multiple_of_a_decimal_fraction_is_left_to_the_server(load: Load) -> None:
+    """msgspec takes 2.5 for no multiple of 0.1, so that objects could not be read."""
+    schema = (
+        "{type: object, properties: {ratio: {type: number, multipleOf: 0.1}, half: {type: number, multipleOf: 0.5}}}"
+    )
+    module = load(generate(read_definitions(VERSIONS.replace("{type: object}", schema), "ratios.yaml")))
+    assert decode(module.ResourceKind, b'{"metadata":{"name":"a"},"ratio":2.5,"half":2.5}').ratio == 2.5
+    properties = schema_of(module.ResourceKind)["properties"]
+    assert isinstance(properties, dict)
+    assert properties["ratio"] == {"type": "number", "multipleOf": 0.1}
+    with pytest.raises(DecodeError, match="multiple"):
+        decode(module.ResourceKind, b'{"metadata":{"name":"a"},"half":0.3}')
 
 
 VERSIONS = """

@@ -10,6 +10,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final, TypeAlias
 
 from kubewright.api.markers import JSONValue
@@ -170,10 +171,15 @@ def _bounds(rest: Schema, limited_as: str) -> dict[str, Expression]:
         if keyword in rest and (bound := _number(rest[keyword], limited_as)) is not None:
             del rest[keyword]
             limits[exclusive_name if rest.pop(exclusive, False) else inclusive_name] = bound
-    if "multipleOf" in rest and (factor := _number(rest["multipleOf"], limited_as)) is not None:
+    if _is_exact(rest.get("multipleOf")) and (factor := _number(rest["multipleOf"], limited_as)) is not None:
         del rest["multipleOf"]
         limits["multiple_of"] = factor
     return limits
+
+
+def _is_exact(factor: JSONValue) -> bool:
+    """Whether Python can tell what is a multiple of it: 2.5 is none of the number that 0.1 is read as."""
+    return isinstance(factor, int | float) and Decimal(factor) == Decimal(repr(factor))
 
 
 def _number(value: JSONValue, limited_as: str) -> str | None:

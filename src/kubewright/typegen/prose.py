@@ -17,16 +17,20 @@ def docstring(description: str, indent: str, width: int) -> list[str]:
     lines = _wrapped(text, width - len(indent) - len('"""'))
     if len(lines) == 1 and len(f'{indent}"""{lines[0]}"""') > width:
         lines = _wrapped(text, width - len(indent) - 2 * len('"""'))
-    lines = [line.replace("\\", "\\\\").replace('"""', '\\"\\"\\"') for line in lines]
     if not text:
         return []
-    if lines[-1].endswith('"'):
+    lines = [_escaped(line) for line in lines]
+    if text.endswith('"') and not text.endswith('"""'):
         lines[-1] = f'{lines[-1][:-1]}\\"'
     if lines[0].startswith('"'):
         lines[0] = f"\\{lines[0]}"
     if len(lines) == 1:
         return [f'{indent}"""{lines[0]}"""']
     return [f'{indent}"""{lines[0]}', *(f"{indent}{line}".rstrip() for line in lines[1:]), f'{indent}"""']
+
+
+def _escaped(line: str) -> str:
+    return re.sub('"{3,}', lambda quotes: '\\"' * len(quotes[0]), line.replace("\\", "\\\\"))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
