@@ -7,20 +7,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from random import Random
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from kubewright.api.apps.v1 import Deployment, StatefulSet
-from kubewright.api.codec import from_json
+from kubewright.api.codec import decode, from_json
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap, PodTemplate, Secret, Service
 from kubewright.api.errors import KubernetesError
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONValue, ListMap
+from kubewright.api.model import Model
 from kubewright.api.partials import partial
 from kubewright.api.rbac.v1 import Role
-from kubewright.api.resources import Object
+from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient
+from kubewright.cache.applied import SettledApplies
+from kubewright.cache.entry import applied_marker, parse_entry
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import NotFound
 from kubewright.controlplane import ControlPlane
@@ -205,6 +209,66 @@ async def test_what_the_cache_does_not_know_is_sent(embedded_control_plane: Cont
         await here.cached.apply(obj, dry_run=True)
         await here.cached.apply(obj, field_manager="another")
         assert here._patches() == before + 2
+
+
+class Port(Model):
+    port: int
+    protocol: str = "TCP"
+
+
+class GadgetSpec(Model):
+    ports: Annotated[list[Port], ListMap("port", "protocol")] | None = None
+    limits: dict[str, str] | UnsetType | None = UNSET
+
+
+@resource("example.com/v1")
+class Gadget(Object):
+    spec: GadgetSpec | None = None
+
+
+async def test_keys_that_the_definition_fills_in_need_not_be_applied(
+    control_plane: ControlPlane, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
+) -> None:
+    await install(Gadget)
+    async with world(control_plane, namespace, Gadget) as here:
+        obj = here.object(Gadget, {"spec": {"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]}})
+        await here.own.apply(obj)
+        await here.caught_up(Gadget)
+        assert not await here.is_sent(obj)
+        assert await here.is_sent(here.object(Gadget, {"spec": {"ports": [{"port": 80}]}}))
+
+
+async def test_an_apply_that_takes_effect_when_it_is_repeated_is_repeated(
+    control_plane: ControlPlane, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
+) -> None:
+    """A server leaves null in place of an empty map that is applied for the first time."""
+    await install(Gadget)
+    async with world(control_plane, namespace, Gadget) as here:
+        await here.other.create(here.object(Gadget, {"spec": {"limits": None}}), field_manager="other")
+        empty = here.object(Gadget, {"spec": {"ports": [{"port": 80, "protocol": "UDP"}], "limits": {}}})
+        await here.cached.apply(here.object(Gadget, {"spec": {"ports": [{"port": 80}]}}))
+        while await here.is_sent(empty):
+            await here.caught_up(Gadget)
+
+        before = await here.other.get(Gadget, "a", namespace=namespace)
+        assert before.spec is not None
+        assert before.spec.limits == {}
+        assert (await here.other.apply(empty, force=True)).metadata.resource_version == before.metadata.resource_version
+
+
+def test_what_is_remembered_of_applies_is_bounded_and_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubewright.cache.applied._MAX_SETTLED", 2)
+    settled, sent = SettledApplies("me"), b'{"data":{"a":"1"}}'
+    owned = '{"manager":"me","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:data":{"f:a":{}}}}'
+
+    def answer(name: str) -> bytes:
+        metadata = f'{{"name":"{name}","namespace":"n","resourceVersion":"1","managedFields":[{owned}]}}'
+        return f'{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata},"data":{{"a":"changed"}}}}'.encode()
+
+    entries = {name: parse_entry(answer(name), applied_marker("me")) for name in "abc"}
+    for name, entry in entries.items():
+        settled.answered(ConfigMap, sent, entry, decode(ConfigMap, answer(name)))
+    assert [settled.is_settled(ConfigMap, sent, entry) for entry in entries.values()] == [False, True, True]
 
 
 # Whatever happened before: what is not sent would have changed nothing

@@ -6,8 +6,8 @@ tree of owned fields shows how lists merge, so that no schema is needed: an owne
 list item by its keys, `v:...` one by its value.
 
 Values that differ may still be the result of the same apply: the server fills in defaults, and webhooks may change
-anything. Where that is so is known after one answer (`SettledApplies`), so that such an object costs one request more.
-In doubt an apply is sent.
+anything. Where that is so is known after an apply that left them as they were (`SettledApplies`), so that such an
+object costs one request more. In doubt an apply is sent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Container, Hashable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import TypeAlias
 
 import msgspec
@@ -22,6 +23,7 @@ import msgspec
 from kubewright.api.codec import NOT_JSON, decode_json, remembered
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import JSONValue
+from kubewright.api.model import Default
 from kubewright.api.origin import JSONObject, same
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, resource_info
@@ -51,13 +53,18 @@ class SettledApplies:
         found = _differing(kind, sent, entry)
         return found is not None and (not found or self._settled.get(_id(kind, entry)) == _hash(sent, found))
 
-    def answered(self, kind: type[Object], sent: bytes, answer: Object) -> None:
-        """An apply was answered: what differs in its answer is what the server makes of it."""
+    def answered(self, kind: type[Object], sent: bytes, before: CacheEntry, answer: Object) -> None:
+        """An apply was answered: what differs in its answer, as it did before, is what the server makes of it.
+
+        One answer is not enough: an empty map that is applied over null leaves null at first, and replaces it once we
+        own the field.
+        """
         entry = parse_entry(remembered(answer) or b"{}", self._marker)
         found = _differing(kind, sent, entry)
-        if not found:
-            self._settled.pop(_id(kind, entry), None)
-        elif len(self._settled) < _MAX_SETTLED:
+        self._settled.pop(_id(kind, entry), None)
+        if found and found == _differing(kind, sent, before):
+            if len(self._settled) >= _MAX_SETTLED:
+                del self._settled[next(iter(self._settled))]  # the oldest, whose object may be gone
             self._settled[_id(kind, entry)] = _hash(sent, found)
 
 
@@ -162,9 +169,10 @@ class _Comparison:
         names = next(iter(nodes.values()))
         if not isinstance(names, dict) or not isinstance(live, list) or len(config) != len(owned):
             return False
+        defaults = {**self._default_keys, **_declared_defaults(shape.item.model if shape.item else None)}
         paths = {_key(key, tuple(names), {}): path for path, key in nodes.items()}
-        there = {_key(item, tuple(names), self._default_keys): number for number, item in enumerate(live)}
-        keys = [_key(item, tuple(names), self._default_keys) for item in config]
+        there = {_key(item, tuple(names), defaults): number for number, item in enumerate(live)}
+        keys = [_key(item, tuple(names), defaults) for item in config]
         if len(there) != len(live) or not _in_order(keys, paths, there):
             return False
         for key, item in zip(keys, config, strict=True):
@@ -181,6 +189,19 @@ class _Comparison:
         values = {_scalar(decode_json(path[2:].encode())) for path in owned}
         there = {_scalar(item): number for number, item in enumerate(live)}
         return len(there) == len(live) and _in_order([_scalar(item) for item in config], values, there)
+
+
+@cache
+def _declared_defaults(model: type[msgspec.Struct] | None) -> JSONObject:
+    """The scalars that the server fills in where an item leaves them out, by JSON name."""
+    if model is None:
+        return {}
+    defaults = {each.encode_name: each.default_factory for each in msgspec.structs.fields(model)}
+    return {
+        name: default.value
+        for name, default in defaults.items()
+        if isinstance(default, Default) and isinstance(default.value, str | int)
+    }
 
 
 def _in_order(keys: Sequence[Hashable], owned: Container[Hashable], there: dict[Hashable, int]) -> bool:

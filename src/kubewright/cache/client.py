@@ -227,7 +227,7 @@ class CachedClient(Client):
         if self._settled.is_settled(kind, config, entry):
             return decode(kind, entry.body)
         answer = await operations.apply_config(kind, endpoint, config, force, options)
-        self._settled.answered(kind, config, answer)
+        self._settled.answered(kind, config, entry, answer)
         return answer
 
     def _check_live_read(self, kind: type[Object]) -> None:
