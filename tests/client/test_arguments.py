@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -150,6 +150,31 @@ GUESSES: dict[str, tuple[Callable[[Any], Awaitable[object]], type[Exception], st
         "_async is async: expected a plain function",
     ),
     "evict a number": (lambda client: client.evict(3), TypeError, "the name of a Pod is a string"),
+    "list in all namespaces by a star": (
+        lambda client: client.list(Pod, namespace="*"),
+        ValueError,
+        'namespace="*" cannot be the name of a namespace: leave it out for all namespaces',
+    ),
+    "list in two namespaces": (
+        lambda client: client.list(Pod, namespace=["shop", "bank"]),
+        TypeError,
+        "namespace= expects the name of one namespace, not a list: leave it out for all namespaces",
+    ),
+    "watch in two namespaces": (
+        lambda client: client.watch(Pod, namespace="shop,bank"),
+        ValueError,
+        'namespace="shop,bank" cannot be the name of a namespace: give one name',
+    ),
+    "delete all in two namespaces": (
+        lambda client: client.delete_all(Pod, namespace="shop,bank"),
+        ValueError,
+        'namespace="shop,bank" cannot be the name of a namespace: give one name',
+    ),
+    "wait for a timedelta": (
+        lambda client: client.wait_for(Pod, "web", ready, timeout=timedelta(seconds=5)),
+        TypeError,
+        "timeout=datetime.timedelta(seconds=5): expected a number of seconds",
+    ),
     "logs since a text": (
         lambda client: anext(client.logs("web", since="1h")),
         TypeError,

@@ -52,6 +52,10 @@ async def test_the_client_of_a_manager_is_not_one_that_reads_from_a_cache(client
     ("make", "message"),
     [
         (lambda client: UNTYPED(client, namespaces="shop"), 'expected a list of names, ["shop"]'),
+        (lambda client: UNTYPED(client, namespaces=["shop,bank"]), 'namespaces="shop,bank" cannot be the name of a'),
+        (lambda client: UNTYPED(client, namespaces=[""]), 'namespaces="" cannot be the name of a namespace: leave it'),
+        (lambda client: UNTYPED(client, namespaces=[None]), "namespaces= expects the name of one namespace, not None"),
+        (lambda client: UNTYPED(client, namespaces=True), "Manager(namespaces=True): expected a list of names"),
         (lambda client: UNTYPED(client, election="lease"), 'expected LeaderElection(client, "name-of-the-lease")'),
         (lambda client: UNTYPED(client, election=True), 'expected LeaderElection(client, "name-of-the-lease")'),
         (lambda client: UNTYPED(client, permissions=Permission(Secret, "get")), "expected a list such as [Permission("),

@@ -26,7 +26,7 @@ from kubewright.cache.informer import Informer
 from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
 from kubewright.client import Client, Listing
-from kubewright.client.arguments import check_kind, kind_and_name
+from kubewright.client.arguments import check_kind, check_namespace, kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
 from kubewright.client.listing import Page, page_of_several
@@ -162,6 +162,8 @@ class CachedClient(Client):
         the cache and the value to look for; it needs a watch.
         """
         check_kind(kind)
+        if namespace:
+            check_namespace(namespace, "namespace")
         if labels is not None or fields is not None:
             check_selectors(kind, labels, fields)
 

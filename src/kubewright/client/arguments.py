@@ -6,6 +6,7 @@ mean something else.
 
 from __future__ import annotations
 
+import re
 from typing import TypeVar, cast
 
 from kubewright.api.resources import Object, ObjectType, ResourceInfo
@@ -13,6 +14,8 @@ from kubewright.client.patch import JSONPatch, MergePatch, Patch, PatchFrom, Str
 from kubewright.client.paths import ObjectName
 
 T = TypeVar("T", bound=Object)
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def kind_and_name(target: T | type[T], name: ObjectName | None) -> tuple[type[T], ObjectName]:
@@ -86,9 +89,22 @@ def check_name(info: ResourceInfo, name: object, namespace: str | None) -> None:
 
 
 def check_scope(info: ResourceInfo, namespace: str | None) -> None:
-    """Raise a ValueError for a namespace where there is none."""
+    """Raise a ValueError for a namespace where there is none, and for what cannot be the name of one."""
+    if namespace:
+        check_namespace(namespace, "namespace")
     if namespace and info.namespaced is False:
         raise ValueError(f'{info.gvk.kind} is cluster-scoped and in no namespace: leave out namespace="{namespace}"')
+
+
+def check_namespace(namespace: object, parameter: str) -> None:
+    """Raise an error unless it can be the name of a namespace; a server answers any other with an empty list."""
+    if not isinstance(namespace, str):
+        raise TypeError(
+            f"{parameter}= expects the name of one namespace, not {_shown(namespace)}: leave it out for all namespaces"
+        )
+    if not _NAMESPACE.fullmatch(namespace):
+        fix = "leave it out for all namespaces" if namespace in ("*", "all") or not namespace else "give one name"
+        raise ValueError(f'{parameter}="{namespace[:80]}" cannot be the name of a namespace: {fix}')
 
 
 def name_and_patch(

@@ -177,6 +177,8 @@ async def wait(
     timeout: float,
 ) -> T | None:
     """See `Client.wait_for`. A watch that broke or expired is begun again; a refusal is raised."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float | None):
+        raise TypeError(f"timeout={timeout!r}: expected a number of seconds")
     seen = _Seen[T](uid)
     try:
         async with asyncio.timeout(timeout):

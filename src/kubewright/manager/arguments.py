@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from kubewright.cache import CachedClient
 from kubewright.client import Client
+from kubewright.client.arguments import check_namespace
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.permissions import Permission
 
@@ -20,6 +21,10 @@ def check_arguments(client: object, namespaces: object, election: object, grace:
         raise TypeError("Manager(client): this client reads from a cache; give the one that it was made of")
     if isinstance(namespaces, str):
         raise TypeError(f'Manager(namespaces="{namespaces}"): expected a list of names, ["{namespaces}"]')
+    if not isinstance(namespaces, Iterable):
+        raise TypeError(f"Manager(namespaces={namespaces!r}): expected a list of names")
+    for namespace in namespaces:
+        check_namespace(namespace, "namespaces")
     if election is not None and not isinstance(election, LeaderElection):
         raise TypeError(f'Manager(election={election!r}): expected LeaderElection(client, "name-of-the-lease")')
     if grace is not None and grace < 0:
