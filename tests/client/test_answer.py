@@ -171,18 +171,20 @@ def test_a_failure_carries_what_the_server_asks_to_wait() -> None:
     assert error.retry_after == 10.0
 
 
-def test_each_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_warning_is_logged_once_with_the_request_that_it_is_about(caplog: pytest.LogCaptureFixture) -> None:
     warnings = Warnings()
-    warnings.read(headers(("Warning", '299 - "one"'), ("warning", '299 kube "two, with a comma", 299 - "three"')))
-    warnings.read(headers(("Warning", '299 - "three"'), ("Warning", "no warning at all")))
+    warnings.read(
+        headers(("Warning", '299 - "one"'), ("warning", '299 kube "two, with a comma", 299 - "three"')), REQUEST
+    )
+    warnings.read(headers(("Warning", '299 - "three"'), ("Warning", "no warning at all")), REQUEST)
 
-    assert caplog.messages == ["one", "two, with a comma", "three"]
+    assert caplog.messages == [f"{REQUEST}: {text}" for text in ("one", "two, with a comma", "three")]
 
 
 def test_a_warning_can_go_elsewhere_than_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     told: list[str] = []
     warnings = Warnings(told.append)
-    warnings.read(headers(("Warning", '299 - "one"'), ("Warning", '299 - "one"')))
+    warnings.read(headers(("Warning", '299 - "one"'), ("Warning", '299 - "one"')), REQUEST)
 
     assert told == ["one"]
     assert caplog.messages == []
@@ -194,7 +196,7 @@ def test_a_server_that_never_warns_the_same_way_twice_does_not_fill_the_memory_o
     caplog.set_level(logging.WARNING, "kubewright.client")
     warnings = Warnings()
     for number in range(1500):
-        warnings.read(headers(("Warning", f'299 - "{number}"')))
+        warnings.read(headers(("Warning", f'299 - "{number}"')), REQUEST)
 
     assert len(caplog.messages) == 1000
 

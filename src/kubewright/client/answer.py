@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import msgspec
 
@@ -75,16 +74,20 @@ class Warnings:
     """Reports each warning of the server once, however often the server repeats it; by default to the log."""
 
     def __init__(self, report: Callable[[str], None] | None = None) -> None:
-        self._report = report or partial(_log.warning, "%s")
+        self._report = report
         self._seen: set[str] = set()
 
-    def read(self, headers: Headers) -> None:
-        """Report what is new in the `Warning` headers of an answer."""
+    def read(self, headers: Headers, request: object) -> None:
+        """Report what is new in the `Warning` headers of an answer; the log names the request that it is about."""
         for value in headers.getall("Warning"):
             for text in re.findall(_WARNING, value):
                 if text not in self._seen and len(self._seen) < _MAX_WARNINGS:
                     self._seen.add(text)
-                    self._report(re.sub(r"\\(.)", r"\1", text))
+                    warning = re.sub(r"\\(.)", r"\1", text)
+                    if self._report is not None:
+                        self._report(warning)
+                    else:
+                        _log.warning("%s: %s", request, warning)
 
 
 def _server_status(body: bytes) -> Status | None:

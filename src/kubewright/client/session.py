@@ -185,7 +185,7 @@ class Session:
                 continue
             self._count(str(response.status), method, target, begun)
             if response.status < 300:
-                self._warnings.read(response.headers)
+                self._warnings.read(response.headers, request)
                 return response
             if last:
                 break
@@ -194,7 +194,7 @@ class Session:
                 if self.explain_not_found is not None and missing is not None and not missing.status.names_object:
                     missing = await self.explain_not_found(target, missing)
                 if missing is not None:
-                    self._warnings.read(response.headers)
+                    self._warnings.read(response.headers, request)
                     raise missing
                 await self._sleep(COMING.delay(number + 1))
                 continue
@@ -208,7 +208,7 @@ class Session:
                 break
             await _discard(response)
             await self._sleep(pause)
-        self._warnings.read(response.headers)
+        self._warnings.read(response.headers, request)
         raise failure(response.status, response.headers, await self._rest(response, request), request)
 
     def _count(self, code: str, method: str, target: str, begun: float | None) -> None:
