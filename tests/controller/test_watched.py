@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -204,6 +207,36 @@ async def test_a_map_function_that_fails_stops_nothing(
 
 
 @virtual
+async def test_a_handler_that_fails_for_every_object_is_an_error_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    @mapped
+    def named(settings: ConfigMap) -> list[Request]:
+        return [settings.metadata.name]  # type: ignore[list-item]  # the mistake
+
+    async with world() as here:
+        source = Watched(here.cache, ConfigMap, named)
+        async with feeding(source, here.queue):
+            for name in "abc":
+                await here.create(name)
+            assert await here.keys() == []
+            await asyncio.sleep(61)
+            await here.create("d")
+            assert await here.keys() == []
+    first, second = (record for record in caplog.records if record.levelno >= logging.ERROR)
+    assert first.getMessage().startswith("the handler of ConfigMap failed for default/a, so that nothing was enqueued:")
+    assert first.getMessage().endswith("or the .key of an object")
+    assert "failed for default/d (and 2 times since the last such line)" in second.getMessage()
+    assert first.exc_info is None, "the sentence says it all"
+
+
+@pytest.mark.parametrize("resync", [0, -1, timedelta(minutes=1), "60"])
+@virtual
+async def test_a_resync_is_a_number_of_seconds(resync: Any) -> None:
+    async with world() as here:
+        with pytest.raises((TypeError, ValueError), match=r"ConfigMap: resync=.* expected"):
+            Watched(here.cache, ConfigMap, for_object, resync=resync)
+
+
+@virtual
 async def test_an_event_that_a_predicate_fails_for_is_enqueued(caplog: pytest.LogCaptureFixture) -> None:
     async with world() as here:
         source = Watched(here.cache, ConfigMap, for_object, where=Predicate("broken", fails_for_b))
@@ -212,7 +245,10 @@ async def test_an_event_that_a_predicate_fails_for_is_enqueued(caplog: pytest.Lo
                 await here.create(name)
             assert sorted(await here.keys()) == ["a", "b", "c"]
     (record,) = caplog.records
-    assert "the predicate broken failed for default/b" in record.getMessage()
+    assert (
+        "the predicate broken failed for ConfigMap default/b; reconciling it: ValueError: cannot judge"
+        in record.getMessage()
+    )
 
 
 @virtual

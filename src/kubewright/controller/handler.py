@@ -146,16 +146,20 @@ def mapped(
     return mapped_to
 
 
+class WrongKeys(TypeError):
+    """A map function returned something else than keys. The message says it all."""
+
+
 def _keys(function: Callable[..., object], returned: object) -> Iterator[tuple[Request, None]]:
     """What a map function returned, checked: not all code is type-checked."""
     if inspect.iscoroutine(returned):
         returned.close()
-        raise TypeError(f"{name_of(function)} returned a coroutine: make the map function async, and await it there")
+        raise WrongKeys(f"{name_of(function)} returned a coroutine: make the map function async, and await it there")
     if isinstance(returned, str | ObjectKey | Object) or not isinstance(returned, Iterable):
-        raise TypeError(f"{name_of(function)} returned {returned!r}: expected a list of keys, {_KEYS}")
+        raise WrongKeys(f"{name_of(function)} returned {returned!r}: expected a list of keys, {_KEYS}")
     for key in returned:
         if not isinstance(key, ObjectKey):
-            raise TypeError(f"{name_of(function)} returned {key!r} in place of a key: expected keys {_KEYS}")
+            raise WrongKeys(f"{name_of(function)} returned {key!r} in place of a key: expected keys {_KEYS}")
         yield key, None
 
 

@@ -23,15 +23,18 @@ from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector_state import Blocked
-from kubewright.controller.arguments import check_kind
+from kubewright.controller.arguments import check_kind, check_number
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
-from kubewright.controller.handler import Handler, Keys, LaterKeys, for_object
+from kubewright.controller.handler import Handler, Keys, LaterKeys, WrongKeys, for_object
 from kubewright.controller.predicates import Predicate, checked_predicate
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import INITIAL_PRIORITY
 
 Key = TypeVar("Key", bound=Hashable)
+
+FAILURE_LOG_INTERVAL = 60.0
+"""Seconds between two errors in the log about the same predicate or handler: it may fail for every object."""
 
 MAX_UNMAPPED = 10_000
 """Events that wait for an async map function; with more, everything is reconciled instead."""
@@ -75,6 +78,10 @@ class Watched(Generic[Key]):
                 f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
                 "of the event with @Handler, or give one such as for_object"
             )
+        if resync is not None:
+            check_number(resync, f"{kind.__name__}: resync")
+            if not resync > 0:
+                raise ValueError(f"{kind.__name__}: resync={resync:g}, expected seconds above 0, or None for never")
         self._cache = cache
         self._kind = kind
         self._handler = handler
@@ -90,6 +97,10 @@ class Watched(Generic[Key]):
         self._started = asyncio.Event()
         self._unmapped: asyncio.Queue[Event[Object]] = asyncio.Queue()  # for async handlers
         self._undecodable: set[ObjectKey] = set()
+        name = kind.__name__
+        filter_ = "" if self._where is None else self._where.description.replace("%", "%%")
+        self._handler_failures = _FailureLog(f"the handler of {name} failed for %s%s, so that nothing was enqueued: %s")
+        self._predicate_failures = _FailureLog(f"the predicate {filter_} failed for {name} %s%s; reconciling it: %s")
         self._begin: asyncio.Event | None = None
         self._enqueue_own: Callable[[Reason], bool] = lambda reason: False
 
@@ -138,8 +149,8 @@ class Watched(Generic[Key]):
                         self._subscribe(handle, self._leave_unmapped)
                         await self._replay(handle, self._leave_unmapped)
                     elif (keys := self._handler.keys) is not None:
-                        self._subscribe(handle, lambda event: self._add(queue, event, keys(event)))
-                        await self._replay(handle, lambda event: self._add_again(queue, event, keys))
+                        self._subscribe(handle, lambda event: self._add_mapped(queue, event, keys))
+                        await self._replay(handle, lambda event: self._add_mapped(queue, event, keys))
             finally:
                 self._handle = None
                 self._watching.clear()
@@ -230,9 +241,9 @@ class Watched(Generic[Key]):
     def _passes(self, event: Event[Object], where: Predicate) -> bool:
         try:
             return where(event)
-        except Exception:
+        except Exception as error:
             # A reconcile too many does no harm; a change that is never reconciled may.
-            _log.exception("the predicate %s failed for %s; reconciling it", where.description, event.key)
+            self._predicate_failures.log(event.key, error)
             return True
 
     def _add(self, queue: Queue[Key], event: Event[Object], keys: Iterable[Key]) -> None:
@@ -246,11 +257,11 @@ class Watched(Generic[Key]):
         for key in keys:
             queue.add(key, priority=priority, reason=reason)
 
-    def _add_again(self, queue: Queue[Key], event: Event[Object], keys: Keys[Key]) -> None:
+    def _add_mapped(self, queue: Queue[Key], event: Event[Object], keys: Keys[Key]) -> None:
         try:
             self._add(queue, event, keys(event))
-        except Exception:
-            self._log_failure(event)
+        except Exception as error:
+            self._handler_failures.log(event.key, error)
 
     async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
         """Pass on every object periodically, as if it had been updated."""
@@ -297,13 +308,32 @@ class Watched(Generic[Key]):
             event = await self._unmapped.get()
             try:
                 self._add(queue, event, await outcome(later_keys(event)))
-            except Exception:
-                self._log_failure(event)
+            except Exception as error:
+                self._handler_failures.log(event.key, error)
             self._unmapped.task_done()
-
-    def _log_failure(self, event: Event[Object]) -> None:
-        # One event that cannot be mapped must not end the others.
-        _log.exception("the map function of %s failed for %s", self._kind.__name__, event.key)
 
     def __repr__(self) -> str:
         return f"Watched({self._kind.__name__})"
+
+
+class _FailureLog:
+    """Logs for which objects a function of the user's failed: one an interval as an error, the others at DEBUG."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message  # with the object, how many others there were, and the error
+        self._next = float("-inf")
+        self._others = 0
+
+    def log(self, key: ObjectKey, error: Exception) -> None:
+        now = asyncio.get_running_loop().time()
+        level, others = logging.DEBUG, ""
+        if now < self._next:
+            self._others += 1
+        else:
+            level = logging.ERROR
+            if self._others:
+                others = f" (and {self._others} times since the last such line)"
+            self._next, self._others = now + FAILURE_LOG_INTERVAL, 0
+        is_explained = isinstance(error, WrongKeys)
+        text = str(error) if is_explained else f"{type(error).__name__}: {error}"
+        _log.log(level, self._message, key, others, text, exc_info=None if is_explained else error)
