@@ -284,10 +284,18 @@ async def test_what_cannot_be_an_event_costs_a_line_in_the_log_and_nothing_else(
     recorder = broadcaster.recorder("shops")
     recorder.normal(NotAKind(), "Synced", "done")
     recorder.normal(OBJECT, "Synced", None)  # type: ignore[arg-type]  # what untyped programs do
+    recorder.normal("a-map", "Synced", "done")  # type: ignore[arg-type]
     await broadcaster.flush(5)
 
     assert not server.requests
-    assert [record.getMessage() for record in caplog.records] == ["an event was not recorded: reason 'Synced'"] * 2
+    assert caplog.messages == [
+        "an event was not recorded: reason 'Synced'",
+        f"an event was not recorded: reason 'Synced': the note of ConfigMap {OBJECT.key} is a text, not None: "
+        "write normal(obj, reason, note)",
+        "an event was not recorded: reason 'Synced': expected the object that it is about, not a str: "
+        "write normal(obj, reason, note)",
+    ]
+    assert [record.exc_info is not None for record in caplog.records] == [True, False, False]
 
 
 @pytest.mark.parametrize("component", ["", "two words", "x" * 64, "-a", "UPPER.example.com/a", "a/b/c", "example.com/"])

@@ -124,6 +124,7 @@ class EventBroadcaster:
     ) -> None:
         """Record one occurrence of an event, from any thread; the recorders call it."""
         try:
+            _check_text(regarding, reason, note)
             now = MicroTime.from_datetime(self._now())
             reason = _cut(reason, _MAX_WORD)
             about, revision, field_path = _identified(regarding)
@@ -137,6 +138,8 @@ class EventBroadcaster:
                 )
                 if event is not None and not self._queue.put(event) and not event.written:
                     self._correlator.forget(event)
+        except _MistakenEvent as error:
+            _log.error("an event was not recorded: reason %r: %s", reason, error)
         except Exception:
             # Whatever is wrong with an event, the reconcile that records it must not fail.
             _log.exception("an event was not recorded: reason %r", reason)
@@ -200,11 +203,26 @@ class EventRecorder:
         self._broadcaster.record(self._component, self._instance, "Warning", regarding, reason, note, action, related)
 
 
+class _MistakenEvent(TypeError):
+    """What a recorder was given cannot be an event. The message says it all."""
+
+
+def _check_text(regarding: object, reason: object, note: object) -> None:
+    for name, text in (("reason", reason), ("note", note)):
+        if not isinstance(text, str):
+            about = f" of {regarding.kind} {regarding.key}" if isinstance(regarding, Object) else ""
+            raise _MistakenEvent(f"the {name}{about} is a text, not {text!r}: write normal(obj, reason, note)")
+
+
 def _identified(obj: Object | ObjectReference) -> tuple[Identity, str, str]:
     """Which object, its revision, and the part of it."""
     if isinstance(obj, ObjectReference):
         identity = Identity(obj.api_version or "", obj.kind or "", obj.namespace or "", obj.name or "", obj.uid or "")
         return identity, obj.resource_version or "", obj.field_path or ""
+    if not isinstance(obj, Object):
+        raise _MistakenEvent(
+            f"expected the object that it is about, not a {type(obj).__name__}: write normal(obj, reason, note)"
+        )
     # The class knows the kind better than the object: one seen without its body calls itself PartialObjectMetadata.
     gvk, metadata = resource_info(type(obj)).gvk, obj.metadata
     identity = Identity(gvk.api_version, gvk.kind, metadata.namespace, metadata.name, metadata.uid)
