@@ -14,6 +14,7 @@ from kubewright.client.errors import AlreadyExists
 from kubewright.client.wait import established, exists
 from kubewright.controlplane.definitions import DefinitionSource, load_definitions
 from kubewright.manager import Manager
+from kubewright.testing.arguments import check_manager
 from kubewright.testing.namespaces import unique_name
 
 _TIMEOUT = 60.0
@@ -60,5 +61,6 @@ async def own_namespace(client: Client, test_name: str) -> AsyncIterator[str]:
 @asynccontextmanager
 async def run_manager(manager: Manager, *, timeout: float = _TIMEOUT) -> AsyncIterator[None]:
     """`running`."""
+    check_manager(manager, "running(manager)")
     async with asyncio.timeout(timeout), manager.running():
         yield

@@ -51,6 +51,8 @@ class RequestCount:
 @contextmanager
 def count_requests(client: Client) -> Iterator[RequestCount]:
     """Count the requests of a client, its views included, while the block runs."""
+    if not isinstance(client, Client):
+        raise TypeError(f"count_requests({client!r}): expected the client whose requests are counted")
     count = RequestCount()
     unsubscribe = client.observe_requests(count.attempts.append)
     try:

@@ -17,6 +17,7 @@ from itertools import islice
 
 from kubewright.controller import Controller
 from kubewright.manager import Manager
+from kubewright.testing.arguments import check_manager
 from kubewright.testing.requests import RequestCount, count_requests
 
 _MAX_KEYS = 5
@@ -29,6 +30,7 @@ async def settled(manager: Manager, *, quiet: float = 0.5, timeout: float = 60.0
     are not counted; a requeue that is due later than `quiet` is not waited for. Raises `AssertionError`, with what
     moved last, when it does not come to rest within `timeout`. In virtual time both may be hours.
     """
+    check_manager(manager, "settled(manager)")
     moved: Counter[str] = Counter({"its caches are not complete": 1})
     try:
         async with asyncio.timeout(timeout):

@@ -52,6 +52,12 @@ def run_virtual(main: Callable[[], Coroutine[None, None, T]]) -> T:
     As with `asyncio.run`, tasks that are left over are cancelled and everything is closed. Raises `NeverEnds` when it
     is certain that nothing will ever happen again: no timer, no socket, no other thread.
     """
+    given: object = main
+    if inspect.iscoroutine(given):
+        given.close()  # or Python warns that it was never awaited, which the error says already
+        raise TypeError("run_virtual(main()): give the function without calling it, as in run_virtual(main)")
+    if asyncio._get_running_loop() is not None:
+        raise RuntimeError("run_virtual() runs a loop of its own: call it in a plain `def test_…`, or use @virtual")
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         # Not an invented date: certificates and what comes from other processes are of the machine's time. A whole
         # second, so that what is rounded to seconds is rounded alike in every run.
