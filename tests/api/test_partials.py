@@ -146,8 +146,12 @@ def test_only_the_name_of_an_object_is_given_at_once() -> None:
         TypeError, match=r"^partial\(Widget, ...\) takes the name and the namespace.*: assign the other"
     ):
         partial(Widget, name="web", spec=None)
-    with pytest.raises(TypeError, match=r'name="web"'):
+    with pytest.raises(TypeError, match=r'as in "web", namespace='):
         partial(Widget)
+    with pytest.raises(TypeError, match=r"^partial\(Container, .* takes the fields of the structure by their names"):
+        partial(Container, "app")  # type: ignore[type-var]
+    with pytest.raises(TypeError, match=r"takes the class of an object or a structure, .* not 'Widget'"):
+        partial("Widget", "web")  # type: ignore[call-overload]
 
 
 def test_an_object_without_a_type_is_partial_anyway() -> None:

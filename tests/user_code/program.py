@@ -27,7 +27,7 @@ class Reconciler:
         again = await self.client.find(namespace)
         assert again is not None
         assert again.metadata.name.startswith(self.options.prefix)
-        labelled = partial(ConfigMap, name="settings", namespace=request.name)
+        labelled = partial(ConfigMap, "settings", namespace=request.name)
         labelled.metadata.labels["kept"] = str(self.options.retention)
         labelled.data["prefix"] = self.options.prefix
         applied = await self.client.apply(labelled)

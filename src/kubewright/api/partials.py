@@ -3,7 +3,7 @@
 An ordinary object claims more than a program means to own: required fields must be given, and defaults are sent.
 `partial` makes an object in which nothing is set yet, to be filled in by assignment:
 
-    web = partial(Widget, name="web", namespace="default")
+    web = partial(Widget, "web", namespace="default")
     web.spec.replicas = 3
     web.spec.template.containers.append(partial(Container, name="app", image="app:2"))
     await client.apply(web)      # owns .spec.replicas and that container's image, and nothing else
@@ -45,19 +45,24 @@ class _UnsetDict(dict[str, object]):
 
 
 @overload
-def partial(cls: type[ObjectT], *, name: str, namespace: str = "") -> ObjectT: ...
+def partial(cls: type[ObjectT], /, name: str, *, namespace: str = "") -> ObjectT: ...
 @overload
-def partial(cls: type[ModelT], **values: object) -> ModelT: ...
-def partial(cls: type[Model], **values: object) -> Model:
+def partial(cls: type[ModelT], /, **values: object) -> ModelT: ...
+def partial(cls: type[Model], /, *names: object, **values: object) -> Model:
     """An object or a structure of type `cls` with nothing set but what is given here."""
+    given: object = cls
+    if not isinstance(given, type) or not issubclass(given, Model):
+        raise TypeError(f"partial() takes the class of an object or a structure, as in partial(Pod, ...), not {cls!r}")
     if issubclass(cls, Dynamic):
         raise TypeError("partial() is for typed objects: a Dynamic one sends what its content has, and nothing else")
     if not issubclass(cls, Object):
+        if names:
+            raise TypeError(f"partial({cls.__name__}, ...) takes the fields of the structure by their names")
         return _partial(cls, values)
-    name, namespace = values.pop("name", ""), values.pop("namespace", "")
-    if not name or not isinstance(name, str) or not isinstance(namespace, str) or values:
+    name, namespace = names[0] if names else values.pop("name", ""), values.pop("namespace", "")
+    if not name or not isinstance(name, str) or not isinstance(namespace, str) or names[1:] or values:
         raise TypeError(
-            f'partial({cls.__name__}, ...) takes the name and the namespace, as in name="web", namespace="default": '
+            f'partial({cls.__name__}, ...) takes the name and the namespace, as in "web", namespace="default": '
             "assign the other fields afterwards"
         )
     info = resource_info(cls)
