@@ -54,7 +54,8 @@ def test_a_step_that_fails_is_named_and_makes_it_exit_with_1() -> None:
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
 
     assert answer.returncode == 1
-    assert answer.stderr.startswith('demo: "apply a PodManager that wants 3 pods" failed: wait for PodManager ')
+    last = answer.stderr.splitlines()[-1]
+    assert last.startswith('demo: "apply a PodManager that wants 3 pods" failed: wait for PodManager ')
     assert "Traceback" not in answer.stderr
     assert "ended cleanly" not in answer.stdout
 
