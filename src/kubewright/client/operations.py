@@ -20,7 +20,7 @@ from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
 from kubewright.api.origin import JSONObject
 from kubewright.api.rebase import ListClash
-from kubewright.api.resources import Object, ResourceInfo
+from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable, unreadable
 from kubewright.client.arguments import check_kind, check_name, check_object, check_patch, check_scope, kind_and_name
 from kubewright.client.backoff import Backoff
@@ -109,8 +109,9 @@ class Operations(msgspec.Struct, frozen=True):
     async def collection(self, kind: type[Object], namespace: str | None) -> Endpoint:
         """Where all objects of a kind are, in one namespace or in all."""
         check_kind(kind)
+        # Of a kind whose type does not say its scope: a program confined to namespaces watches it once for each.
+        check_scope(resource_info(kind), namespace)
         info = await self.mapper.info(kind)
-        check_scope(info, namespace)
         return Endpoint(info, self.scope_for(namespace) if info.namespaced else "")
 
     def scope_for(self, namespace: str | None) -> str:
