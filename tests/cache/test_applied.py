@@ -216,41 +216,41 @@ class Port(Model):
     protocol: str = "TCP"
 
 
-class GadgetSpec(Model):
+class AppliedSpec(Model):
     ports: Annotated[list[Port], ListMap("port", "protocol")] | None = None
     limits: dict[str, str] | UnsetType | None = UNSET
 
 
-@resource("example.com/v1")
-class Gadget(Object):
-    spec: GadgetSpec | None = None
+@resource("applied.example.com/v1")
+class Applied(Object):
+    spec: AppliedSpec | None = None
 
 
 async def test_keys_that_the_definition_fills_in_need_not_be_applied(
     control_plane: ControlPlane, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
 ) -> None:
-    await install(Gadget)
-    async with world(control_plane, namespace, Gadget) as here:
-        obj = here.object(Gadget, {"spec": {"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]}})
+    await install(Applied)
+    async with world(control_plane, namespace, Applied) as here:
+        obj = here.object(Applied, {"spec": {"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]}})
         await here.own.apply(obj)
-        await here.caught_up(Gadget)
+        await here.caught_up(Applied)
         assert not await here.is_sent(obj)
-        assert await here.is_sent(here.object(Gadget, {"spec": {"ports": [{"port": 80}]}}))
+        assert await here.is_sent(here.object(Applied, {"spec": {"ports": [{"port": 80}]}}))
 
 
 async def test_an_apply_that_takes_effect_when_it_is_repeated_is_repeated(
     control_plane: ControlPlane, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
 ) -> None:
     """A server leaves null in place of an empty map that is applied for the first time."""
-    await install(Gadget)
-    async with world(control_plane, namespace, Gadget) as here:
-        await here.other.create(here.object(Gadget, {"spec": {"limits": None}}), field_manager="other")
-        empty = here.object(Gadget, {"spec": {"ports": [{"port": 80, "protocol": "UDP"}], "limits": {}}})
-        await here.cached.apply(here.object(Gadget, {"spec": {"ports": [{"port": 80}]}}))
+    await install(Applied)
+    async with world(control_plane, namespace, Applied) as here:
+        await here.other.create(here.object(Applied, {"spec": {"limits": None}}), field_manager="other")
+        empty = here.object(Applied, {"spec": {"ports": [{"port": 80, "protocol": "UDP"}], "limits": {}}})
+        await here.cached.apply(here.object(Applied, {"spec": {"ports": [{"port": 80}]}}))
         while await here.is_sent(empty):
-            await here.caught_up(Gadget)
+            await here.caught_up(Applied)
 
-        before = await here.other.get(Gadget, "a", namespace=namespace)
+        before = await here.other.get(Applied, "a", namespace=namespace)
         assert before.spec is not None
         assert before.spec.limits == {}
         assert (await here.other.apply(empty, force=True)).metadata.resource_version == before.metadata.resource_version

@@ -90,28 +90,32 @@ def test_what_cannot_be_done_is_one_line(arguments: list[str], message: str) -> 
 async def test_the_definition_of_a_cluster_gives_the_same_module_as_its_file(
     control_plane: ControlPlane, admin: Client, tmp_path: Path
 ) -> None:
-    for _, definition in load_definitions([CRDS / "widgets.yaml"]):
+    # Under names of its own: the control plane is shared with tests whose kinds are called so, too.
+    text = (CRDS / "widgets.yaml").read_text().replace("example.com", "types.example.com").replace("[wd]", "[ct]")
+    file = tmp_path / "contraptions.yaml"
+    file.write_text(text.replace("widget", "contraption").replace("Widget", "Contraption"))
+    for _, definition in load_definitions([file]):
         with suppress(AlreadyExists):
             await admin.create(definition)
         await admin.wait_for(definition, established, timeout=30)
     kubeconfig = tmp_path / "kubeconfig"
     control_plane.write_kubeconfig(kubeconfig)
 
-    by_kind = await run_beside("example.com/v1/Widget", "--kubeconfig", str(kubeconfig))
-    by_name = await run_beside("widgets.example.com", "--kubeconfig", str(kubeconfig))
-    unknown = await run_beside("example.com/v1/Wodget", "--kubeconfig", str(kubeconfig))
+    by_kind = await run_beside("types.example.com/v1/Contraption", "--kubeconfig", str(kubeconfig))
+    by_name = await run_beside("contraptions.types.example.com", "--kubeconfig", str(kubeconfig))
+    unknown = await run_beside("types.example.com/v1/Wodget", "--kubeconfig", str(kubeconfig))
     built_in = await run_beside("apps/v1/Deployment", "--kubeconfig", str(kubeconfig))
     absent = await run_beside("wodgets.example.com", "--kubeconfig", str(kubeconfig))
 
     assert by_kind == by_name
     assert (by_kind[0], by_kind[2]) == (0, "")
     # The server keeps the fields of a structure by name, not in the order of the file.
-    from_file = run(str(CRDS / "widgets.yaml")).stdout
+    from_file = run(str(file)).stdout
     assert sorted(re.findall(r"^(?:class|    \w+:).*", by_kind[1], re.MULTILINE)) == sorted(
         re.findall(r"^(?:class|    \w+:).*", from_file, re.MULTILINE)
     )
     assert unknown[2] == (
-        'kubewright: the server has no kind "Wodget" in example.com/v1 (kinds there: Scale, Widget); is its '
+        'kubewright: the server has no kind "Wodget" in types.example.com/v1 (kinds there: Contraption, Scale); is its '
         "CustomResourceDefinition installed?\n"
     )
     assert built_in[2] == "kubewright: Deployment is built into Kubernetes: import it from kubewright.api.apps.v1\n"

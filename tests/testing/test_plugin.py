@@ -179,12 +179,12 @@ async def test_a_namespace_belongs_to_one_test_and_takes_pods(
     assert gone is None or gone.metadata.deletion_timestamp is not None
 
 
-class GadgetSpec(Model):
+class SprocketSpec(Model):
     size: int = 1
 
 
 @resource("kit.example.com/v1")
-class Gadget(Resource[GadgetSpec, None]):
+class Sprocket(Resource[SprocketSpec, None]):
     """Installed by a test."""
 
 
@@ -192,14 +192,15 @@ async def test_kinds_are_served_once_they_are_installed(
     admin: Client, namespace: str, install: Install, tmp_path: Path
 ) -> None:
     widgets = tmp_path / "widgets.yaml"
-    widgets.write_text(crd_yaml(Gadget).replace("gadget", "fromfile").replace("Gadget", "FromFile"))
+    widgets.write_text(crd_yaml(Sprocket).replace("sprocket", "fromfile").replace("Sprocket", "FromFile"))
 
-    await install(Gadget, widgets)
-    await install(Gadget)
+    await install(Sprocket, widgets)
+    await install(Sprocket)
 
-    gadget = await admin.create(Gadget(metadata=ObjectMeta(name="a", namespace=namespace), spec=GadgetSpec(size=2)))
-    assert gadget.metadata.uid
-    assert [found.kind for found in await admin.discover("kit.example.com/v1")] == ["FromFile", "Gadget"]
+    spec = SprocketSpec(size=2)
+    sprocket = await admin.create(Sprocket(metadata=ObjectMeta(name="a", namespace=namespace), spec=spec))
+    assert sprocket.metadata.uid
+    assert [found.kind for found in await admin.discover("kit.example.com/v1")] == ["FromFile", "Sprocket"]
 
 
 async def test_a_manager_runs_while_the_block_does(admin: Client, running: Running) -> None:
