@@ -373,7 +373,8 @@ async def test_a_warning_is_logged_once_however_it_comes(
     with pytest.raises(Forbidden):
         await session.request("GET", "/api", request=REQUEST)
 
-    assert caplog.messages == ["policy/v1beta1 is deprecated", 'and "this" too', "twice in one"]
+    warnings = ["policy/v1beta1 is deprecated", 'and "this" too', "twice in one"]
+    assert caplog.messages == [f"{REQUEST}: {warning}" for warning in warnings]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 

@@ -337,7 +337,8 @@ async def test_a_warning_of_the_server_is_logged_once(client: Client, caplog: py
     with caplog.at_level(logging.WARNING, "kubewright.client"):
         for name in ("x", "y"):
             await client.create(typo(metadata=ObjectMeta(name=name), content={"daat": {}}), field_validation="Warn")
-    assert [record.getMessage() for record in caplog.records] == ['unknown field "daat"']
+    expected = f'create ConfigMap {client.namespace}/x: unknown field "daat"'
+    assert [record.getMessage() for record in caplog.records] == [expected]
 
 
 async def test_an_invalid_object_names_its_fields(client: Client) -> None:
