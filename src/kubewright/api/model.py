@@ -55,7 +55,8 @@ def annotations_of(namespace: dict[str, Any]) -> dict[str, Any]:
     """The annotations in the body of a class that is being made, whether they are there already or, since Python 3.14,
     as a function that makes them. What they name need not exist yet.
     """
-    if sys.version_info >= (3, 14):
+    # What is there already comes first: a metaclass may have added to what the body says.
+    if sys.version_info >= (3, 14) and "__annotations__" not in namespace:
         from annotationlib import Format, call_annotate_function, get_annotate_from_class_namespace
 
         annotate = get_annotate_from_class_namespace(namespace)
