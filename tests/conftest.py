@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
@@ -9,3 +13,14 @@ pytest_plugins = ["pytester"]
 # No test needs an idle machine: how long one example takes says nothing.
 settings.register_profile("kubewright", deadline=None)
 settings.load_profile("kubewright")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A test that runs a whole program leaves no handler and no level to the tests after it."""
+    root, package = logging.getLogger(), logging.getLogger("kubewright")
+    handlers, levels = list(root.handlers), (root.level, package.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    package.setLevel(levels[1])

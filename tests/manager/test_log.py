@@ -33,17 +33,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """Leaves logging as it was."""
-    root, package = logging.getLogger(), logging.getLogger("kubewright")
-    handlers, levels = list(root.handlers), (root.level, package.level)
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(levels[0])
-    package.setLevel(levels[1])
-
-
 @pytest.fixture
 def lines() -> io.StringIO:
     """What is written as JSON."""
