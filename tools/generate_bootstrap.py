@@ -18,11 +18,12 @@ import msgspec
 from kubewright.api.codec import decode_json, origin
 from kubewright.api.errors import KubernetesError
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from kubewright.api.markers import JSONObject
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.controlplane import ControlPlane, ControlPlaneError
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 
 _EMBEDDED = Path(__file__).parents[1] / "src/kubewright/controlplane/embedded"
 _FILES: dict[str, tuple[type[Object], ...]] = {

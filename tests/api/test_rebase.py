@@ -10,10 +10,10 @@ from hypothesis import given
 
 from kubewright.api.core.v1 import Pod, Service
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet
+from kubewright.api.markers import Atomic, JSONObject, JSONValue, ListMap, ListSet
 from kubewright.api.meta import Condition
 from kubewright.api.model import Model
-from kubewright.api.origin import JSONObject, merge_patch, same
+from kubewright.api.origin import merge_patch, same
 from kubewright.api.rebase import ListClash, rebased, replaces_whole
 from kubewright.api.resources import Resource, resource
 from kubewright.api.shape import Shape

@@ -6,9 +6,9 @@ import msgspec
 
 from kubewright.api.codec import decode, encode, to_json
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
-from kubewright.api.origin import JSONObject, merge_patch
+from kubewright.api.origin import merge_patch
 from kubewright.api.resources import Object
 from kubewright.client.patch import Change, JSONPatch, MergePatch, PatchFrom, StrategicMergePatch, locked, patch_from
 

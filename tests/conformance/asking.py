@@ -7,8 +7,9 @@ from typing import NamedTuple, cast
 
 import msgspec
 
+from kubewright.api.markers import JSONObject
 from kubewright.client.http.transport import Response
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import text
 
 Fetch = Callable[..., Awaitable[Response]]
 

@@ -14,14 +14,13 @@ from tests.conformance.declared_differences import comparable_warnings
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.authorization.v1 import SubjectAccessReview
 from kubewright.api.codec import from_json
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding
 from kubewright.api.resources import Object
 from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.testing.namespaces import unique_name
 
 

@@ -20,13 +20,13 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import decode_json, from_json, origin
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import APIError, Conflict, Invalid
 from kubewright.client.wait import established
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import apply, empty_object, same_but_for_times, track_update

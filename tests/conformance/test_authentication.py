@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from kubewright.api.authentication.v1 import SelfSubjectReview, TokenReview
 from kubewright.api.codec import decode_json, from_json, origin
 from kubewright.api.core.v1 import Node, Pod, Secret, ServiceAccount
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
 from kubewright.client.errors import APIError, Forbidden, Unauthorized
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, mapping, text
 
 
 def sent(received: Object) -> JSONValue:

@@ -17,14 +17,14 @@ from kubewright.api.authentication.v1 import SelfSubjectReview
 from kubewright.api.authorization.v1 import SelfSubjectRulesReview, SubjectAccessReview
 from kubewright.api.codec import decode_json, from_json, origin
 from kubewright.api.core.v1 import Pod
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.config.impersonation import Impersonation
 from kubewright.client.errors import APIError, Forbidden
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.controlplane.embedded.apimachinery.document import at, items, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects

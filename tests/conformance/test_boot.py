@@ -7,12 +7,13 @@ import pytest
 from kubewright.api.codec import decode_json, origin
 from kubewright.api.core.v1 import ConfigMap, Namespace, Service
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
+from kubewright.api.markers import JSONObject
 from kubewright.api.resources import Object
 from kubewright.api.scheduling.v1 import PriorityClass
 from kubewright.client import Client
 from kubewright.client.wait import exists
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.builtins.boot import boot_objects
 
 BOOT = {f"{text(found, 'kind')} {text(found, 'metadata', 'name')}": found for found in boot_objects()}

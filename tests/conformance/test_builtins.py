@@ -18,12 +18,11 @@ from kubewright.api.autoscaling import v2 as autoscaling_v2
 from kubewright.api.codec import from_json
 from kubewright.api.core import v1 as core_v1
 from kubewright.api.events import v1 as events_v1
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
 from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.patch import MergePatch
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 ANSWERS = answers()
 

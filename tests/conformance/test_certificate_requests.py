@@ -16,11 +16,11 @@ from tests.conformance.asking import Answer, Ask, AskAs, Grant
 
 from kubewright.api.authentication.v1 import SelfSubjectReview
 from kubewright.api.certificates.v1 import CertificateSigningRequest
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client import Client, Config
 from kubewright.client.wait import Field
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.user import User
 
 PLACE = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -7,9 +7,9 @@ import asyncio
 from tests.conformance.custom_kinds import DEFINITIONS, MERGE, SECONDS, Kind, version
 
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client import Client
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 

@@ -6,8 +6,8 @@ import asyncio
 
 from tests.conformance.custom_kinds import DEFINITIONS, MERGE, SECONDS, Kind, typed, version
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, text
 
 # Versions
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.conformance.asking import AskAs, Grant
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import text
 
 APPLY = "application/apply-patch+yaml"
 MAPS = "/api/v1/namespaces/NAMESPACE/configmaps"

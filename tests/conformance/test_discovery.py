@@ -11,12 +11,12 @@ import pytest
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client import Client
 from kubewright.client.errors import APIError, NotAcceptable, NotFound
 from kubewright.client.http.transport import Response
 from kubewright.client.wait import deleted, established
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest

@@ -11,7 +11,7 @@ from kubewright.api.codec import decode_json, origin
 from kubewright.api.coordination.v1 import Lease, LeaseSpec
 from kubewright.api.core.v1 import Namespace, Service
 from kubewright.api.flowcontrol.v1 import FlowSchema, PriorityLevelConfiguration
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.networking.v1 import IPAddress, ServiceCIDR
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
@@ -22,7 +22,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Invalid
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")

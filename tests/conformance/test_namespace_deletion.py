@@ -7,11 +7,11 @@ from tests.conformance.asking import Ask
 
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap, Namespace, Pod
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, condition, deleted
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 
 HOLD, OTHER = "example.com/hold", "example.com/other"
 

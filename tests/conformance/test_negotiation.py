@@ -9,13 +9,14 @@ import yaml
 from tests.conformance.asking import Fetch, decoded
 
 from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.markers import JSONObject
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 
 async def test_yaml_is_read_and_written(control_plane: ControlPlane, client: Client) -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client import Client, JSONPatch, MergePatch, StrategicMergePatch
 from kubewright.client.errors import APIError, Invalid
 from kubewright.client.patch import Patch
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items
+from kubewright.controlplane.embedded.apimachinery.document import at, items
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch

@@ -14,10 +14,11 @@ from tests.conformance.asking import Fetch, decoded
 from kubewright.api.codec import from_json
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap, Event, Secret
+from kubewright.api.markers import JSONObject
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.client.http.transport import Response
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.rest.reading import not_selectable, selectable
 

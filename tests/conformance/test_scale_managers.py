@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.conformance.asking import Ask
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/NAMESPACE/deployments"
 MERGE = "application/merge-patch+json"

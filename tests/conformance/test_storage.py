@@ -10,13 +10,13 @@ from tests.conformance.asking import Answer, Ask
 
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Pod
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.client import Client, MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 CLAIMS = "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims"

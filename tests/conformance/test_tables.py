@@ -16,14 +16,14 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import BadRequest, NotFound
 from kubewright.client.wait import established
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.table import printer_for
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.conformance.asking import Ask
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 
 CONTAINER: JSONObject = {"name": "main", "image": "web:1"}
 CORE, APPS = "/api/v1/namespaces/NAMESPACE", "/apis/apps/v1/namespaces/NAMESPACE"

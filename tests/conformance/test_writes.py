@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.conformance.asking import Ask
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 
 CONFIG_MAPS = "/api/v1/namespaces/NAMESPACE/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/NAMESPACE/deployments"

@@ -35,6 +35,9 @@ else:
             return Annotated[str, Values(literal.__args__)]
 
 
+JSONObject: TypeAlias = dict[str, JSONValue]
+
+
 class Values(Struct, frozen=True):
     """The values a `Choice` knows."""
 

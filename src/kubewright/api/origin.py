@@ -14,12 +14,9 @@ import msgspec
 
 from kubewright.api.codec import decode_json, decode_model, encode, origin, remembered
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
 from kubewright.api.shape import SCALAR, Shape
-
-JSONObject = dict[str, JSONValue]
-
 
 Parts: TypeAlias = dict[str, msgspec.Raw]
 """An object in JSON, as its fields: `metadata`, `spec` and so on. Most of them are never decoded."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubewright.api.codec import encode
-from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, same
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.api.origin import same
 from kubewright.api.shape import SCALAR, Shape
 
 # Keys of list items that a server fills in. Kubernetes has this one, in the ports of containers and services.

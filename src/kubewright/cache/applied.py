@@ -22,9 +22,9 @@ import msgspec
 
 from kubewright.api.codec import NOT_JSON, decode_json, remembered
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.model import Default
-from kubewright.api.origin import JSONObject, same
+from kubewright.api.origin import same
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.shape import SCALAR, Shape

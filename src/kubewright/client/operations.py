@@ -16,9 +16,9 @@ import msgspec
 from kubewright.api.codec import decode, decode_model, encode
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.markers import JSONObject
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
-from kubewright.api.origin import JSONObject
 from kubewright.api.rebase import ListClash
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.answer import readable, unreadable

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from kubewright.api.codec import decode_json, decode_model, encode
 from kubewright.api.header import Header
-from kubewright.api.origin import JSONObject, Parts, as_read, merged, parts_of, patch_between
+from kubewright.api.markers import JSONObject
+from kubewright.api.origin import Parts, as_read, merged, parts_of, patch_between
 from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
 from kubewright.api.shape import Shape

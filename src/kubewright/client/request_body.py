@@ -8,8 +8,8 @@ from typing import cast
 import msgspec
 
 from kubewright.api.codec import decode_json, encode, remembered
-from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, Parts, as_read, joined, merged, parts_of, patch_between
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.api.origin import Parts, as_read, joined, merged, parts_of, patch_between
 from kubewright.api.resources import Object, ResourceInfo
 from kubewright.api.shape import SCALAR, Shape
 

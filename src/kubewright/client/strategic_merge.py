@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kubewright.api.builtin import MODULES
 from kubewright.api.codec import encode
-from kubewright.api.markers import JSONValue
-from kubewright.api.origin import JSONObject, merge_patch, same
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.api.origin import merge_patch, same
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.shape import SCALAR, Shape
 

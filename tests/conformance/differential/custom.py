@@ -6,7 +6,8 @@ from tests.conformance.differential.generators import Family, operations, option
 from tests.conformance.differential.kinds import changed_data, data
 from tests.conformance.differential.sides import CUSTOM_GROUP, OWN, uncollected
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 gear_specs = optional(
     size=values(1, 2, 5, 6, 0, "1", True),

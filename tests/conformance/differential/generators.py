@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.conformance.differential.sides import CURRENT, LABEL, STALE, Step, uncollected
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 
 T = TypeVar("T")
 Objects = st.SearchStrategy[JSONObject]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.conformance.differential.generators import Family, entries, operations, optional, required, some, values
 from tests.conformance.differential.sides import FIXED_TIME, uncollected
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 
 data = entries("abc", values("1", "2", ""))
 changed_data = entries("abc", values("1", "2", None))

@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client.http.transport import HTTPTransport
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 # Stand in a body for what only the server can tell: the revision an object has, and the first one it had.
 CURRENT, STALE = "<current>", "<stale>"

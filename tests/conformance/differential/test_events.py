@@ -11,8 +11,9 @@ from tests.conformance.differential.generators import MERGE_PATCH, examples, seq
 from tests.conformance.differential.kinds import CONFIG_MAPS
 from tests.conformance.differential.sides import SECONDS, Both, Side, Step
 
+from kubewright.api.markers import JSONObject
 from kubewright.client.http.transport import StreamedResponse
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 
 
 async def events(side: Side, stream: StreamedResponse, last: str) -> list[str]:

@@ -11,7 +11,8 @@ from tests.conformance.differential.generators import examples, whole
 from tests.conformance.differential.kinds import CONFIG_MAPS, SECRETS
 from tests.conformance.differential.sides import SECONDS, Both, Side, Step
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 Query = tuple[tuple[str, str], ...]
 

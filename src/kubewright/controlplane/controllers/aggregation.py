@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kubewright.api.codec import from_json
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import KubernetesError
+from kubewright.api.markers import JSONObject
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resources import Object, resource_info
 from kubewright.cache import Cache
@@ -14,7 +15,7 @@ from kubewright.client import Client
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.runtime import Runtime
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
 
 _FIELD_MANAGER = "clusterrole-aggregation-controller"

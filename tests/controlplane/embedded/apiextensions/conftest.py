@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.definition import default_definition, prepare_create
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 Define = Callable[..., JSONObject]
 

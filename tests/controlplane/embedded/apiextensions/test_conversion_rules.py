@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.conversion_rules import check_conversion
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 
 def webhook(config: JSONObject | None, *versions: str) -> JSONObject:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions import custom
 from kubewright.controlplane.embedded.apiextensions.custom import custom_resources
 from kubewright.controlplane.embedded.apiextensions.names import accepted
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items
+from kubewright.controlplane.embedded.apimachinery.document import inside, items
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 

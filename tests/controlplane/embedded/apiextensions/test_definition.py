@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.definition import (
     default_definition,
     definition_warnings,
@@ -15,7 +16,7 @@ from kubewright.controlplane.embedded.apiextensions.definition import (
     validate_definition_update,
 )
 from kubewright.controlplane.embedded.apiextensions.names import accepted
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping
 
 Define = Callable[..., JSONObject]
 OLD_LABEL = (

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.internal_form import shown_schema, shown_version
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 
 
 def test_a_schema_is_shown_with_every_field_of_the_internal_type() -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.names import accepted, is_true
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping
 
 Define = Callable[..., JSONObject]
 NOW, LATER = "2020-01-01T00:00:00Z", "2021-01-01T00:00:00Z"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.openapi_rules import check_schema
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 # Texts of a real kube-apiserver, for the field `a` of an object.
 CASES: list[tuple[JSONObject, list[str]]] = [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.names import set_condition
 from kubewright.controlplane.embedded.apiextensions.termination import (
     CLEANUP,
@@ -8,7 +9,7 @@ from kubewright.controlplane.embedded.apiextensions.termination import (
     in_progress,
     is_terminating,
 )
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items
+from kubewright.controlplane.embedded.apimachinery.document import at, items
 
 NOW, LATER = "2020-01-01T00:00:00Z", "2020-01-01T00:00:05Z"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.version_rules import (
     check_columns,
     check_deprecation,
@@ -9,7 +10,6 @@ from kubewright.controlplane.embedded.apiextensions.version_rules import (
     check_subresources,
     check_validation,
 )
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 SCHEMA: JSONObject = {
     "type": "object",

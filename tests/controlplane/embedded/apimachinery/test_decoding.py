@@ -3,9 +3,8 @@ from collections.abc import Callable
 import pytest
 from msgspec.json import encode
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body, decode_json, decode_yaml
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.token_request import TokenIssuer

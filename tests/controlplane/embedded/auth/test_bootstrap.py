@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.rbac import Authorizer

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo
 

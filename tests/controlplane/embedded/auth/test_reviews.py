@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.reviews import (
     local_subject_access_review,

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 if TYPE_CHECKING:

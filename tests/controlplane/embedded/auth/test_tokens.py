@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, text
 from kubewright.controlplane.embedded.auth.tokens import BadSignature, TokenSigner
 
 ISSUER = "https://example.test"

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata, validate_metadata_update
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from tools.record_answers import Question, answers, normalized, questions
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 from kubewright.controlplane.embedded.builtins.autoscaling_v1 import from_storage, to_storage
 
 TARGET: JSONObject = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, mapping, text
 from kubewright.controlplane.embedded.builtins.boot import boot_objects
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 

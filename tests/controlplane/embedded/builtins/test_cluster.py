@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.builtins.cluster import NAMESPACE
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 Create = Callable[[JSONObject], JSONObject]

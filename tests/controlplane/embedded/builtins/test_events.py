@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.controlplane.embedded.builtins.events import CORE_EVENT, NEWER_EVENT, from_core, to_core
 from kubewright.controlplane.embedded.builtins.typecheck import normalizer
 

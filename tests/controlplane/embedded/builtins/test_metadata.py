@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.builtins.metadata import (
     validate_change,
     validate_metadata,

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, RULES, built_in_resources
 from kubewright.controlplane.embedded.registry.resources import ResourceType, Strategy
 

@@ -4,15 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.services import service_strategy

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.storage import persistent_volume_strategy
 

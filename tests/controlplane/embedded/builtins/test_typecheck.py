@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from tools.record_answers import answers, questions
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, mapping
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.builtins.typecheck import empty_field, normalizer

@@ -4,10 +4,10 @@ import pytest
 
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import LimitRange, Secret
+from kubewright.api.markers import JSONObject
 from kubewright.client import Client, MergePatch
 from kubewright.client.config import Config
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.builtins.without_effect import WITHOUT_EFFECT, effect_warnings, warning_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.cel import compile_rules
 
 _SPEC: JSONObject = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.cel.declarations import declared
 from kubewright.controlplane.embedded.cel.expressions import checked
 from kubewright.controlplane.embedded.cel.program import InstantiationError

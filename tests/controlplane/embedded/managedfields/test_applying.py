@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import apply, track_update

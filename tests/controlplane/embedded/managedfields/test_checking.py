@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.core.v1 import Service
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, structure_of
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.shape import shape_of

@@ -4,9 +4,9 @@ import pytest
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap, Event, Service
+from kubewright.api.markers import JSONObject
 from kubewright.api.networking.v1 import IPAddress
 from kubewright.api.resources import Object
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.managedfields import empty_object
 
 

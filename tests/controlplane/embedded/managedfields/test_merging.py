@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet
 from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields

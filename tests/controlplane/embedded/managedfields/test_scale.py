@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from kubewright.api.autoscaling.v1 import Scale
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.managedfields import (
     empty_object,

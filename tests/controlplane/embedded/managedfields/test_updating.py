@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure, structure_of
 from kubewright.controlplane.embedded.managedfields import empty_object, same_but_for_times, track_update
 

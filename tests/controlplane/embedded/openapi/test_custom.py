@@ -3,7 +3,8 @@ from __future__ import annotations
 import copy
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.openapi.custom import custom_schemas, published
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 

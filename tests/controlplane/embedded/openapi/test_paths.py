@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.openapi.paths import Described, paths_of
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.openapi import openapi_response

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.openapi.version2 import document_v2
 
 

@@ -6,8 +6,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.patch.merge_patch import apply_merge_patch
 

@@ -8,8 +8,8 @@ import pytest
 
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap, Pod, Service
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.patch.strategic import apply_strategic_patch

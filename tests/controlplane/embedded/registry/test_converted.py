@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.registry.converted import SeenStore, VersionView
 from kubewright.controlplane.embedded.storage.store import MemoryStore

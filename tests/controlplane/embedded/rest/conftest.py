@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane import ControlPlane
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

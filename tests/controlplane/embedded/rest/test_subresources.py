@@ -2,14 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 

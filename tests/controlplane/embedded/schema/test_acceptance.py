@@ -5,8 +5,7 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.schema.acceptance import SchemaNode
 from kubewright.controlplane.embedded.schema.findings import UNCORRELATED, Findings, explain
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.definition import validate_definition
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.schema.defaults import Defaulter
 from kubewright.controlplane.embedded.schema.depth import DEEPEST, TooDeep, check_depth
 from kubewright.controlplane.embedded.schema.prune import Pruner

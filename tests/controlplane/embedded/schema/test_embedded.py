@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.schema.embedded import EmbeddedResources
 
 RESOURCE: JSONObject = {"type": "object", "x-kubernetes-embedded-resource": True}

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.schema.rules import check_rules, compiled, has_rules
 
 RULES: JSONObject = {"x-kubernetes-validations": [{"rule": "self.a == 'x'"}]}

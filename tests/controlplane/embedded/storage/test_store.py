@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.storage.store import (
     Compacted,
     FutureRevision,

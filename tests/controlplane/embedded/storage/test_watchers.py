@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.storage.store import MemoryStore, StoreChange, Subscription
 
 PODS = "/core/pods/"

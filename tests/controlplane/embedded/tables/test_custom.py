@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.custom import cell_text, custom_printer
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.tables.pods import POD
 
 

@@ -5,7 +5,8 @@ from typing import cast
 import msgspec
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.builtins.registry import built_in_resources

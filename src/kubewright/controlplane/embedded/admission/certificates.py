@@ -10,7 +10,8 @@ import base64
 
 from cryptography.x509.oid import NameOID
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 from kubewright.controlplane.embedded.apimachinery.status import forbidden
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.users import MASTERS

@@ -6,10 +6,11 @@ that they have.
 
 from __future__ import annotations
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
 from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.builtins.values import quantity

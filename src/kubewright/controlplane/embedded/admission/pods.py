@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.names import is_certificate, is_true
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     forbidden_field,

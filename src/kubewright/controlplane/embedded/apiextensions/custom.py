@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.names import is_true
 from kubewright.controlplane.embedded.apiextensions.scale import ScalePaths
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, shown
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure
 from kubewright.controlplane.embedded.builtins.metadata import finalizer_warnings, validate_metadata_change

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied, mapping
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value
 from kubewright.controlplane.embedded.schema.prune import ValuePruner
 from kubewright.controlplane.embedded.schema.validation import Validator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.conversion_rules import check_choice, check_conversion
 from kubewright.controlplane.embedded.apiextensions.internal_form import shown_version
 from kubewright.controlplane.embedded.apiextensions.names import is_true
@@ -21,7 +21,7 @@ from kubewright.controlplane.embedded.apiextensions.version_rules import (
     check_subresources,
     check_validation,
 )
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import copied, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     invalid_value,

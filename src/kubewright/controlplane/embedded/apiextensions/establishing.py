@@ -10,17 +10,11 @@ from collections.abc import Callable
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.custom import Past, custom_resources, unreadable_version
 from kubewright.controlplane.embedded.apiextensions.names import accepted, is_true
 from kubewright.controlplane.embedded.apiextensions.termination import CLEANUP, completed, failed, in_progress
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.managedfields import track_update
 from kubewright.controlplane.embedded.registry.catalog import Catalog

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 
 # Every field of Go's JSONSchemaProps in order: its name, ours, and what it is when it is not set.
 _SCHEMA: tuple[tuple[str, str, JSONValue], ...] = (

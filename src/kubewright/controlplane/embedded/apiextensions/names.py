@@ -6,15 +6,8 @@ import base64
 import binascii
 from collections.abc import Iterable
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 
 _KIND_NAMES = (("kind", "KindConflict"), ("listKind", "ListKindConflict"))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.names import is_true, set_condition
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, items, mapping
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """The finalizer that keeps a definition until its objects are deleted."""

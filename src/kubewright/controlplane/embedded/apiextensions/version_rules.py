@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.default_rules import check_defaults
 from kubewright.controlplane.embedded.apiextensions.internal_form import GO_NAMES, shown_schema
 from kubewright.controlplane.embedded.apiextensions.openapi_rules import check_schema
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     duplicate,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import msgspec
 import yaml
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.gotext import json_complaint
 from kubewright.controlplane.embedded.apimachinery.nesting import cut, decode, decode_deep
 from kubewright.controlplane.embedded.apimachinery.repetitions import repeated_fields, repeated_keys, repeats_fields

@@ -5,11 +5,9 @@ Stored objects are shared and never changed in place: changes are made to a copy
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import cast
 
-from kubewright.api.markers import JSONValue
-
-JSONObject: TypeAlias = dict[str, JSONValue]
+from kubewright.api.markers import JSONObject, JSONValue
 
 
 def copied(value: JSONValue) -> JSONValue:

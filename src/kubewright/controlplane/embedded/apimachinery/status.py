@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.gotext import printed_number, quoted
 
 FieldErrorType: TypeAlias = Literal[

@@ -16,9 +16,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from kubewright.api.int_or_string import IntOrString
-from kubewright.api.markers import Atomic, JSONValue, ListMap, ListSet, StrategicMerge
+from kubewright.api.markers import Atomic, JSONObject, JSONValue, ListMap, ListSet, StrategicMerge
 from kubewright.api.resources import Object
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
 Form: TypeAlias = Literal["scalar", "struct", "map", "list", "untyped"]
 ScalarType: TypeAlias = Literal["string", "numeric", "boolean", "any"]

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeAlias
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, not_found
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
 from kubewright.controlplane.embedded.auth.tokens import BadSignature, TokenSigner

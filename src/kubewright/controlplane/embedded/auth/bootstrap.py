@@ -10,7 +10,8 @@ from typing import cast
 
 import msgspec
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.auth.aggregation import aggregated_rules
 
 _FILE = Path(__file__).with_name("bootstrap.json")

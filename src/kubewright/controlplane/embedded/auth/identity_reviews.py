@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator, BadToken
 from kubewright.controlplane.embedded.auth.users import UserInfo

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.auth.attributes import Attributes, forbidden_request
 from kubewright.controlplane.embedded.auth.rules import RBACRule, rules_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, text
 from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector, parse_label_selector
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,

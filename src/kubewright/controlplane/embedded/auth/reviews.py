@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, bad_request, invalid, invalid_value
 from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.rbac import Authorizer, aggregated

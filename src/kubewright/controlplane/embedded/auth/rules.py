@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
 
 _ALL = "*"

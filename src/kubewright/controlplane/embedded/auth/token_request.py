@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import (
     bad_request,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubewright.api.markers import JSONObject
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import path_segment
 from kubewright.controlplane.embedded.builtins.values import Errors, number, objects, one_of, present, quantity

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.builtins.autoscaling import SOURCES, validate_autoscaler
 from kubewright.controlplane.embedded.builtins.values import Errors, objects
 from kubewright.controlplane.embedded.registry.resources import Strategy

@@ -14,9 +14,9 @@ from typing import cast
 import msgspec
 
 from kubewright.api.builtin import MODULES
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.time import now
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, text
+from kubewright.controlplane.embedded.apimachinery.document import inside, text
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.cluster import SYSTEM_PRIORITIES
 

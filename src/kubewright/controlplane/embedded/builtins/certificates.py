@@ -11,15 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     duplicate,

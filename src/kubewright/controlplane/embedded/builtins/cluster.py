@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     forbidden_field,
     invalid_value,

@@ -7,9 +7,9 @@ import binascii
 import json
 from collections.abc import Mapping
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     duplicate,

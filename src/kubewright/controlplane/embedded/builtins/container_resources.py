@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching, not_negative_quantity, quantity

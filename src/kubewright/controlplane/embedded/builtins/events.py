@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, StructError, matching, number, unchanged

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import invalid_value, not_supported, required
 from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
 from kubewright.controlplane.embedded.builtins.values import Errors, matching

@@ -6,7 +6,8 @@ import re
 import zoneinfo
 from collections.abc import Mapping
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import invalid_value, not_supported, required
 from kubewright.controlplane.embedded.builtins.cron import schedule_complaint
 from kubewright.controlplane.embedded.builtins.label_selectors import matches, validate_selector

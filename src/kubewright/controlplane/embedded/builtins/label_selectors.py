@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.selectors import OPERATORS, LabelMatcher, LabelRequirement
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.metadata import validate_labels
 from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name

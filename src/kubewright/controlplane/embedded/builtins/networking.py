@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import duplicate, forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import PROTOCOLS
 from kubewright.controlplane.embedded.builtins.endpoints import endpoint_address

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_operator, validate_selector
 from kubewright.controlplane.embedded.builtins.names import dns_label, dns_subdomain, label_value, qualified_name

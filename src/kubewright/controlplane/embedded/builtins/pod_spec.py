@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import (
     validate_container,

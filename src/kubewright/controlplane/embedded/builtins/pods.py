@@ -7,16 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import forbidden_field, invalid_value, required
 from kubewright.controlplane.embedded.builtins.containers import validate_images
 from kubewright.controlplane.embedded.builtins.metadata import validate_content

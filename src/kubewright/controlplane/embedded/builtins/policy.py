@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.values import (
     Errors,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.metadata import validate_change, validate_content

@@ -14,9 +14,10 @@ from datetime import datetime
 
 from kubewright.api.builtin import MODULES
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.markers import JSONObject
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.api.time import now
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.builtins import (
     autoscaling,

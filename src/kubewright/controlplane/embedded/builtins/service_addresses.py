@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.status import duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.values import Errors, address, one_of, parsed_address
 

@@ -5,8 +5,8 @@ It happens before a service is checked, so that what cannot be given is the only
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, invalid, invalid_value
 from kubewright.controlplane.embedded.builtins.allocation import Allocator, PoolExhausted
 from kubewright.controlplane.embedded.builtins.service_addresses import (

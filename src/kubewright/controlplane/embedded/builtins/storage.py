@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from kubewright.api.markers import JSONObject
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     duplicate,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, inside, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied, inside, items, mapping, text
 
 _RBAC = "rbac.authorization.k8s.io"
 _FILE_MODE = 0o644

@@ -15,8 +15,8 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.builtins.scalars import (

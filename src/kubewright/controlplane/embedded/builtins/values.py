@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items
+from kubewright.controlplane.embedded.apimachinery.document import items
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     invalid_value,

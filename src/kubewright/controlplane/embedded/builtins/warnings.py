@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.builtins.pod_warnings import (
     NODE_LABELS,
     VOLUMES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import duplicate, invalid_value, required
 from kubewright.controlplane.embedded.builtins.label_selectors import validate_selector
 from kubewright.controlplane.embedded.builtins.names import dns_subdomain

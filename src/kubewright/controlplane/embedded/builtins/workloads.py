@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, inside, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     forbidden_field,

@@ -6,7 +6,8 @@ not exist for rules, nor does a list or map of it.
 
 from __future__ import annotations
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.types import (
     BOOL,

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, not_supported, required
 from kubewright.controlplane.embedded.cel.cost.budget import Budget, multiplied
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost

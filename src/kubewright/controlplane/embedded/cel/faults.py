@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, FieldErrorType
 
 _WORDS: dict[FieldErrorType, str] = {"FieldValueInvalid": "Invalid value", "FieldValueDuplicate": "Duplicate value"}

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 
 _TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+|'", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, FieldErrorType
 from kubewright.controlplane.embedded.cel.correlated_value import CorrelatedValue

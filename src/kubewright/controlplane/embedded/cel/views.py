@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.library.times import parsed_date, parsed_date_time, parsed_json_duration
 from kubewright.controlplane.embedded.cel.values import (

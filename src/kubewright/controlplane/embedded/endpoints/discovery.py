@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.status import no_such_resource
 from kubewright.controlplane.embedded.http.exchange import HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.status import no_such_method
 from kubewright.controlplane.embedded.auth.tokens import CONFIGURATION_PATH, JWKS_PATH, TokenSigner
 from kubewright.controlplane.embedded.endpoints.health import CHECKS, health_response

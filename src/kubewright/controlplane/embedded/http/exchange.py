@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import msgspec
 import yaml
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 

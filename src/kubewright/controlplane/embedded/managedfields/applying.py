@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, copied_object, inside, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import complaint

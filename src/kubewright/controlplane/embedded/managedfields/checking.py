@@ -5,8 +5,7 @@ Values are not judged here beyond their type; that is the task of validation, wh
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.go_values import type_name
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.structure import ScalarType

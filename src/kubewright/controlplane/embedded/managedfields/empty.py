@@ -13,9 +13,9 @@ from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object, resource_info
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside
+from kubewright.controlplane.embedded.apimachinery.document import inside
 
 # Where the real structs differ from their Python types: fields that are shown although they may be absent,
 _SHOWN: Mapping[tuple[str, str], Mapping[tuple[str, ...], JSONValue]] = {

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias, cast
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, FieldSet, MalformedFields, parsed, union
 
 Operation: TypeAlias = Literal["Apply", "Update"]

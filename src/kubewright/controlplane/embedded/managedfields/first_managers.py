@@ -6,8 +6,8 @@ users change: to compute them for all would make the start of the server noticea
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.managedfields import track_update
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.tracking import nothing_of

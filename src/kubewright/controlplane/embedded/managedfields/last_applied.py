@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.managedfields.checking import complaint
 from kubewright.controlplane.embedded.managedfields.fieldset import Path, difference, has
 from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Untrackable

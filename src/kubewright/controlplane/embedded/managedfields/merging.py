@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.managedfields.fieldset import FieldSet, as_member, is_member, ordered
 from kubewright.controlplane.embedded.managedfields.shape import MergeShape
 

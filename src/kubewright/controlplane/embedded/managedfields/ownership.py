@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure
 from kubewright.controlplane.embedded.managedfields.entries import ManagerIdentity, Managers
 from kubewright.controlplane.embedded.managedfields.fieldset import (

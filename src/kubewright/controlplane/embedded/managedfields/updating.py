@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields.checking import fits
 from kubewright.controlplane.embedded.managedfields.entries import (

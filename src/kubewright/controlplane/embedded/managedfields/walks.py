@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.origin import same
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, FieldSet, as_member, ordered, union, without
 from kubewright.controlplane.embedded.managedfields.shape import MergeShape
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.openapi.types import META, reference
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 

@@ -7,11 +7,10 @@ from typing import Final
 
 from kubewright.api.autoscaling.v1 import Scale
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.meta import DeleteOptions, ListMeta, ObjectMeta
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.endpoints.discovery import announced_subresources
 from kubewright.controlplane.embedded.openapi.custom import custom_name, custom_schemas, list_name
 from kubewright.controlplane.embedded.openapi.paths import Described, paths_of

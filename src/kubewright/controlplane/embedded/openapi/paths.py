@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.endpoints.discovery import AnnouncedSubresource, announced_subresources
 from kubewright.controlplane.embedded.openapi.types import META, reference
 from kubewright.controlplane.embedded.registry.resources import ResourceType

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import yaml
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 
 _Encode: TypeAlias = Callable[[JSONValue], Iterable[bytes]]
 """The bytes of a field for a value: one piece, or one for each of several."""

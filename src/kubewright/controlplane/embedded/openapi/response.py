@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from kubewright.api.markers import JSONObject
 from kubewright.api.time import unix_now
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 from kubewright.controlplane.embedded.endpoints.discovery import group_priority, version_priority
 from kubewright.controlplane.embedded.endpoints.request import parse_query
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse

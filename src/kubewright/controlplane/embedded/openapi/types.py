@@ -18,12 +18,12 @@ from msgspec import Raw, Struct
 from msgspec.structs import FieldInfo
 
 from kubewright.api.int_or_string import IntOrString
-from kubewright.api.markers import Atomic, Format, JSONValue, ListMap, ListSet, StrategicMerge, Values
+from kubewright.api.markers import Atomic, Format, JSONObject, JSONValue, ListMap, ListSet, StrategicMerge, Values
 from kubewright.api.model import Default
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, resource_info
 from kubewright.api.time import MicroTime
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 REFERENCE: Final = "#/components/schemas/"

@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from msgspec import Raw
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text
 from kubewright.controlplane.embedded.apimachinery.nesting import cut_again, encoded, opened
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request

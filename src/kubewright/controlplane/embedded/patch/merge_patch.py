@@ -10,8 +10,7 @@ from typing import cast
 
 from msgspec import Raw
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.nesting import children, cut_again, opened
 from kubewright.controlplane.embedded.apimachinery.status import bad_request

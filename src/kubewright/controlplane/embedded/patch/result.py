@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text, type_name
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, invalid, invalid_value
 

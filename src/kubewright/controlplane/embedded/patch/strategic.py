@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.go_values import formatted, formatted_as_string, json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.apimachinery.structure import Structure

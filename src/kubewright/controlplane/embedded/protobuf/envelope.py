@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, cast
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted, summarized
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.protobuf.message import Message

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.protobuf.wire import END_GROUP, FIXED64, Malformed, beyond, skipped, varint
 
 PutContent: TypeAlias = Callable[[JSONObject, bytes], None]

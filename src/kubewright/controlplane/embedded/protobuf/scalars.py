@@ -12,8 +12,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.nesting import decode
 from kubewright.controlplane.embedded.builtins.scalars import MalformedScalar
 from kubewright.controlplane.embedded.builtins.scalars import quantity as canonical_quantity

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.protobuf.message import MapEntry, Message, MessageField, SentAgain
 from kubewright.controlplane.embedded.protobuf.scalars import (
     CONTENTS,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.rest.call import ChangeSubscription, ObjectStore
 from kubewright.controlplane.embedded.storage.store import Range

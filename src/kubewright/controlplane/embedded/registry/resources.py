@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import FieldError
 from kubewright.controlplane.embedded.apimachinery.structure import UNTYPED, Structure
 from kubewright.controlplane.embedded.auth.users import UserInfo

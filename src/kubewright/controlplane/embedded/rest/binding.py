@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,

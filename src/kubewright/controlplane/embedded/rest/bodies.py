@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.auth.token_request import TokenIssuer

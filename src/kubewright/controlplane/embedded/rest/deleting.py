@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    at,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,

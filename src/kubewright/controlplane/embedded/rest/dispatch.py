@@ -7,9 +7,9 @@ from typing import cast
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
 from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions, not_acceptable

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.policy.v1 import Eviction
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, forbidden
 from kubewright.controlplane.embedded.builtins.label_selectors import matches
 from kubewright.controlplane.embedded.builtins.registry import body_resource

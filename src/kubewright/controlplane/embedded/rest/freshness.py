@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore
 

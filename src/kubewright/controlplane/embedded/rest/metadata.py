@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import summarized
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,

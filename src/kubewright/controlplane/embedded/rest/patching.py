@@ -11,9 +11,9 @@ from typing import cast
 import msgspec
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_json, decode_yaml
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.go_values import formatted, json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from kubewright.api.markers import JSONObject
 from kubewright.api.selectors import FieldMatcher, FieldRequirement, LabelMatcher
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
 from kubewright.controlplane.embedded.apimachinery.selectors import parse_field_selector, parse_label_selector
 from kubewright.controlplane.embedded.apimachinery.status import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import inside
 from kubewright.controlplane.embedded.auth.identity_reviews import self_subject_review, token_review
 from kubewright.controlplane.embedded.auth.reviews import (
     local_subject_access_review,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from kubewright.api.autoscaling.v1 import Scale
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.api.markers import JSONValue
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.status import (
     StatusError,

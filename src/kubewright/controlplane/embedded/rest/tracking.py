@@ -7,8 +7,8 @@ from functools import cache
 from typing import TypedDict
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.markers import JSONObject
 from kubewright.api.scheme import Scheme
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields import empty_object
 from kubewright.controlplane.embedded.rest.call import Call

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied_object
 from kubewright.controlplane.embedded.apimachinery.go_values import html_safe
 from kubewright.controlplane.embedded.apimachinery.repetitions import unknown_and_repeated_fields
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, invalid, invalid_value

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied_object, inside, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Final
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping
 from kubewright.controlplane.embedded.schema.constraints import Constraints, is_multiple, is_whole, native, truncated
 
 _Test = Callable[[JSONValue], bool]

@@ -6,8 +6,8 @@ value where the schema does not say `nullable`: it gives way to the default, or 
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, copied, mapping
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import copied, mapping
 from kubewright.controlplane.embedded.schema.depth import check_depth
 
 _NESTED = (dict, list)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, required
 from kubewright.controlplane.embedded.builtins.metadata import validate_metadata
 from kubewright.controlplane.embedded.builtins.names import first_complaint, old_dns_label, path_segment

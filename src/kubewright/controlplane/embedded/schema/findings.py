@@ -9,8 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.gotext import printed_number
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, duplicate, invalid_value
 from kubewright.controlplane.embedded.schema.depth import check_depth
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 
 _GO_NAMES = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 _TIME_STEPS = tuple(

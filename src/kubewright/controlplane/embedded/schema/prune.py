@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import bad_request, invalid_value
 from kubewright.controlplane.embedded.schema.depth import check_depth
 from kubewright.controlplane.embedded.schema.metadata import MalformedMetadata, coerced

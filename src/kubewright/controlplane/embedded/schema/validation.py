@@ -6,8 +6,7 @@ the order of the real server, so that their texts, paths and numbers are the sam
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.status import FieldError
 from kubewright.controlplane.embedded.schema.acceptance import SchemaNode
 from kubewright.controlplane.embedded.schema.depth import check_depth

@@ -8,19 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from kubewright.api.markers import JSONObject
 from kubewright.api.time import unix_now
 from kubewright.controlplane.embedded.admission.chain import AdmissionChain
 from kubewright.controlplane.embedded.apiextensions.definition import definition_strategy
 from kubewright.controlplane.embedded.apiextensions.establishing import DefinitionController
-from kubewright.controlplane.embedded.apimachinery.document import (
-    JSONObject,
-    at,
-    copied_object,
-    inside,
-    items,
-    mapping,
-    text,
-)
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.rbac import Authorizer

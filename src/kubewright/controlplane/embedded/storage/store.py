@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from heapq import merge
 from operator import attrgetter
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, inside, mapping
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import inside, mapping
 from kubewright.controlplane.embedded.storage.collection import Collection
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
 from kubewright.controlplane.embedded.storage.stored_object import ChangeKind

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.tables.durations import UNKNOWN, since
 from kubewright.controlplane.embedded.tables.printer import (
     AGE,

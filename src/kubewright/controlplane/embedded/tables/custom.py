@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, items, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.durations import UNKNOWN, human_duration, instant
 from kubewright.controlplane.embedded.tables.jsonpath import JSONPath, JSONPathError, compile_path

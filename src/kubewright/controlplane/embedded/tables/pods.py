@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, items, mapping, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.tables.durations import human_duration, instant
 from kubewright.controlplane.embedded.tables.printer import (
     AGE,

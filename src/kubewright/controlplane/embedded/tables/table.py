@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, at, text
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.document import at, text
 from kubewright.controlplane.embedded.apimachinery.status import bad_request, invalid_value
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.cel.cost.estimate import worst_cost
 from kubewright.controlplane.embedded.cel.cost.extent import Extent
 from kubewright.controlplane.embedded.cel.declarations import declared

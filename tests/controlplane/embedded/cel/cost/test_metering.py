@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.api.markers import JSONValue
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.cel import compile_rules
 from kubewright.controlplane.embedded.cel.cost import metering, spending
 from kubewright.controlplane.embedded.cel.cost.metering import CostExceeded, Meter

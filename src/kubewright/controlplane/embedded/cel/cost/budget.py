@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubewright.controlplane.embedded.apimachinery.document import JSONObject, text
+from kubewright.api.markers import JSONObject
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field
 from kubewright.controlplane.embedded.cel.cost.size import limited
 
