@@ -6,113 +6,91 @@ taken off once an object is being deleted and is not in use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
-from kubewright.cache import Cache
-from kubewright.client import Client
 from kubewright.controller import Request, Source, Watched, for_object, mapped, predicate
-from kubewright.controlplane.controllers.clock import Clock
-from kubewright.controlplane.controllers.runtime import StatelessController
+from kubewright.controlplane.controllers.runtime import Runtime, StatelessController
 
 T = TypeVar("T", bound=Object)
 
 
-class _Protection(StatelessController, Generic[T]):
-    """Keeps a finalizer on the objects of one kind while they are in use."""
-
-    name: str
-    _finalizer: str
-
-    def __init__(
-        self, kind: type[T], client: Client, clock: Clock | None = None, *, cache: Cache | None = None
-    ) -> None:
-        super().__init__(client, clock, cache=cache)
-        self._kind = kind
-
-    async def run(self) -> None:
-        """Watch and release until cancelled."""
-        own = Watched(self._runtime.cache, self._kind, for_object)
-        await self._runtime.run(self.name, self.reconcile, own, *self._users(self._runtime.cache))
-
-    async def reconcile(self, request: Request) -> None:
-        """Put the finalizer on one object, or take it off once the object is being deleted and is not in use."""
-        obj = await self._client.find(self._kind, request)
-        if obj is None:
-            return
-        finalizers, is_held = obj.metadata.finalizers, self._finalizer in obj.metadata.finalizers
-        if obj.metadata.deletion_timestamp is None:
-            if not is_held:
-                finalizers.append(self._finalizer)
-                await self._client.update(obj)
-        elif is_held and not await self._is_used(obj):
-            finalizers.remove(self._finalizer)
-            await self._client.update(obj)
-
-    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
-        """Watches of what uses the objects."""
-        return ()
-
-    async def _is_used(self, obj: T) -> bool:
-        raise NotImplementedError
-
-
-class ClaimProtection(_Protection[PersistentVolumeClaim]):
+class ClaimProtection(StatelessController):
     """A claim is released when no pod with a node mentions it, even one that has ended."""
 
     name = "pvc-protection"
-    _finalizer = "kubernetes.io/pvc-protection"
 
-    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        super().__init__(PersistentVolumeClaim, client, clock, cache=cache)
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        pods = Watched(self._runtime.cache, Pod, mapped(_claims_of), where=_may_release)
+        await _protect(self._runtime, self.name, PersistentVolumeClaim, self._is_used, pods)
 
-    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
-        return [Watched(cache, Pod, mapped(_claims_of), where=_may_release)]
-
-    async def _is_used(self, obj: PersistentVolumeClaim) -> bool:
+    async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
         # A cache may not have seen the pod yet that runs with the claim.
-        pods = await self._client.list(Pod, namespace=obj.metadata.namespace, consistency="live")
-        return any(_uses(pod, obj) for pod in pods)
+        pods = await self._client.list(Pod, namespace=claim.metadata.namespace, consistency="live")
+        return any(_uses(pod, claim) for pod in pods)
 
 
-class VolumeProtection(_Protection[PersistentVolume]):
+class VolumeProtection(StatelessController):
     """A volume is released when it is not bound."""
 
     name = "pv-protection"
-    _finalizer = "kubernetes.io/pv-protection"
 
-    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        super().__init__(PersistentVolume, client, clock, cache=cache)
-
-    async def _is_used(self, obj: PersistentVolume) -> bool:
-        return obj.status.phase == "Bound"
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        await _protect(self._runtime, self.name, PersistentVolume, _is_bound)
 
 
-class AttributesClassProtection(_Protection[VolumeAttributesClass]):
+class AttributesClassProtection(StatelessController):
     """A VolumeAttributesClass is released when no volume and no claim has it, requests it or is being changed to it."""
 
     name = "vac-protection"
-    _finalizer = "kubernetes.io/vac-protection"
 
-    def __init__(self, client: Client, clock: Clock | None = None, *, cache: Cache | None = None) -> None:
-        super().__init__(VolumeAttributesClass, client, clock, cache=cache)
+    async def run(self) -> None:
+        """Watch and release until cancelled."""
+        volumes = Watched(self._runtime.cache, PersistentVolume, mapped(_class_of_volume))
+        claims = Watched(self._runtime.cache, PersistentVolumeClaim, mapped(_classes_of_claim))
+        await _protect(self._runtime, self.name, VolumeAttributesClass, self._is_used, volumes, claims)
 
-    def _users(self, cache: Cache) -> Iterable[Source[Request]]:
-        return [
-            Watched(cache, PersistentVolume, mapped(_class_of_volume)),
-            Watched(cache, PersistentVolumeClaim, mapped(_classes_of_claim)),
-        ]
-
-    async def _is_used(self, obj: VolumeAttributesClass) -> bool:
+    async def _is_used(self, attributes: VolumeAttributesClass) -> bool:
         volumes = await self._client.list(PersistentVolume)
         claims = await self._client.list(PersistentVolumeClaim)
-        return any(obj.key in _class_of_volume(volume) for volume in volumes) or any(
-            obj.key in _classes_of_claim(claim) for claim in claims
+        return any(attributes.key in _class_of_volume(volume) for volume in volumes) or any(
+            attributes.key in _classes_of_claim(claim) for claim in claims
         )
+
+
+async def _protect(
+    runtime: Runtime, name: str, kind: type[T], is_used: Callable[[T], Awaitable[bool]], *users: Source[Request]
+) -> None:
+    """Keep the finalizer of that name on the objects of a kind, until they are being deleted and not in use.
+
+    `users` are watches of what uses the objects.
+    """
+    client, finalizer = runtime.client, f"kubernetes.io/{name}"
+
+    async def reconcile(request: Request) -> None:
+        obj = await client.find(kind, request)
+        if obj is None:
+            return
+        finalizers, is_held = obj.metadata.finalizers, finalizer in obj.metadata.finalizers
+        if obj.metadata.deletion_timestamp is None:
+            if not is_held:
+                finalizers.append(finalizer)
+                await client.update(obj)
+        elif is_held and not await is_used(obj):
+            finalizers.remove(finalizer)
+            await client.update(obj)
+
+    await runtime.run(name, reconcile, Watched(runtime.cache, kind, for_object), *users)
+
+
+async def _is_bound(volume: PersistentVolume) -> bool:
+    return volume.status.phase == "Bound"
 
 
 # Claims and the pods that use them
