@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from kubewright.api.meta import DeleteOptions, ObjectMeta
 from kubewright.api.resources import Object
-from kubewright.client.arguments import kind_and_name, name_and_patch
+from kubewright.client.arguments import kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.logs import log_lines
 from kubewright.client.operations import Operations, WriteOptions
-from kubewright.client.patch import MergePatch, Patch
-from kubewright.client.paths import FieldValidation, Named, ObjectName
+from kubewright.client.patch import MergePatch
+from kubewright.client.paths import Named, ObjectName
+from kubewright.client.writer import Updater
 
 if TYPE_CHECKING:
     from kubewright.api.authentication.v1 import TokenRequest
@@ -24,12 +25,12 @@ T = TypeVar("T", bound=Object)
 BodyT = TypeVar("BodyT", bound=Object)
 
 
-class Subresource:
+class Subresource(Updater):
     """One subresource of every kind, such as status: the verbs of the client, for just that part."""
 
     def __init__(self, operations: Operations, name: str) -> None:
         self._operations = operations
-        self.name = name
+        self._subresource = name
 
     @overload
     async def get(self, target: T, /) -> T: ...
@@ -40,7 +41,8 @@ class Subresource:
     async def get(self, target: T | type[T], /, name: ObjectName | None = None, *, namespace: str | None = None) -> T:
         """Read it, as the kind it is answered as: for status the kind itself."""
         kind, which = kind_and_name(target, name)
-        return await self._operations.get(kind, await self._operations.endpoint(kind, which, namespace, self.name))
+        endpoint = await self._operations.endpoint(kind, which, namespace, self._subresource)
+        return await self._operations.get(kind, endpoint)
 
     async def read(
         self,
@@ -51,7 +53,8 @@ class Subresource:
         namespace: str | None = None,
     ) -> BodyT:
         """Read it where its answer is of another kind than the object, as `Scale` is."""
-        return await self._operations.get(answer, await self._operations.endpoint(of, name, namespace, self.name))
+        endpoint = await self._operations.endpoint(of, name, namespace, self._subresource)
+        return await self._operations.get(answer, endpoint)
 
     async def create(
         self,
@@ -66,85 +69,8 @@ class Subresource:
 
         Returns what the server made of it; `body` itself where the answer is only a Status.
         """
-        endpoint = await self._operations.endpoint(of, name, namespace, self.name)
+        endpoint = await self._operations.endpoint(of, name, namespace, self._subresource)
         return await self._operations.post(body, endpoint, WriteOptions(dry_run))
-
-    async def update(
-        self,
-        obj: T,
-        *,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Replace it by what `obj` has. Raises `Conflict` when the object changed since it was read."""
-        return await self._operations.update(obj, self.name, WriteOptions(dry_run, field_manager, field_validation))
-
-    @overload
-    async def patch(
-        self,
-        target: T,
-        patch: Patch | None = None,
-        /,
-        *,
-        lock: bool | None = None,
-        strategic: bool = False,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T: ...
-
-    @overload
-    async def patch(
-        self,
-        target: type[T],
-        name: ObjectName,
-        patch: Patch,
-        /,
-        *,
-        namespace: str | None = None,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T: ...
-
-    async def patch(
-        self,
-        target: T | type[T],
-        name: ObjectName | Patch | None = None,
-        patch: Patch | None = None,
-        /,
-        *,
-        namespace: str | None = None,
-        lock: bool | None = None,
-        strategic: bool = False,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Send what changed in it since an object was read, or an explicit patch; nothing when nothing changed.
-
-        `await client.status.patch(Node, "node-1", MergePatch({"status": {...}}))` needs no object. `lock` is that of
-        `Client.patch`, as is `strategic`: conditions and other list items that somebody else wrote meanwhile survive.
-        """
-        which, patch = name_and_patch(target, name, patch)
-        endpoint = await self._operations.endpoint(target, which, namespace, self.name)
-        options = WriteOptions(dry_run, field_manager, field_validation)
-        return await self._operations.patch(target, patch, endpoint, options, lock, strategic)
-
-    async def apply(
-        self,
-        obj: T,
-        *,
-        force: bool = False,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Server-side apply of just this part."""
-        return await self._operations.apply(
-            obj, self.name, force, WriteOptions(dry_run, field_manager, field_validation)
-        )
 
 
 class Subresources:

@@ -1,4 +1,7 @@
-"""`Writer`: the half of a client that writes. Each write returns what the server made of it."""
+"""`Writer`: the half of a client that writes. Each write returns what the server made of it.
+
+`Updater` is the part of it that subresources have, too.
+"""
 
 from __future__ import annotations
 
@@ -17,28 +20,11 @@ from kubewright.client.selector_parameters import selector_parameters
 T = TypeVar("T", bound=Object)
 
 
-class Writer:
-    """Writes objects of any kind. Base of `Client`."""
+class Updater:
+    """Changes objects, or just what belongs to one of their subresources. Base of `Client` and of `Subresource`."""
 
     _operations: Operations
-
-    async def create(
-        self,
-        obj: T,
-        *,
-        dry_run: bool | None = None,
-        field_manager: str | None = None,
-        field_validation: FieldValidation | None = None,
-    ) -> T:
-        """Create the object. Raises `AlreadyExists` when one of that name is there."""
-        return await self._operations.create(obj, WriteOptions(dry_run, field_manager, field_validation))
-
-    async def submit(self, obj: Object) -> None:
-        """Create an object that is of no further interest, such as an Event: the answer is not decoded.
-
-        Raises as `create` does.
-        """
-        await self._operations.submit(obj)
+    _subresource: str = ""
 
     async def update(
         self,
@@ -48,12 +34,13 @@ class Writer:
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
     ) -> T:
-        """Replace the object. Raises `Conflict` when it changed since it was read.
+        """Replace the object, or its subresource, by `obj`. Raises `Conflict` when it changed since it was read.
 
-        What the Python type does not know is sent back as it was read. Status goes out by `client.status.update`: an
-        object in which nothing else was changed is refused with a ValueError.
+        What the Python type does not know is sent back as it was read. Status goes out by `client.status.update`:
+        `client.update` of an object in which nothing else was changed is a ValueError.
         """
-        return await self._operations.update(obj, "", WriteOptions(dry_run, field_manager, field_validation))
+        options = WriteOptions(dry_run, field_manager, field_validation)
+        return await self._operations.update(obj, self._subresource, options)
 
     @overload
     async def patch(
@@ -101,7 +88,8 @@ class Writer:
 
         Without a patch, the difference between the object and what it was read as is sent: nothing at all when
         nothing changed. `patch_from(base)` is the difference to another copy. Status goes out by `client.status.patch`:
-        if nothing else was changed, that is a ValueError; otherwise `obj` keeps it, and what is returned is without it.
+        if nothing else was changed, `client.patch` is a ValueError; otherwise `obj` keeps it, and what is returned is
+        without it. `client.status.patch(Node, "node-1", MergePatch({"status": {...}}))` needs no object.
 
         What somebody else has written meanwhile survives. Fields are sent as they are. Where a list was changed, the
         revision goes with it; if the server has a newer one, the object is read and the change made again on that,
@@ -113,7 +101,7 @@ class Writer:
         merge key change item by item, so that neither a revision nor a retry is needed for them.
         """
         which, patch = name_and_patch(target, name, patch)
-        endpoint = await self._operations.endpoint(target, which, namespace)
+        endpoint = await self._operations.endpoint(target, which, namespace, self._subresource)
         options = WriteOptions(dry_run, field_manager, field_validation)
         return await self._operations.patch(target, patch, endpoint, options, lock, strategic)
 
@@ -132,7 +120,32 @@ class Writer:
 
         Raises `Conflict` naming the fields that another manager owns, unless `force` takes them over.
         """
-        return await self._operations.apply(obj, "", force, WriteOptions(dry_run, field_manager, field_validation))
+        options = WriteOptions(dry_run, field_manager, field_validation)
+        return await self._operations.apply(obj, self._subresource, force, options)
+
+
+class Writer(Updater):
+    """Writes objects of any kind. Base of `Client`."""
+
+    _operations: Operations
+
+    async def create(
+        self,
+        obj: T,
+        *,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> T:
+        """Create the object. Raises `AlreadyExists` when one of that name is there."""
+        return await self._operations.create(obj, WriteOptions(dry_run, field_manager, field_validation))
+
+    async def submit(self, obj: Object) -> None:
+        """Create an object that is of no further interest, such as an Event: the answer is not decoded.
+
+        Raises as `create` does.
+        """
+        await self._operations.submit(obj)
 
     @overload
     async def delete(

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.go_values import type_name
 from kubewright.controlplane.embedded.cel.escaping import escaped
 from kubewright.controlplane.embedded.cel.library.times import parsed_date, parsed_date_time, parsed_json_duration
 from kubewright.controlplane.embedded.cel.values import (
@@ -304,44 +305,28 @@ def _list_converter(shape: ListShape) -> Convert:
     return convert
 
 
-def _go_type(raw: JSONValue) -> str:
-    match raw:
-        case bool():
-            return "bool"
-        case int():
-            return "int64"
-        case float():
-            return "float64"
-        case str():
-            return "string"
-        case list():
-            return "[]interface {}"
-        case _:
-            return "map[string]interface {}"
-
-
 def _text(raw: JSONValue) -> object:
     if type(raw) is str:
         return raw
-    raise EvaluationError(f"invalid data, expected string, got {_go_type(raw)}")
+    raise EvaluationError(f"invalid data, expected string, got {type_name(raw)}")
 
 
 def _integer(raw: JSONValue) -> object:
     if type(raw) is int:
         return raw
-    raise EvaluationError(f"invalid data, expected int, got {_go_type(raw)}")
+    raise EvaluationError(f"invalid data, expected int, got {type_name(raw)}")
 
 
 def _number(raw: JSONValue) -> object:
     if type(raw) is int or type(raw) is float:
         return float(raw)
-    raise EvaluationError(f"invalid data, expected float, got {_go_type(raw)}")
+    raise EvaluationError(f"invalid data, expected float, got {type_name(raw)}")
 
 
 def _boolean(raw: JSONValue) -> object:
     if type(raw) is bool:
         return raw
-    raise EvaluationError(f"invalid data, expected bool, got {_go_type(raw)}")
+    raise EvaluationError(f"invalid data, expected bool, got {type_name(raw)}")
 
 
 def _int_or_string(raw: JSONValue) -> object:
