@@ -331,7 +331,7 @@ def _nodes(content: JSONValue) -> Iterator[Config | list[JSONValue]]:
 
 
 def _edited(random: Random, config: Config) -> Config:
-    """The same but for one place: something is gone, or in another order, or as in another configuration."""
+    """The same but for one difference: something is gone, or in another order, or as in another configuration."""
     edited, other = deepcopy(config), _config(random)
     match random.choice([node for node in _nodes(edited) if node]):
         case list() as items if random.random() < 0.6:

@@ -53,7 +53,7 @@ def settings(name: str, namespace: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels={"app": name}), data=data)
 
 
-async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, namespace: str, cache: Cache) -> None:
+async def test_a_watch_shows_what_exists_and_what_others_change(admin: Client, namespace: str, cache: Cache) -> None:
     created = await admin.create(settings("a", namespace, x="1"))
     with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
@@ -67,7 +67,7 @@ async def test_a_copy_shows_what_exists_and_what_others_change(admin: Client, na
         await until(lambda: handle.find(created.key) is None)
 
 
-async def test_a_read_is_a_private_copy(admin: Client, namespace: str, cache: Cache) -> None:
+async def test_a_read_returns_an_object_of_its_own(admin: Client, namespace: str, cache: Cache) -> None:
     created = await admin.create(settings("a", namespace, x="1"))
     with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
@@ -99,7 +99,7 @@ async def test_one_watch_serves_typed_dynamic_and_metadata_readers(admin: Client
     assert cache.informers() == []
 
 
-async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, namespace: str, cache: Cache) -> None:
+async def test_only_metadata_is_watched_when_no_reader_needs_more(admin: Client, namespace: str, cache: Cache) -> None:
     await admin.create(
         Secret(metadata=ObjectMeta(name="large", namespace=namespace), string_data={"key": "x" * 100_000})
     )
@@ -109,7 +109,7 @@ async def test_metadata_alone_is_copied_when_nobody_wants_more(admin: Client, na
         assert cache.informers()[0].statistics.bytes < 10_000
 
 
-async def test_the_last_release_ends_the_watch_and_frees_the_copy(namespace: str, cache: Cache) -> None:
+async def test_the_last_release_ends_the_watch_and_frees_its_store(namespace: str, cache: Cache) -> None:
     first, second = (cache.watch(ConfigMap, namespace=namespace) for _ in range(2))
     await first.synced()
     assert len(own_watches()) == 1
@@ -121,25 +121,25 @@ async def test_the_last_release_ends_the_watch_and_frees_the_copy(namespace: str
     await until(lambda: not own_watches())
 
 
-async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_what_is_there(
+async def test_a_watch_can_be_added_while_the_cache_runs_and_replays_existing_objects(
     admin: Client, namespace: str, cache: Cache
 ) -> None:
     await admin.create(settings("a", namespace))
     with cache.watch(ConfigMap, namespace=namespace) as handle:
         await handle.synced()
-        told: list[tuple[str, bool]] = []
+        notified: list[tuple[str, bool]] = []
 
-        def tell(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
+        def record(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             if new is not None:
-                told.append((new.key.name, initial))
+                notified.append((new.key.name, initial))
 
-        handle.subscribe(tell)
-        assert ("a", True) in told
+        handle.subscribe(record)
+        assert ("a", True) in notified
         await admin.create(settings("b", namespace))
-        await until(lambda: ("b", False) in told)
+        await until(lambda: ("b", False) in notified)
 
 
-async def test_selectors_confine_what_is_copied(admin: Client, namespace: str, cache: Cache) -> None:
+async def test_selectors_confine_what_is_watched(admin: Client, namespace: str, cache: Cache) -> None:
     await admin.create(settings("a", namespace))
     moving = await admin.create(settings("b", namespace))
     with cache.watch(ConfigMap, namespace=namespace, labels={"app": "b"}) as handle:
@@ -150,7 +150,7 @@ async def test_selectors_confine_what_is_copied(admin: Client, namespace: str, c
         await until(lambda: handle.list() == [])
 
 
-async def test_an_index_by_field_and_one_by_function_find_what_they_should(
+async def test_an_index_by_field_and_one_by_function_find_the_right_objects(
     admin: Client, namespace: str, cache: Cache
 ) -> None:
     cache.index(ConfigMap, "data.x")
@@ -203,7 +203,7 @@ async def test_namespaces_are_added_and_removed_while_others_stay_undisturbed(
         await admin.delete(second)
 
 
-async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, namespace: str, cache: Cache) -> None:
+async def test_fields_dropped_by_a_transform_are_not_kept(admin: Client, namespace: str, cache: Cache) -> None:
     def without_data(raw: bytes) -> bytes:
         decoded = msgspec.json.decode(raw)
         decoded.pop("data", None)
@@ -224,21 +224,21 @@ async def test_what_a_transform_leaves_out_is_not_kept(admin: Client, namespace:
 async def test_a_subscriber_that_fails_stops_neither_the_watch_nor_the_others(
     admin: Client, namespace: str, cache: Cache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str] = []
+    notified: list[str] = []
 
     def fails(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         raise LookupError("mine")
 
     def works(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None:
-            told.append(new.key.name)
+            notified.append(new.key.name)
 
     with cache.watch(ConfigMap, namespace=namespace) as handle:
         handle.subscribe(fails)
         handle.subscribe(works)
         await handle.synced()
         await admin.create(settings("a", namespace))
-        await until(lambda: "a" in told)
+        await until(lambda: "a" in notified)
     assert "an event handler failed" in caplog.text
 
 
@@ -267,7 +267,7 @@ class Deep(Object):
     spec: dict[str, JSONValue] = {}
 
 
-async def test_an_object_nested_thousands_of_levels_deep_does_not_keep_the_others_back(
+async def test_an_object_nested_thousands_of_levels_deep_does_not_hold_up_the_others(
     admin: Client, namespace: str, cache: Cache
 ) -> None:
     """Servers take it, and Python 3.11 does not decode it."""

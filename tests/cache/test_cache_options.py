@@ -61,7 +61,7 @@ async def test_reads_are_answered_from_what_is_selected(embedded_control_plane: 
             assert (await client.get(ConfigMap, "far", namespace="elsewhere")).data == {"x": "1", "y": "2"}
 
 
-async def test_a_watch_with_a_selector_of_its_own_answers_only_for_what_it_has(
+async def test_a_watch_with_a_selector_of_its_own_answers_only_for_what_it_selects(
     embedded_control_plane: ControlPlane,
 ) -> None:
     async with cached(embedded_control_plane) as (live, client, cache):
@@ -74,7 +74,7 @@ async def test_a_watch_with_a_selector_of_its_own_answers_only_for_what_it_has(
             assert live.answers != before
 
 
-async def test_a_strict_cache_refuses_live_reads_of_what_is_not_watched(embedded_control_plane: ControlPlane) -> None:
+async def test_a_strict_cache_refuses_live_reads_of_unwatched_kinds(embedded_control_plane: ControlPlane) -> None:
     async with cached(embedded_control_plane, strict=True) as (_, client, cache):
         message = r'no watch of ConfigMap can answer this read.*cache\.watch\(ConfigMap\).*consistency="live"'
         with pytest.raises(LookupError, match=message):

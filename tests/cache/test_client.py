@@ -110,7 +110,7 @@ async def names(client: CachedClient, **labels: str) -> list[str]:
     return [each.metadata.name for each in found if each.metadata.name != "kube-root-ca.crt"]
 
 
-async def test_reads_of_what_is_watched_cause_no_request(client: CachedClient, slow: SlowWatches) -> None:
+async def test_reads_of_watched_kinds_cause_no_request(client: CachedClient, slow: SlowWatches) -> None:
     await client.create(settings("a"))
     before = dict(slow.answers)
     for _ in range(100):
@@ -120,7 +120,7 @@ async def test_reads_of_what_is_watched_cause_no_request(client: CachedClient, s
     assert slow.answers == before
 
 
-async def test_reads_of_what_nothing_watches_ask_the_server(client: CachedClient, slow: SlowWatches) -> None:
+async def test_reads_of_unwatched_kinds_go_to_the_server(client: CachedClient, slow: SlowWatches) -> None:
     before = sum(slow.answers.values())
     assert await client.find(Namespace, "kube-system") is not None
     assert sum(slow.answers.values()) == before + 1
@@ -168,9 +168,7 @@ async def test_own_creates_updates_patches_and_deletes_are_seen_while_the_watch_
         await client.get(ConfigMap, "a")
 
 
-async def test_a_patch_of_an_object_that_the_cache_is_behind_with_erases_nothing(
-    client: CachedClient, slow: SlowWatches
-) -> None:
+async def test_a_patch_of_an_outdated_cached_object_erases_nothing(client: CachedClient, slow: SlowWatches) -> None:
     created = await client.create(settings("a"))
     await _caught_up(client, "a")
     slow.gate.clear()
@@ -186,7 +184,7 @@ async def test_a_patch_of_an_object_that_the_cache_is_behind_with_erases_nothing
     await client.patch(patched)
 
 
-async def test_a_removed_object_of_the_copy_is_gone_at_once_and_its_successor_is_shown(
+async def test_a_removed_object_is_gone_from_the_cache_at_once_and_its_successor_is_shown(
     client: CachedClient, slow: SlowWatches
 ) -> None:
     await client.create(settings("a", x="old"))
@@ -254,7 +252,7 @@ async def test_foreign_writes_replace_own_ones_when_the_watch_brings_them(
     assert (await client.get(ConfigMap, "a")).data == {"x": "theirs"}
 
 
-async def test_a_name_that_was_removed_made_and_removed_again_stays_free_while_the_watch_catches_up(
+async def test_a_name_removed_created_and_removed_again_stays_free_while_the_watch_catches_up(
     client: CachedClient, slow: SlowWatches
 ) -> None:
     await client.create(settings("a", x="first"))

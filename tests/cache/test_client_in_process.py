@@ -43,7 +43,7 @@ from kubewright.testing.virtual_time import run_virtual
 
 @resource("v1", kind="ConfigMap", plural="configmaps")
 class Numbers(Object):
-    """ConfigMaps, as somebody sees them who expects numbers."""
+    """ConfigMaps, as a program sees them that expects numbers."""
 
     data: dict[str, int] = {}
 
@@ -72,7 +72,7 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def create(self, name: str, namespace: str = "default", **data: str) -> ConfigMap:
-        """As somebody else does."""
+        """As another program does."""
         return await self.admin.create(settings(name, namespace, **data))
 
     async def names(self, kind: type[Object] = ConfigMap, namespace: str | None = None) -> list[str]:
@@ -114,10 +114,10 @@ def deployment(name: str) -> Deployment:
     return Deployment(metadata=ObjectMeta(name=name, namespace="default"), spec=spec)
 
 
-# Which copy answers
+# Which watch answers
 
 
-def test_a_program_confined_to_namespaces_lists_those_from_its_copies() -> None:
+def test_a_program_confined_to_namespaces_lists_those_from_the_cache() -> None:
     async def scenario() -> None:
         async with world(namespaces=["a", "b"], existing=["c"]) as here:
             for namespace in ("a", "b", "c"):
@@ -179,12 +179,12 @@ def test_a_namespace_named_twice_is_watched_and_listed_once() -> None:
 def test_a_view_of_one_namespace_still_lists_kinds_that_have_none() -> None:
     async def scenario() -> None:
         async with world(existing=["a"]) as here:
-            with here.cache.watch(Namespace) as namespaces, here.cache.watch(ConfigMap) as settings_copy:
+            with here.cache.watch(Namespace) as namespaces, here.cache.watch(ConfigMap) as settings_view:
                 await namespaces.synced()
-                await settings_copy.synced()
+                await settings_view.synced()
                 await here.create("here", "a")
                 await here.create("there", "default")
-                await here.until(lambda: len(settings_copy.list(labels="app")) == 2)
+                await here.until(lambda: len(settings_view.list(labels="app")) == 2)
                 view, before = here.client.in_namespace("a"), here.requests
                 assert "a" in [each.metadata.name for each in await view.list(Namespace)]
                 assert [each.metadata.name for each in await view.list(ConfigMap)] == ["here"]
@@ -196,7 +196,7 @@ def test_a_view_of_one_namespace_still_lists_kinds_that_have_none() -> None:
     run(scenario)
 
 
-def test_a_copy_by_selector_answers_for_what_it_has_and_the_server_for_the_rest() -> None:
+def test_a_watch_by_selector_answers_for_what_it_selects_and_the_server_for_the_rest() -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.create("in", x="1")
@@ -216,7 +216,7 @@ def test_a_copy_by_selector_answers_for_what_it_has_and_the_server_for_the_rest(
     run(scenario)
 
 
-def test_metadata_is_read_from_either_copy_and_the_whole_only_from_the_whole() -> None:
+def test_metadata_is_read_from_either_watch_and_whole_objects_only_from_the_watch_of_them() -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.create("a", x="1")
@@ -263,7 +263,7 @@ def test_a_kind_of_unknown_scope_that_has_no_namespaces_is_shown_once_and_with_o
     run(scenario)
 
 
-def test_a_list_that_the_server_began_is_not_continued_from_the_copy() -> None:
+def test_a_list_begun_by_the_server_is_not_continued_from_the_cache() -> None:
     async def scenario() -> None:
         async with world() as here:
             for name in ("a", "b", "c"):
@@ -280,7 +280,7 @@ def test_a_list_that_the_server_began_is_not_continued_from_the_copy() -> None:
 
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("selector", ["spec.unschedulable=false", "spec.unschedulable!=false", "metadata.name=on"])
-def test_field_selectors_find_in_the_copy_what_they_find_on_the_server(selector: str, indexed: bool) -> None:
+def test_field_selectors_find_in_the_cache_what_they_find_on_the_server(selector: str, indexed: bool) -> None:
     async def scenario() -> None:
         async with world() as here:
             for name, unschedulable in (("on", None), ("off", True)):
@@ -299,7 +299,7 @@ def test_field_selectors_find_in_the_copy_what_they_find_on_the_server(selector:
     run(scenario)
 
 
-def test_waiting_for_a_copy_ends_when_the_namespace_that_hindered_it_is_dropped() -> None:
+def test_waiting_for_a_watch_ends_when_the_namespace_that_blocked_it_is_dropped() -> None:
     async def scenario() -> None:
         async with world(namespaces=["a", "b"]) as here:
             here.plane.faults.fail(
@@ -317,7 +317,7 @@ def test_waiting_for_a_copy_ends_when_the_namespace_that_hindered_it_is_dropped(
     run(scenario)
 
 
-def test_waiting_for_a_copy_ends_when_it_is_released() -> None:
+def test_waiting_for_a_watch_ends_when_it_is_released() -> None:
     async def scenario() -> None:
         async with world() as here:
             here.plane.faults.fail(lambda target: target.resource == "configmaps", code=403, times=None)
@@ -392,7 +392,7 @@ def test_a_status_that_was_written_is_seen_at_once() -> None:
     run(scenario)
 
 
-def test_what_was_submitted_is_seen_at_once() -> None:
+def test_a_submitted_object_is_seen_at_once() -> None:
     async def scenario() -> None:
         async with world() as here:
             with here.cache.watch(ConfigMap) as handle:
@@ -418,7 +418,7 @@ def test_a_write_whose_answer_does_not_fit_its_type_is_seen_at_once_by_those_it_
     run(scenario)
 
 
-def test_a_scale_is_answered_as_another_kind_and_never_taken_for_the_object() -> None:
+def test_a_scale_response_is_never_taken_for_the_object() -> None:
     async def scenario() -> None:
         async with world() as here:
             made = await here.admin.create(deployment("web"))
@@ -435,7 +435,7 @@ def test_a_scale_is_answered_as_another_kind_and_never_taken_for_the_object() ->
     run(scenario)
 
 
-def test_an_evicted_pod_is_shown_until_the_watch_says_more() -> None:
+def test_an_evicted_pod_is_shown_until_the_watch_removes_it() -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.admin.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
@@ -451,7 +451,7 @@ def test_an_evicted_pod_is_shown_until_the_watch_says_more() -> None:
     run(scenario)
 
 
-def test_a_collection_that_was_deleted_is_gone_when_the_watch_says_so() -> None:
+def test_a_deleted_collection_is_gone_when_the_watch_removes_it() -> None:
     async def scenario() -> None:
         async with world(existing=["a"]) as here:
             await here.create("one", "a")
@@ -465,7 +465,7 @@ def test_a_collection_that_was_deleted_is_gone_when_the_watch_says_so() -> None:
     run(scenario)
 
 
-def test_an_object_whose_name_the_server_made_is_seen_under_that_name() -> None:
+def test_an_object_with_a_generated_name_is_seen_under_that_name() -> None:
     async def scenario() -> None:
         async with world() as here:
             with here.cache.watch(ConfigMap) as handle:
@@ -480,7 +480,7 @@ def test_an_object_whose_name_the_server_made_is_seen_under_that_name() -> None:
     run(scenario)
 
 
-def test_an_object_that_names_no_namespace_is_not_put_into_that_of_the_program() -> None:
+def test_an_object_without_namespace_is_not_put_into_the_namespace_of_the_program() -> None:
     async def scenario() -> None:
         async with world() as here:
             nowhere = ConfigMap(metadata=ObjectMeta(name="a"))
@@ -520,7 +520,7 @@ def test_a_patch_of_metadata_is_seen_at_once_and_loses_nothing_of_the_rest(watch
     run(scenario)
 
 
-def test_a_patch_of_metadata_is_shown_by_the_copy_of_metadata_and_by_that_of_whole_objects() -> None:
+def test_a_patch_of_metadata_is_shown_by_the_watch_of_metadata_and_by_that_of_whole_objects() -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.create("a", x="1")
@@ -566,15 +566,15 @@ async def _apply(client: Client, made: ConfigMap, x: str) -> None:
 
 
 @pytest.mark.parametrize("write", [_update_newest, _patch, _patch_locked])
-def test_a_write_that_changes_nothing_claims_nobody_elses_revision(
+def test_a_write_that_changes_nothing_does_not_claim_the_revision_of_another_writer(
     write: Callable[[Client, ConfigMap, str], Awaitable[None]],
 ) -> None:
-    """It is answered with the object as somebody else made it, before the watch has brought that."""
-    told: list[tuple[str, bool]] = []
+    """It is answered with the object as another writer made it, before the watch has brought that."""
+    notified: list[tuple[str, bool]] = []
 
     def listen(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
-            told.append((decode(ConfigMap, new.body).data["x"], own is not None and own.made(old, new)))
+            notified.append((decode(ConfigMap, new.body).data["x"], own is not None and own.made(old, new)))
 
     async def scenario() -> None:
         async with world() as here:
@@ -588,22 +588,22 @@ def test_a_write_that_changes_nothing_claims_nobody_elses_revision(
                 await write(here.client, made, "2")
                 assert (await here.client.get(ConfigMap, made.key)).data == foreign.data
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
-                await here.until(lambda: bool(told))
+                await here.until(lambda: bool(notified))
 
     run(scenario)
-    assert told == [("2", False)]
+    assert notified == [("2", False)]
 
 
 @pytest.mark.parametrize("write", [_update, _update_newest, _patch, _patch_locked, _apply])
 def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
     write: Callable[[Client, ConfigMap, str], Awaitable[None]],
 ) -> None:
-    told: list[tuple[str, bool, int]] = []
+    notified: list[tuple[str, bool, int]] = []
 
     def listen(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if new is not None and not initial and new.name == "a":
             own = own or WriteOrigin(-1)
-            told.append((decode(ConfigMap, new.body).data["x"], own.made(old, new), own.priority))
+            notified.append((decode(ConfigMap, new.body).data["x"], own.made(old, new), own.priority))
 
     async def scenario() -> None:
         async with world() as here:
@@ -615,10 +615,10 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
                 reconcile_priority.set(7)
                 await write(here.client, made, "2")
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
-                await here.until(lambda: bool(told))
+                await here.until(lambda: bool(notified))
 
     run(scenario)
-    assert told == [("2", True, 7)]
+    assert notified == [("2", True, 7)]
 
 
 def test_dry_runs_of_every_write_leave_no_trace() -> None:
@@ -639,11 +639,11 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
     run(scenario)
 
 
-def test_what_was_written_is_counted_where_somebody_counts() -> None:
-    async def counted(asked: Awaitable[object]) -> int:
+def test_writes_are_counted_in_the_running_reconcile() -> None:
+    async def counted(write: Awaitable[object]) -> int:
         writes = WriteCount()
         write_count.set(writes)
-        await asked
+        await write
         return writes.value
 
     async def scenario() -> None:
@@ -673,10 +673,10 @@ def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(m
             with here.cache.watch(ConfigMap) as handle:
                 await handle.synced()
                 session = here.client._operations.session
-                ask = session.request
+                request = session.request
 
                 async def done_but_failed(method: str, path: str, **how: object) -> Response:
-                    await ask(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
+                    await request(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
                     raise InternalError(Status(code=500, reason="InternalError", message="lost"), "")
 
                 made.data["x"] = "2"
@@ -695,7 +695,7 @@ def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(m
 
 @pytest.mark.parametrize("held", [False, True])
 def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_shown(held: bool) -> None:
-    told: list[str] = []
+    notified: list[str] = []
 
     async def scenario() -> None:
         async with world() as here:
@@ -714,9 +714,9 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
                         return
                     entry = new or old
                     assert entry is not None
-                    told.append("deleted" if new is None else "added")
+                    notified.append("deleted" if new is None else "added")
                     assert handle.find(entry.key) is None
-                    told.append("hidden")
+                    notified.append("hidden")
 
                 handle.subscribe(listen)
                 await here.client.delete(made)
@@ -726,16 +726,16 @@ def test_an_object_that_is_deleted_before_the_watch_has_brought_it_is_never_show
                     await here.client.update(live)
                 assert await here.client.find(ConfigMap, made.key) is None
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
-                await here.until(lambda: "deleted" in told)
+                await here.until(lambda: "deleted" in notified)
                 assert len(handle.informers[0]._overlay) == 0
                 again = await here.create("new")
                 await here.until(lambda: handle.find(again.key) is not None)
 
     run(scenario)
-    assert told[:2] == ["added", "hidden"]
+    assert notified[:2] == ["added", "hidden"]
 
 
-def test_nothing_is_kept_of_an_object_whose_end_the_watch_told_before_the_deletion_was_answered(
+def test_nothing_is_kept_of_an_object_whose_deletion_event_came_before_the_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
@@ -743,12 +743,12 @@ def test_nothing_is_kept_of_an_object_whose_end_the_watch_told_before_the_deleti
             with here.cache.watch(ConfigMap) as handle:
                 await handle.synced()
                 session = here.client._operations.session
-                ask = session.request
+                request = session.request
                 ends: list[str] = []
                 handle.subscribe(lambda old, new, initial, own: ends.append("" if new is not None else "end"))
 
                 async def answered_late(method: str, path: str, **how: object) -> Response:
-                    answer = await ask(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
+                    answer = await request(method, path, **how)  # type: ignore[arg-type]  # handed through as it is
                     if method == "DELETE":
                         await here.until(lambda: "end" in ends)
                     return answer
@@ -779,10 +779,10 @@ def _is_deletion(target: Target) -> bool:
     return target.verb == "delete"
 
 
-# Large copies
+# Large stores
 
 
-def test_others_get_their_turn_while_a_large_copy_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tasks_run_while_a_large_cached_list_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """5,000 objects take tens of milliseconds to decode. Counted are objects between turns of the loop, not seconds."""
     decoded = 0
 

@@ -21,7 +21,7 @@ def _encoded(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def test_an_entry_knows_what_is_needed_to_find_it() -> None:
+def test_an_entry_has_what_is_needed_to_find_it() -> None:
     owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True}
     metadata = {
         "name": "web",
@@ -93,7 +93,7 @@ def test_cutting_never_changes_anything_else(managed: object, rest: object, firs
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'{"metadata":{"name":"a","resourceVersion":"x1"}}', b'{"metadata":'])
-def test_what_cannot_be_an_object_of_a_server_is_an_error_that_says_so(raw: bytes) -> None:
+def test_json_that_is_no_kubernetes_object_is_an_error_that_says_so(raw: bytes) -> None:
     with pytest.raises(ProtocolError, match=r"cannot be read|expected an integer"):
         parse_entry(raw)
 
@@ -118,7 +118,7 @@ def test_an_entry_keeps_nothing_of_the_message_it_came_in_alive(managed: list[ob
     assert [type(entry.body) for entry in entries] == [bytes] * 3
 
 
-def test_entries_share_the_words_that_thousands_of_them_have_in_common() -> None:
+def test_entries_share_the_strings_they_have_in_common() -> None:
     def entry(name: str) -> CacheEntry:
         owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name}
         metadata = {"namespace": "shop", "name": name, "resourceVersion": "1", "labels": {"app": name, "tier": "x"}}
@@ -189,7 +189,7 @@ def field_manager(name: bytes, operation: bytes, *, version: bytes = b"v1", more
     )
 
 
-def test_what_we_own_by_apply_is_kept_when_the_rest_is_cut() -> None:
+def test_fields_owned_by_our_apply_are_kept_when_the_rest_is_cut() -> None:
     entry = managed(field_manager(b"other", b"Apply"), field_manager(b"me", b"Update"), field_manager(b"me", b"Apply"))
     assert entry.applied == b"v1 " + OWNED
     assert b"managedFields" not in entry.body
@@ -205,7 +205,7 @@ def test_what_we_own_by_apply_is_kept_when_the_rest_is_cut() -> None:
         [field_manager(b"me", b"Apply", more=b',"subresource":"status"')],
         [field_manager(b"me", b"Apply"), field_manager(b"me", b"Apply", version=b"v2")],
     ],
-    ids=["nobody", "another manager", "an update", "a subresource", "two versions"],
+    ids=["no manager", "another manager", "an update", "a subresource", "two versions"],
 )
-def test_nothing_is_kept_of_what_an_apply_cannot_be_compared_with(entries: list[bytes]) -> None:
+def test_ownership_that_an_apply_cannot_be_compared_with_is_not_kept(entries: list[bytes]) -> None:
     assert managed(*entries).applied == b""

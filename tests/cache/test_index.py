@@ -40,7 +40,7 @@ def test_a_field_is_read_as_field_selectors_write_it(path: str, fields: dict[str
 
 
 @pytest.mark.parametrize("path", ["", "spec..nodeName", "."])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="is not the path of a field"):
         field_reader(path)
 
@@ -59,7 +59,7 @@ def test_an_entry_is_found_under_each_of_its_values() -> None:
     assert not index.find("y")
 
 
-def test_an_object_that_the_function_fails_for_is_found_nowhere_and_stops_nothing(
+def test_an_object_that_the_function_fails_for_is_not_indexed_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fails(entry: CacheEntry) -> list[str]:
@@ -91,7 +91,7 @@ def test_an_impure_function_leaves_nothing_behind() -> None:
     assert not index.find("y")
 
 
-def test_a_value_that_nothing_can_be_found_under_is_a_failure_of_the_function(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unhashable_value_is_a_failure_of_the_function(caplog: pytest.LogCaptureFixture) -> None:
     index = Index(lambda entry: cast("list[str]", [["not", "a", "string"]]))
     index.put(entry := _entry())
     assert "an index function failed for ns/a" in caplog.text

@@ -1,4 +1,4 @@
-"""What an informer shows and tells, event by event, without a server."""
+"""What an informer shows and emits, event by event, without a server."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def thing(revision: int, name: str = "a", *, uid: str = "u", namespace: str = "n
     return parse_entry(msgspec.json.encode({"kind": "ConfigMap", "metadata": metadata, "data": data}))
 
 
-class Told:
-    """A subscriber that writes down what it is told, as revisions."""
+class RecordingSubscriber:
+    """A subscriber that records its notifications, as revisions."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int | None, int | None]] = []
@@ -63,54 +63,54 @@ def relist(view: Informer, *entries: CacheEntry, revision: int) -> None:
     view.init_done(revision)
 
 
-def test_the_first_list_is_told_as_it_comes_and_is_complete_at_its_end() -> None:
-    view, told = informer(), Told()
-    view.subscribe(told)
+def test_the_initial_list_is_emitted_as_it_arrives_and_is_complete_at_its_end() -> None:
+    view, subscriber = informer(), RecordingSubscriber()
+    view.subscribe(subscriber)
     view.init()
     view.init_apply(thing(3))
-    assert told.events == [(None, 3)]
-    assert told.initial == [True]
+    assert subscriber.events == [(None, 3)]
+    assert subscriber.initial == [True]
     assert not view.synced.is_set()
     view.init_done(10)
     assert view.synced.is_set()
     assert view.revision == 10
 
 
-def test_what_changes_while_the_first_list_is_streamed_is_told_as_a_change() -> None:
-    view, told = informer(), Told()
-    view.subscribe(told)
+def test_a_change_during_the_streamed_initial_list_is_emitted_as_a_change() -> None:
+    view, subscriber = informer(), RecordingSubscriber()
+    view.subscribe(subscriber)
     view.init()
     view.init_apply(thing(3))
     view.init_apply(thing(11))
     view.delete(thing(12))
     view.init_done(12)
-    assert told.events == [(None, 3), (3, 11), (12, None)]
+    assert subscriber.events == [(None, 3), (3, 11), (12, None)]
     assert view.find(KEY) is None
 
 
-def test_what_is_deleted_while_a_list_is_streamed_anew_does_not_come_back() -> None:
+def test_an_object_deleted_during_a_streamed_relist_does_not_come_back() -> None:
     """The server sends what happens since the beginning of the list before it says that the list is complete."""
-    view, told = synced(thing(3)), Told()
-    view.subscribe(told)
+    view, subscriber = synced(thing(3)), RecordingSubscriber()
+    view.subscribe(subscriber)
     view.init()
     view.init_apply(thing(3))
     view.delete(thing(15))
-    assert view.find(KEY) is not None  # readers see the copy as it was until the new one is complete
+    assert view.find(KEY) is not None  # readers see the store as it was until the new list is complete
     view.init_done(15)
     assert view.find(KEY) is None
-    assert told.events == [(None, 3), (3, None)]
+    assert subscriber.events == [(None, 3), (3, None)]
 
 
-def test_a_list_made_anew_tells_just_the_differences() -> None:
-    view, told = synced(thing(1, "stays"), thing(2, "changes"), thing(3, "goes")), Told()
-    view.subscribe(told)
-    told.events.clear()
+def test_a_relist_emits_only_the_differences() -> None:
+    view, subscriber = synced(thing(1, "stays"), thing(2, "changes"), thing(3, "goes")), RecordingSubscriber()
+    view.subscribe(subscriber)
+    subscriber.events.clear()
     relist(view, thing(1, "stays"), thing(12, "changes"), thing(13, "comes"), revision=20)
-    assert told.events == [(3, None), (2, 12), (None, 13)]
+    assert subscriber.events == [(3, None), (2, 12), (None, 13)]
     assert view.revision == 20
 
 
-def test_a_list_that_was_interrupted_leaves_no_trace() -> None:
+def test_an_interrupted_list_leaves_no_trace() -> None:
     view = synced(thing(1))
     view.init()
     view.init_apply(thing(2, "half"))
@@ -118,37 +118,37 @@ def test_a_list_that_was_interrupted_leaves_no_trace() -> None:
     assert view.find(ObjectKey("ns", "half")) is None
 
 
-def test_the_rest_of_a_first_list_that_was_interrupted_is_told_as_initial() -> None:
-    view, told = informer(), Told()
-    view.subscribe(told)
+def test_the_rest_of_an_interrupted_initial_list_is_emitted_as_initial() -> None:
+    view, subscriber = informer(), RecordingSubscriber()
+    view.subscribe(subscriber)
     view.init()
     view.init_apply(thing(1, "first"))
     relist(view, thing(1, "first"), thing(2, "second"), revision=10)
-    assert told.events == [(None, 1), (None, 2)]
-    assert told.initial == [True, True]
+    assert subscriber.events == [(None, 1), (None, 2)]
+    assert subscriber.initial == [True, True]
 
 
-def test_items_of_pages_come_without_their_type_and_are_no_change_for_that() -> None:
+def test_list_items_without_apiversion_and_kind_are_not_a_change() -> None:
     watched = thing(3, x="1")
     content = msgspec.json.decode(watched.body)
     del content["kind"]
-    view, told = synced(watched), Told()
-    view.subscribe(told)
+    view, subscriber = synced(watched), RecordingSubscriber()
+    view.subscribe(subscriber)
     relist(view, parse_entry(msgspec.json.encode(content)), revision=20)
-    assert told.events == [(None, 3)]
+    assert subscriber.events == [(None, 3)]
 
 
 def test_after_a_restore_the_same_revision_may_be_another_state() -> None:
-    view, told = synced(thing(8, x="lost")), Told()
-    view.subscribe(told)
+    view, subscriber = synced(thing(8, x="lost")), RecordingSubscriber()
+    view.subscribe(subscriber)
     relist(view, thing(8, x="restored"), revision=9)
     found = view.find(KEY)
     assert found is not None
     assert b"restored" in found.body
-    assert told.events == [(None, 8), (8, 8)]
+    assert subscriber.events == [(None, 8), (8, 8)]
 
 
-def test_after_a_restore_own_writes_of_before_are_forgotten() -> None:
+def test_own_writes_from_before_a_restore_are_forgotten() -> None:
     view = synced(thing(3))
     wrote(view, thing(15, x="lost"))
     relist(view, thing(3), revision=9)
@@ -157,16 +157,16 @@ def test_after_a_restore_own_writes_of_before_are_forgotten() -> None:
     assert found.revision == 3
 
 
-def test_a_change_that_comes_again_is_told_once() -> None:
-    view, told = synced(), Told()
-    view.subscribe(told)
+def test_a_repeated_change_is_emitted_once() -> None:
+    view, subscriber = synced(), RecordingSubscriber()
+    view.subscribe(subscriber)
     for revision in (11, 12, 11):
         view.apply(thing(revision))
-    assert told.events == [(None, 11), (11, 12)]
+    assert subscriber.events == [(None, 11), (11, 12)]
     assert view.revision == 12
 
 
-def test_a_deletion_that_comes_again_does_not_take_the_successor_away() -> None:
+def test_a_repeated_deletion_does_not_remove_the_successor() -> None:
     view = synced(thing(3))
     view.delete(thing(11))
     view.apply(thing(12, uid="successor"))
@@ -176,7 +176,7 @@ def test_a_deletion_that_comes_again_does_not_take_the_successor_away() -> None:
     assert found.revision == 12
 
 
-def test_an_answer_that_the_watch_has_overtaken_is_not_shown() -> None:
+def test_a_response_older_than_the_watch_is_not_shown() -> None:
     view = synced(thing(3))
     view.apply(thing(11))
     view.apply(thing(12))
@@ -186,14 +186,14 @@ def test_an_answer_that_the_watch_has_overtaken_is_not_shown() -> None:
     assert found.revision == 12
 
 
-def test_the_answer_to_an_update_that_comes_after_that_to_the_deletion_brings_nothing_back() -> None:
+def test_an_update_response_that_arrives_after_the_deletion_response_restores_nothing() -> None:
     view = synced(thing(3))
     view.removed(KEY, "u")
     wrote(view, thing(11))
     assert view.find(KEY) is None
 
 
-def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_shown() -> None:
+def test_an_object_created_and_removed_while_the_watch_is_behind_uncovers_no_predecessor() -> None:
     view = synced(thing(3, uid="first"))
     view.removed(KEY, "first")
     wrote(view, thing(12, uid="second"))
@@ -209,14 +209,14 @@ def test_created_and_removed_again_while_the_watch_is_behind_no_predecessor_is_s
     assert view.find(KEY) is not None
 
 
-def test_an_own_write_is_told_as_its_echo() -> None:
-    view, told, origin = synced(), Told(), WriteOrigin()
-    view.subscribe(told)
+def test_the_echo_of_an_own_write_is_emitted_with_its_origin() -> None:
+    view, subscriber, origin = synced(), RecordingSubscriber(), WriteOrigin()
+    view.subscribe(subscriber)
     wrote(view, thing(11), origin)
-    assert told.events == []
+    assert subscriber.events == []
     view.apply(thing(11))
     view.apply(thing(12))
-    assert told.own == [origin, None]
+    assert subscriber.own == [origin, None]
 
 
 def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_them() -> None:
@@ -230,7 +230,7 @@ def test_own_writes_are_found_by_index_and_namespace_before_the_watch_brings_the
     assert [entry.revision for entry in view.select(index=("data.node", "n1"), own_writes=False)] == [3]
 
 
-def test_an_own_write_that_leaves_the_selector_leaves_the_copy() -> None:
+def test_an_own_write_that_leaves_the_selector_leaves_the_view() -> None:
     view = synced(thing(3), scope=Scope(GVK, fields="metadata.name=a,data.x!=out"))
     wrote(view, thing(11, x="out"))
     assert view.find(KEY) is None
@@ -238,18 +238,18 @@ def test_an_own_write_that_leaves_the_selector_leaves_the_copy() -> None:
     assert view.find(KEY) is not None
 
 
-def test_when_the_kind_is_gone_everything_is_told_as_deleted_and_nothing_is_shown() -> None:
-    view, told = synced(thing(3)), Told()
-    view.subscribe(told)
+def test_when_the_kind_is_gone_every_object_is_emitted_as_deleted_and_none_is_shown() -> None:
+    view, subscriber = synced(thing(3)), RecordingSubscriber()
+    view.subscribe(subscriber)
     wrote(view, thing(11, "b"))
     view.gone()
-    assert told.events == [(None, 3), (3, None)]
+    assert subscriber.events == [(None, 3), (3, None)]
     assert view.find(KEY) is None
     assert view.find(ObjectKey("ns", "b")) is None
     assert not view.synced.is_set()
 
 
-def test_who_is_told_of_a_list_made_anew_reads_the_whole_of_it() -> None:
+def test_a_subscriber_notified_of_a_relist_reads_all_of_it() -> None:
     view = synced(thing(3), thing(4, "b"))
     wrote(view, thing(12, "b"))
     seen: list[list[tuple[str, int]]] = []
@@ -259,28 +259,28 @@ def test_who_is_told_of_a_list_made_anew_reads_the_whole_of_it() -> None:
     assert seen == [[("b", 13), ("c", 14)]] * 3
 
 
-def test_a_subscriber_that_leaves_while_it_is_told_keeps_nobody_from_hearing() -> None:
-    view, told = synced(), Told()
-    leave = view.subscribe(lambda *_: leave())
-    view.subscribe(told)
+def test_a_subscriber_that_unsubscribes_while_notified_does_not_keep_others_from_being_notified() -> None:
+    view, subscriber = synced(), RecordingSubscriber()
+    unsubscribe = view.subscribe(lambda *_: unsubscribe())
+    view.subscribe(subscriber)
     view.apply(thing(11))
-    assert told.events == [(None, 11)]
+    assert subscriber.events == [(None, 11)]
 
 
-def test_a_subscriber_that_left_hears_no_more_even_of_the_same_list() -> None:
-    view, heard = synced(), Told()
+def test_after_unsubscribing_no_further_object_of_the_same_list_is_notified() -> None:
+    view, subscriber = synced(), RecordingSubscriber()
 
     def once(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
-        heard(old, new, initial, own)
-        leave()
+        subscriber(old, new, initial, own)
+        unsubscribe()
 
-    leave = view.subscribe(once)
+    unsubscribe = view.subscribe(once)
     relist(view, thing(11), thing(12, "b"), revision=20)
-    assert heard.events == [(None, 11)]
+    assert subscriber.events == [(None, 11)]
 
 
-def test_who_subscribes_while_others_are_told_hears_of_each_object_once() -> None:
-    view, late = synced(thing(3)), Told()
+def test_a_subscriber_added_during_a_notification_is_notified_of_each_object_once() -> None:
+    view, late = synced(thing(3)), RecordingSubscriber()
 
     def bring_another(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         if not initial:
@@ -306,7 +306,7 @@ def test_a_transform_that_fails_keeps_the_object_whole_and_the_watch_going(caplo
     assert "the transform of configmaps failed for ns/a" in caplog.text
 
 
-def test_figures_count_what_the_watch_brought_and_nothing_else() -> None:
+def test_statistics_count_only_what_the_watch_brought() -> None:
     view = synced(thing(3), thing(4, "b"))
     wrote(view, thing(11, "c"))
     assert view.statistics.objects == 2
@@ -317,7 +317,7 @@ def test_figures_count_what_the_watch_brought_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("dropped", ["name", "namespace", "uid", "resourceVersion"])
-def test_a_transform_that_drops_what_identifies_an_object_keeps_it_whole_and_is_named_once(
+def test_a_transform_that_drops_identifying_fields_keeps_the_object_whole_and_is_logged_once(
     dropped: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def transform(raw: bytes) -> bytes:

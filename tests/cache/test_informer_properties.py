@@ -121,29 +121,29 @@ class Server:
 
 
 class Listener:
-    """A subscriber that holds the events to be a chain: what it was told last is what changes next."""
+    """A subscriber that checks that the events form a chain: each starts from the state that the one before led to."""
 
     def __init__(self, may_go_back: bool, own: set[int] | None) -> None:
         self._may_go_back = may_go_back
         self._own = own
-        self.told: dict[ObjectKey, CacheEntry] = {}
+        self.known: dict[ObjectKey, CacheEntry] = {}
         self.complaints: list[str] = []  # not raised: an informer goes on when a subscriber fails
 
     def __call__(self, old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         entry = new or old
         assert entry is not None
-        known = self.told.pop(entry.key, None)
+        known = self.known.pop(entry.key, None)
         if new is not None:
-            self.told[new.key] = new
+            self.known[new.key] = new
             follows = old is known and (old is None or old.revision < new.revision or self._may_go_back)
         else:
-            # A deletion tells the last state, at the revision of the deletion.
+            # A deletion has the last state, at the revision of the deletion.
             follows = old is not None and known is not None and _content(old) == _content(known)
         is_claimed = own is not None and own.made(old, new)
         if is_claimed and self._own is not None and entry.revision not in self._own:
             self.complaints.append(f"{entry} was claimed to be an own write")
         if not follows:
-            self.complaints.append(f"told {old} -> {new}, knew {known}")
+            self.complaints.append(f"notified of {old} -> {new}, knew {known}")
 
 
 class View:
@@ -161,11 +161,11 @@ class View:
         self.position = 0  # how far the watch is
         self.lists = 0
         self.to_list: list[Thing] = []
-        self.copy: dict[ObjectKey, bytes] = {}
+        self.expected: dict[ObjectKey, bytes] = {}
         self.forget()
 
     def subscribe(self, may_go_back: bool) -> None:
-        # A restored server makes the same revisions again; and what a transform hides, nobody can tell from its echo.
+        # A restored server makes the same revisions again; and what a transform hides cannot be told from its echo.
         is_certain = not may_go_back and self.transform is None
         listener = Listener(may_go_back, self.server.own if is_certain else None)
         self.listeners.append(listener)
@@ -245,16 +245,16 @@ class View:
 
     # What must hold
 
-    def check_copy(self) -> None:
+    def check_store(self) -> None:
         if self.mode == "watching":
-            self.copy = self.state(self.position)
+            self.expected = self.state(self.position)
         elif self.mode == "gone":
-            self.copy = {}
+            self.expected = {}
         stored = {entry.key: entry for entry in self.informer.select(own_writes=False)}
         if self.informer.synced.is_set():
-            assert {key: entry.body for key, entry in stored.items()} == self.copy
+            assert {key: entry.body for key, entry in stored.items()} == self.expected
         for listener in self.listeners:
-            assert listener.told == stored
+            assert listener.known == stored
             assert listener.complaints == []
         assert self.informer.statistics.objects == len(stored)
         assert self.informer.statistics.bytes == sum(len(entry.body) for entry in stored.values())
@@ -333,7 +333,7 @@ class InformerMachine(RuleBasedStateMachine):
         return there[number % len(there)] if there else None
 
     @initialize(things=st.dictionaries(keys, tiers))
-    def there_is_a_complete_copy(self, things: dict[ObjectKey, str]) -> None:
+    def there_is_a_complete_store(self, things: dict[ObjectKey, str]) -> None:
         for key, tier in things.items():
             self.server.put(key, tier, "", False)
         self.view.catch_up()
@@ -392,7 +392,7 @@ class InformerMachine(RuleBasedStateMachine):
 
     @rule(number=numbers, at_once=st.booleans(), locked=st.booleans())
     def the_program_writes_what_is_there_already(self, number: int, at_once: bool, locked: bool) -> None:
-        """Nothing changes, and the answer is the object at the revision that it has, whoever made it."""
+        """Nothing changes, and the answer is the object at the revision that it has, whichever writer made it."""
         if (thing := self.pick(number)) is not None:
             self._answer(thing.key, thing, "", self._origin(thing, thing, locked), at_once=at_once)
 
@@ -503,21 +503,21 @@ class InformerMachine(RuleBasedStateMachine):
             shown = {entry.key: entry.body for entry in self.view.informer.select()}
             assert shown == self.view.state(self.server.revision)
             if self.listed_meanwhile:
-                # Whether that list was before or after an object that is not in it cannot be told.
+                # Whether that list was before or after an object that is not in it cannot be known.
                 self.view.begin_list()
                 self.view.end_list()
             assert len(self.view.informer._overlay) == 0
 
     @invariant()
     def reads_and_events_are_right(self) -> None:
-        self.view.check_copy()
+        self.view.check_store()
         self.view.check_reads(own_writes=False)
         self.view.check_reads(own_writes=True)
         self.view.check_own_writes()
 
     def teardown(self) -> None:
         self.view.informer.gone()
-        assert all(listener.told == {} and not listener.complaints for listener in self.view.listeners)
+        assert all(listener.known == {} and not listener.complaints for listener in self.view.listeners)
         assert self.view.informer.statistics.objects == self.view.informer.statistics.bytes == 0
 
 
@@ -588,7 +588,7 @@ def test_long_walks_find_nothing_wrong(machine: type[InformerMachine], seed: int
     }
     walk = machine()
     if seed % 2:
-        walk.there_is_a_complete_copy({})
+        walk.there_is_a_complete_store({})
     for _ in range(200):
         # What follows a disaster is worth more than the next one.
         name = chance.choice(_USUAL) if chance.random() < 0.7 else chance.choice(tuple(_STEPS))

@@ -26,7 +26,7 @@ def test_a_write_is_shown_until_the_watch_reaches_its_revision() -> None:
     assert len(overlay) == 0
 
 
-def test_a_write_that_is_given_as_json_is_shown_as_an_entry() -> None:
+def test_a_write_given_as_json_is_shown_as_an_entry() -> None:
     overlay, written = Overlay(), _entry(5)
     overlay.written(KEY, 5, written.body)
     shown = overlay.over(KEY, None)
@@ -35,7 +35,7 @@ def test_a_write_that_is_given_as_json_is_shown_as_an_entry() -> None:
     assert overlay.over(KEY, None) is shown
 
 
-def test_the_newer_of_two_writes_is_shown_whatever_their_answers_order() -> None:
+def test_the_newer_of_two_writes_is_shown_in_whatever_order_they_are_answered() -> None:
     overlay, first, second = Overlay(), _entry(5), _entry(6)
     overlay.written(KEY, 6, second)
     overlay.written(KEY, 5, first)
@@ -59,7 +59,7 @@ def test_a_removed_object_stays_hidden_through_changes_that_came_before_the_remo
     assert len(overlay) == 0
 
 
-def test_a_list_made_anew_settles_removals() -> None:
+def test_a_relist_settles_removals() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
     overlay.replaced(7, lambda key: "u")
@@ -114,7 +114,7 @@ def test_states_of_a_removed_object_are_known_as_such() -> None:
     assert not overlay.is_removed(KEY, _entry(9, uid="another").body)
 
 
-def test_the_end_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
+def test_the_deletion_event_of_a_removed_object_is_not_the_echo_of_a_write() -> None:
     overlay = Overlay()
     overlay.removed(KEY, "u", 3)
     assert overlay.origin(KEY, 3) is None

@@ -33,8 +33,8 @@ class Gadget(Object):
     """A kind that can be installed and removed."""
 
 
-class Told:
-    """A sink that writes down what it is told."""
+class RecordingSink:
+    """A sink that records the events."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -44,32 +44,32 @@ class Told:
 
     def init(self) -> None:
         self._listed = {}
-        self._tell("init")
+        self._record("init")
 
     def init_apply(self, entry: CacheEntry) -> None:
         self._listed[entry.key.name] = entry.revision
 
     def init_done(self, revision: int) -> None:
         self.known = self._listed
-        self._tell(f"init_done {len(self.known)}")
+        self._record(f"init_done {len(self.known)}")
 
     def apply(self, entry: CacheEntry) -> None:
         self.known[entry.key.name] = entry.revision
-        self._tell(f"apply {entry.key.name}")
+        self._record(f"apply {entry.key.name}")
 
     def delete(self, entry: CacheEntry) -> None:
         del self.known[entry.key.name]
-        self._tell(f"delete {entry.key.name}")
+        self._record(f"delete {entry.key.name}")
 
     def progress(self, revision: int) -> None:
         self._news.set()
 
     def gone(self) -> None:
         self.known = {}
-        self._tell("gone")
+        self._record("gone")
 
-    def _tell(self, words: str) -> None:
-        self.events.append(words)
+    def _record(self, event: str) -> None:
+        self.events.append(event)
         self._news.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -80,13 +80,13 @@ class Told:
 
 
 class World:
-    """A control plane, a reflector of its ConfigMaps in one namespace, and what it tells."""
+    """A control plane, a reflector of its ConfigMaps in one namespace, and what it emits."""
 
-    def __init__(self, plane: EmbeddedControlPlane, client: Client, reflector: Reflector, told: Told) -> None:
+    def __init__(self, plane: EmbeddedControlPlane, client: Client, reflector: Reflector, sink: RecordingSink) -> None:
         self.plane = plane
         self.client = client
         self.reflector = reflector
-        self.told = told
+        self.sink = sink
 
     async def create(self, name: str) -> ConfigMap:
         return await self.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
@@ -102,21 +102,21 @@ class World:
                 await self.reflector.changed()
 
     async def in_step(self) -> None:
-        """Wait until exactly what exists has been told."""
+        """Wait until exactly what exists has been emitted."""
         existing = await self.client.list(ConfigMap, namespace="default")
         wanted = {each.metadata.name: int(each.metadata.resource_version) for each in existing}
-        await self.told.until(lambda: self.told.known == wanted)
+        await self.sink.until(lambda: self.sink.known == wanted)
 
 
 @asynccontextmanager
 async def world(kind: type[Object] = ConfigMap, *, stream: bool = True, start: bool = True) -> AsyncIterator[World]:
     async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
         assert isinstance(plane, EmbeddedControlPlane)
-        told = Told()
-        reflector = Reflector(client, kind, told, namespace="default", stream=stream)
+        sink = RecordingSink()
+        reflector = Reflector(client, kind, sink, namespace="default", stream=stream)
         task = asyncio.create_task(reflector.run()) if start else None
         try:
-            yield World(plane, client, reflector, told)
+            yield World(plane, client, reflector, sink)
         finally:
             if task is not None:
                 task.cancel()
@@ -140,16 +140,16 @@ def is_read(target: Target) -> bool:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_what_exists_is_told_first_then_what_happens(stream: bool) -> None:
+def test_existing_objects_are_emitted_first_then_changes(stream: bool) -> None:
     async def scenario() -> None:
         async with world(stream=stream, start=False) as here:
             created = await here.create("a")
             task = asyncio.create_task(here.reflector.run())
-            await here.told.until(lambda: "init_done 1" in here.told.events)
+            await here.sink.until(lambda: "init_done 1" in here.sink.events)
             await here.create("b")
             await here.client.delete(created)
             await here.in_step()
-            assert here.told.events == ["init", "init_done 1", "apply b", "delete a"]
+            assert here.sink.events == ["init", "init_done 1", "apply b", "delete a"]
             assert isinstance(here.reflector.state, Watching)
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -158,17 +158,17 @@ def test_what_exists_is_told_first_then_what_happens(stream: bool) -> None:
     run(scenario)
 
 
-def test_a_cut_watch_is_resumed_where_it_was() -> None:
+def test_a_broken_watch_is_resumed_where_it_was() -> None:
     async def scenario() -> None:
         async with world(start=False) as here:
             here.plane.faults.cut_watches(is_watch, after_events=3, times=1)
             await here.create("a")
             task = asyncio.create_task(here.reflector.run())
-            await here.told.until(lambda: "init_done 1" in here.told.events)
+            await here.sink.until(lambda: "init_done 1" in here.sink.events)
             for name in ("b", "c", "d"):
                 await here.create(name)
             await here.in_step()
-            assert here.told.events == ["init", "init_done 1", "apply b", "apply c", "apply d"]
+            assert here.sink.events == ["init", "init_done 1", "apply b", "apply c", "apply d"]
             assert here.reflector.restarts >= 1
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -178,7 +178,7 @@ def test_a_cut_watch_is_resumed_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_an_expired_watch_is_listed_anew_and_what_was_deleted_meanwhile_is_not_in_it(stream: bool) -> None:
+def test_an_expired_watch_is_relisted_without_what_was_deleted_meanwhile(stream: bool) -> None:
     async def scenario() -> None:
         async with world(stream=stream) as here:
             doomed = await here.create("doomed")
@@ -191,8 +191,8 @@ def test_an_expired_watch_is_listed_anew_and_what_was_deleted_meanwhile_is_not_i
             here.plane.compact()
             here.plane.faults.clear()
             await here.in_step()
-            assert here.told.events.count("init") == 2
-            assert set(here.told.known) == {"kept"}
+            assert here.sink.events.count("init") == 2
+            assert set(here.sink.known) == {"kept"}
 
     run(scenario)
 
@@ -206,7 +206,7 @@ def test_a_server_that_does_not_stream_lists_is_read_in_pages() -> None:
             await here.in_step()
             await here.create("b")
             await here.in_step()
-            assert here.told.events == ["init", "init_done 1", "apply b"]
+            assert here.sink.events == ["init", "init_done 1", "apply b"]
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -215,15 +215,15 @@ def test_a_server_that_does_not_stream_lists_is_read_in_pages() -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500, 503, 504])
-def test_a_server_in_trouble_is_asked_again_ever_more_slowly_until_it_answers(code: int) -> None:
+def test_a_failing_server_is_retried_with_backoff_until_it_answers(code: int) -> None:
     async def scenario() -> None:
         async with world(start=False) as here:
             here.plane.faults.fail(is_read, code=code, times=None)
             task = asyncio.create_task(here.reflector.run())
             await asyncio.sleep(300)
-            asked = here.reflector.restarts
+            attempts = here.reflector.restarts
             assert here.problem == "unreachable"
-            assert 5 < asked < 60
+            assert 5 < attempts < 60
             here.plane.faults.clear()
             await here.create("a")
             await here.in_step()
@@ -235,7 +235,7 @@ def test_a_server_in_trouble_is_asked_again_ever_more_slowly_until_it_answers(co
     run(scenario)
 
 
-def test_a_permission_that_is_taken_away_and_given_back_is_waited_for() -> None:
+def test_a_revoked_permission_is_waited_for_until_it_is_granted_again() -> None:
     async def scenario() -> None:
         async with world() as here:
             await here.create("a")
@@ -262,10 +262,10 @@ async def uninstall(client: Client) -> None:
     await client.wait_for(type(definition), definition.metadata.name, deleted)
 
 
-def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
-    """Who is told can see why: objects of a kind that is not served for a while are still stored."""
+def test_an_absent_kind_is_waited_for_and_its_removal_is_emitted() -> None:
+    """The sink can see why: objects of a kind that is not served for a while are still stored."""
 
-    class Asking(Told):
+    class CheckingBlocked(RecordingSink):
         reflector: Reflector
         blocked: list[Blocked | None]
 
@@ -275,19 +275,19 @@ def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
 
     async def scenario() -> None:
         async with world(start=False) as here:
-            told = Asking()
-            told.blocked = []
-            told.reflector = Reflector(here.client, Gadget, told, namespace="default")
-            task = asyncio.create_task(told.reflector.run())
-            await told.until(lambda: told.events[:1] == ["gone"])
+            sink = CheckingBlocked()
+            sink.blocked = []
+            sink.reflector = Reflector(here.client, Gadget, sink, namespace="default")
+            task = asyncio.create_task(sink.reflector.run())
+            await sink.until(lambda: sink.events[:1] == ["gone"])
             await install(here.client)
             await here.client.create(Gadget(metadata=ObjectMeta(name="a", namespace="default")))
-            await told.until(lambda: set(told.known) == {"a"})
+            await sink.until(lambda: set(sink.known) == {"a"})
             await uninstall(here.client)
-            await told.until(lambda: told.events[-1] == "gone")
-            assert {blocked and blocked.reason for blocked in told.blocked} == {"absent"}
+            await sink.until(lambda: sink.events[-1] == "gone")
+            assert {blocked and blocked.reason for blocked in sink.blocked} == {"absent"}
             await install(here.client)
-            await told.until(lambda: told.events[-1] == "init_done 0")
+            await sink.until(lambda: sink.events[-1] == "init_done 0")
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -298,7 +298,7 @@ def test_a_kind_that_is_missing_is_waited_for_and_its_removal_is_told() -> None:
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("kind", [ConfigMap, Gadget])
 @pytest.mark.parametrize("lost", ["/namespaces/default/", "/"], ids=["the kind", "everything"])
-def test_a_page_of_a_proxy_is_no_news_of_any_object(kind: type[Object], lost: str, stream: bool) -> None:
+def test_an_error_page_of_a_proxy_emits_nothing(kind: type[Object], lost: str, stream: bool) -> None:
     """The default backend of an ingress answers 404 as well, in HTML; what is known stays known, and resumes."""
 
     async def scenario() -> None:
@@ -307,23 +307,23 @@ def test_a_page_of_a_proxy_is_no_news_of_any_object(kind: type[Object], lost: st
             await here.client.create(kind(metadata=ObjectMeta(name="a", namespace="default")))
             proxied = here.plane.client()
             proxy = behind_a_proxy(proxied)
-            told = Told()
-            reflector = Reflector(proxied, kind, told, namespace="default", stream=stream)
+            sink = RecordingSink()
+            reflector = Reflector(proxied, kind, sink, namespace="default", stream=stream)
             task = asyncio.create_task(reflector.run())
-            await told.until(lambda: "a" in told.known)
+            await sink.until(lambda: "a" in sink.known)
             await asyncio.sleep(1)
-            before = list(told.events)
+            before = list(sink.events)
             proxy.loses = lambda target: lost in target
             here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
             await asyncio.sleep(300)
-            assert told.events == before
+            assert sink.events == before
             assert reflector.blocked is not None
             assert reflector.blocked.reason == "unreachable"
             assert "default backend - 404" in str(reflector.blocked)
             proxy.loses = lambda target: False
             await here.client.create(kind(metadata=ObjectMeta(name="b", namespace="default")))
-            await told.until(lambda: "b" in told.known)
-            assert told.events == [*before, "apply b"]
+            await sink.until(lambda: "b" in sink.known)
+            assert sink.events == [*before, "apply b"]
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -333,12 +333,12 @@ def test_a_page_of_a_proxy_is_no_news_of_any_object(kind: type[Object], lost: st
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_stray_404_is_no_news_of_any_object(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stray_404_emits_nothing(stream: bool, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with world(stream=stream) as here:
             await here.create("a")
             await here.in_step()
-            before = list(here.told.events)
+            before = list(here.sink.events)
             here.plane.faults.fail(is_watch, code=404, times=3)
             here.plane.faults.cut_open_watches(is_watch)
             async with asyncio.timeout(60):
@@ -347,7 +347,7 @@ def test_a_stray_404_is_no_news_of_any_object(stream: bool, caplog: pytest.LogCa
             assert here.problem == "unreachable"
             await here.create("b")
             await here.in_step()
-            assert here.told.events == [*before, "apply b"]
+            assert here.sink.events == [*before, "apply b"]
             assert here.problem is None
 
     run(scenario)
@@ -355,15 +355,15 @@ def test_a_stray_404_is_no_news_of_any_object(stream: bool, caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_what_hinders_a_watch_is_told_unless_it_is_a_quiet_one(quiet: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_blocks_a_watch_is_logged_unless_it_is_quiet(quiet: bool, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with world(start=False) as here:
             here.plane.faults.fail(is_watch, code=403, times=3)
-            told = Told()
-            reflector = Reflector(here.client, ConfigMap, told, namespace="default", quiet=quiet)
+            sink = RecordingSink()
+            reflector = Reflector(here.client, ConfigMap, sink, namespace="default", quiet=quiet)
             caplog.clear()
             task = asyncio.create_task(reflector.run())
-            await told.until(lambda: "init_done 0" in told.events)
+            await sink.until(lambda: "init_done 0" in sink.events)
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
@@ -374,7 +374,7 @@ def test_what_hinders_a_watch_is_told_unless_it_is_a_quiet_one(quiet: bool, capl
     assert bool(said) is not quiet
 
 
-def test_a_watch_that_went_silent_is_begun_again() -> None:
+def test_a_watch_that_went_silent_is_restarted() -> None:
     """A load balancer that drops a connection without FIN: nothing comes any more, not even an end."""
 
     async def scenario() -> None:
@@ -390,22 +390,22 @@ def test_a_watch_that_went_silent_is_begun_again() -> None:
     run(scenario)
 
 
-def test_a_server_whose_revisions_have_gone_back_is_listed_anew() -> None:
+def test_a_server_whose_revisions_went_back_is_relisted() -> None:
     """As after a restore from a backup: a watch from a revision that is still to come brings nothing, and no error."""
 
     async def scenario() -> None:
         async with world() as here, ControlPlane.embedded(controllers=[]) as restored, restored.client() as client:
-            told = Told()
+            sink = RecordingSink()
             async with here.plane.client() as follower:
-                task = asyncio.create_task(Reflector(follower, ConfigMap, told, namespace="default").run())
+                task = asyncio.create_task(Reflector(follower, ConfigMap, sink, namespace="default").run())
                 for number in range(50):
                     await here.create(f"lost-{number}")
-                await told.until(lambda: len(told.known) == 50)
+                await sink.until(lambda: len(sink.known) == 50)
                 await client.create(ConfigMap(metadata=ObjectMeta(name="kept", namespace="default")))
                 # As behind an address that moves.
                 follower._operations.session._transport = client._operations.session._transport
                 here.plane.faults.cut_open_watches(is_watch)
-                await told.until(lambda: set(told.known) == {"kept"})
+                await sink.until(lambda: set(sink.known) == {"kept"})
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
@@ -434,10 +434,10 @@ END_OF_LIST = line(
 
 
 @asynccontextmanager
-async def scripted(server: ScriptedServer, told: Told, *, stream: bool = True) -> AsyncIterator[Reflector]:
-    """A reflector of a server that says what it is told to; afterwards the watch must still go on."""
+async def scripted(server: ScriptedServer, sink: RecordingSink, *, stream: bool = True) -> AsyncIterator[Reflector]:
+    """A reflector of a scripted server; afterwards the watch must still go on."""
     client = Client(Config(server="https://kubernetes.example.com"), transport=server)
-    reflector = Reflector(client, ConfigMap, told, namespace="default", stream=stream)
+    reflector = Reflector(client, ConfigMap, sink, namespace="default", stream=stream)
     task = asyncio.create_task(reflector.run())
     try:
         yield reflector
@@ -453,7 +453,7 @@ def test_an_object_that_is_nested_too_deeply_ends_no_watch(stream: bool, caplog:
     """kube-apiserver takes 10,000 levels, of which Python 3.11 decodes 1,000. The object is known all the same."""
 
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         listed = [described("deep", 1, DEEP), described("fine", 2)]
         changes = [
             line("MODIFIED", described("deep", 10, DEEP)),
@@ -466,9 +466,9 @@ def test_an_object_that_is_nested_too_deeply_ends_no_watch(stream: bool, caplog:
         else:
             server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % b",".join(listed))
             server.streams(*changes, ends=False)
-        async with scripted(server, told, stream=stream) as reflector:
-            await told.until(lambda: "delete deep" in told.events)
-            assert told.events == ["init", "init_done 2", "apply deep", "apply deep", "apply later", "delete deep"]
+        async with scripted(server, sink, stream=stream) as reflector:
+            await sink.until(lambda: "delete deep" in sink.events)
+            assert sink.events == ["init", "init_done 2", "apply deep", "apply deep", "apply later", "delete deep"]
             assert reflector.blocked is None
             assert reflector._client.skipped.counts == {"ConfigMap": 4}
 
@@ -476,9 +476,9 @@ def test_an_object_that_is_nested_too_deeply_ends_no_watch(stream: bool, caplog:
     assert sum("default/deep" in record.getMessage() for record in caplog.records) == 1
 
 
-def test_an_object_whose_name_or_revision_cannot_be_read_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_object_whose_name_or_revision_cannot_be_read_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         server.streams(
             line("ADDED", b'{"metadata":{"name":"\xff\xfe","resourceVersion":"1"}}'),
             line("ADDED", b'{"metadata":{"name":"odd","resourceVersion":"yesterday"}}'),
@@ -486,45 +486,45 @@ def test_an_object_whose_name_or_revision_cannot_be_read_is_passed_over(caplog: 
             line("ADDED", described("fine", 10)),
             ends=False,
         )
-        async with scripted(server, told) as reflector:
-            await told.until(lambda: "apply fine" in told.events)
-            assert told.events == ["init", "init_done 0", "apply fine"]
+        async with scripted(server, sink) as reflector:
+            await sink.until(lambda: "apply fine" in sink.events)
+            assert sink.events == ["init", "init_done 0", "apply fine"]
             assert reflector._client.skipped.counts == {"ConfigMap": 2}
 
     run(scenario)
     assert 'the resourceVersion "yesterday"' in caplog.text
 
 
-def test_an_object_that_a_sink_fails_for_is_passed_over_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Told):
+def test_an_object_that_the_sink_fails_for_is_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(RecordingSink):
         def apply(self, entry: CacheEntry) -> None:
             if entry.name == "bad":
                 raise ZeroDivisionError
             super().apply(entry)
 
     async def scenario() -> None:
-        server, told = ScriptedServer(), Failing()
+        server, sink = ScriptedServer(), Failing()
         bad = [line("MODIFIED", described("bad", revision)) for revision in (10, 11)]
         server.streams(END_OF_LIST, *bad, line("ADDED", described("fine", 12)), ends=False)
-        async with scripted(server, told):
-            await told.until(lambda: "apply fine" in told.events)
+        async with scripted(server, sink):
+            await sink.until(lambda: "apply fine" in sink.events)
 
     run(scenario)
     assert [record.exc_info is not None for record in caplog.records if record.levelno == logging.ERROR] == [True]
 
 
-def test_what_nobody_foresaw_ends_no_watch_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_ends_no_watch_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         for _ in range(3):
             server.fails(ZeroDivisionError("surprise"))
         server.streams(END_OF_LIST, line("ADDED", described("fine", 10)), ends=False)
-        async with scripted(server, told) as reflector:
+        async with scripted(server, sink) as reflector:
             await reflector.changed()
             blocked = reflector.blocked
             assert blocked is not None
             assert (blocked.reason, str(blocked)) == ("failed", "surprise")
-            await told.until(lambda: "apply fine" in told.events)
+            await sink.until(lambda: "apply fine" in sink.events)
             assert reflector.blocked is None
             assert asyncio.get_running_loop().time() > 0.1
 
@@ -539,14 +539,14 @@ def test_a_server_that_does_not_know_streamed_lists_is_soon_read_in_pages(bookma
     """It sends what exists, and then changes, for as long as the watch lasts: never the end of the list."""
 
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         bookmark = [line("BOOKMARK", b'{"metadata":{"resourceVersion":"3"}}')] if bookmarks else []
         server.streams(*(line("ADDED", described(name, 1)) for name in ("a", "b")), *bookmark, ends=False)
         server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % described("a", 1))
         server.streams(line("ADDED", described("c", 10)), ends=False)
-        async with scripted(server, told) as reflector:
-            await told.until(lambda: "apply c" in told.events)
-            assert told.events == ["init", "init", "init_done 1", "apply c"]
+        async with scripted(server, sink) as reflector:
+            await sink.until(lambda: "apply c" in sink.events)
+            assert sink.events == ["init", "init", "init_done 1", "apply c"]
             assert asyncio.get_running_loop().time() < 15
             assert isinstance(reflector.state, Watching)
 
@@ -560,19 +560,19 @@ def test_a_long_list_that_is_streamed_slowly_is_read_to_its_end() -> None:
             return await super().receive(idle_timeout, gather)
 
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         objects = [line("ADDED", described(f"n{number}", number + 1)) for number in range(1000)]
         server.left.append((200, Headers(), Slow(*objects, END_OF_LIST, ends=False)))
-        async with scripted(server, told):
-            await told.until(lambda: "init_done 1000" in told.events)
+        async with scripted(server, sink):
+            await sink.until(lambda: "init_done 1000" in sink.events)
             await asyncio.sleep(100)
-            assert told.events == ["init", "init_done 1000"]
+            assert sink.events == ["init", "init_done 1000"]
             assert len(server.sent) == 1
 
     run(scenario)
 
 
-def test_a_quiet_watch_that_ends_in_order_is_resumed_at_once_however_often() -> None:
+def test_an_idle_watch_that_ends_normally_is_resumed_at_once_however_often() -> None:
     """A server without bookmarks: nothing happens, and every watch ends with its time."""
 
     class Quiet(ScriptedBody):
@@ -581,29 +581,29 @@ def test_a_quiet_watch_that_ends_in_order_is_resumed_at_once_however_often() -> 
             return b""
 
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
         for _ in range(20):
             server.left.append((200, Headers(), Quiet()))
             server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')  # whether it still counts as it did
         server.streams(line("ADDED", described("late", 10)), ends=False)
-        async with scripted(server, told, stream=False):
-            await told.until(lambda: "apply late" in told.events)
+        async with scripted(server, sink, stream=False):
+            await sink.until(lambda: "apply late" in sink.events)
             assert asyncio.get_running_loop().time() < 20 * 60 + 20 * 0.1 + 1
 
     run(scenario)
 
 
-def test_a_server_that_ends_every_watch_at_once_is_asked_ever_less_often() -> None:
+def test_a_server_that_ends_every_watch_at_once_is_retried_with_backoff() -> None:
     async def scenario() -> None:
-        server, told = ScriptedServer(), Told()
+        server, sink = ScriptedServer(), RecordingSink()
         server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
         for _ in range(12):
             server.streams()
             server.answers(b'{"metadata":{"resourceVersion":"9"},"items":[]}')
         server.streams(line("ADDED", described("late", 10)), ends=False)
-        async with scripted(server, told, stream=False):
-            await told.until(lambda: "apply late" in told.events)
+        async with scripted(server, sink, stream=False):
+            await sink.until(lambda: "apply late" in sink.events)
             assert asyncio.get_running_loop().time() > 60
 
     run(scenario)

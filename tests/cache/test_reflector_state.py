@@ -30,7 +30,7 @@ def test_a_list_leads_to_a_watch_from_its_revision() -> None:
 
 
 @pytest.mark.parametrize("reason", ["forbidden", "unreachable", "failed"])
-def test_a_watch_that_is_blocked_is_resumed_where_it_was(reason: BlockedReason) -> None:
+def test_a_blocked_watch_is_resumed_where_it_was(reason: BlockedReason) -> None:
     stopped = after(Watching(7), why := blocked(reason))
     assert isinstance(stopped, Watching)
     assert (stopped.revision, stopped.blocked) == (7, why)
@@ -42,14 +42,14 @@ def test_a_watch_that_is_blocked_is_resumed_where_it_was(reason: BlockedReason) 
 @pytest.mark.parametrize(
     ("state", "reason"), [(Empty(), "unreachable"), (Listing(100), "unreachable"), (Watching(7), "absent")]
 )
-def test_an_interrupted_list_and_a_watch_of_an_absent_kind_begin_anew(state: State, reason: BlockedReason) -> None:
+def test_an_interrupted_list_and_a_watch_of_an_absent_kind_start_over(state: State, reason: BlockedReason) -> None:
     emptied = after(state, why := blocked(reason))
     assert isinstance(emptied, Empty)
     assert emptied.blocked is why
 
 
 @pytest.mark.parametrize("state", [Empty(), Listing(100), Watching(7), Watching(7, blocked())])
-def test_without_its_revision_nothing_is_known_and_nothing_is_blocked(state: State) -> None:
+def test_a_lost_revision_leads_to_empty_and_not_blocked(state: State) -> None:
     emptied = after(state, RevisionLost())
     assert isinstance(emptied, Empty)
     assert emptied.blocked is None
@@ -58,7 +58,7 @@ def test_without_its_revision_nothing_is_known_and_nothing_is_blocked(state: Sta
 @pytest.mark.parametrize(
     ("state", "transition"), [(Empty(), ListCompleted(7)), (Watching(7), ListCompleted(8)), (Empty(), Resumed())]
 )
-def test_what_cannot_follow_is_refused(state: State, transition: ListCompleted | Resumed) -> None:
+def test_an_impossible_transition_is_refused(state: State, transition: ListCompleted | Resumed) -> None:
     with pytest.raises(ValueError, match="cannot take"):
         after(state, transition)
 

@@ -68,19 +68,19 @@ def test_fields_match_as_on_the_server(selector: Fields, phase: str, holds: bool
     assert matches(_entry({}, phase)) is holds
 
 
-def test_without_selectors_there_is_nothing_to_test() -> None:
+def test_without_selectors_there_is_no_matcher() -> None:
     assert matcher() is None
     assert matcher("", {}) is None
 
 
 @pytest.mark.parametrize("selector", ["app=web=db", "app in web", "a b", "!a=b", ",", "app in (a"])
-def test_what_is_no_label_selector_is_refused(selector: str) -> None:
+def test_an_invalid_label_selector_is_refused(selector: str) -> None:
     with pytest.raises(ValueError, match="is not a label selector"):
         matcher(selector)
 
 
 @pytest.mark.parametrize("selector", ["spec", "=a", "spec>3"])
-def test_what_is_no_field_selector_is_refused(selector: str) -> None:
+def test_an_invalid_field_selector_is_refused(selector: str) -> None:
     with pytest.raises(ValueError, match=r"is not (a field selector|the path of a field)"):
         matcher(None, selector)
 
@@ -100,7 +100,7 @@ def test_an_index_answers_equality_and_nothing_else() -> None:
         (GroupVersionKind("batch", "v1", "Job"), "status.successful=2", {"status": {"succeeded": 2}}),
     ],
 )
-def test_fields_that_the_server_names_otherwise_are_selected_as_it_does(
+def test_fields_with_another_name_on_the_server_are_selected_as_it_does(
     gvk: GroupVersionKind, selector: str, content: dict[str, object]
 ) -> None:
     raw = msgspec.json.encode({"metadata": {"name": "a", "resourceVersion": "1"}, **content})

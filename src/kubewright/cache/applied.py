@@ -1,7 +1,7 @@
 """Whether a server-side apply would change anything, decided from what the cache has.
 
 It changes nothing when the fields of the configuration are exactly those that we own already, by managedFields, and
-each has the applied value: a field that is no longer applied must be given up, one that is new must be claimed. The
+each has the applied value: a field that is no longer applied must be released, a new one must be claimed. The
 tree of owned fields shows how lists merge, so that no schema is needed: an owned leaf is replaced whole, `k:{...}` is a
 list item by its keys, `v:...` one by its value.
 
@@ -42,7 +42,7 @@ _Id: TypeAlias = tuple[GroupVersionKind, ObjectKey]
 
 
 class SettledApplies:
-    """Decides of applies whether they change anything; remembers those that the server answers with other values."""
+    """Decides whether an apply would change anything; remembers those that the server answers with other values."""
 
     def __init__(self, field_manager: str) -> None:
         self._marker = applied_marker(field_manager)
@@ -54,7 +54,7 @@ class SettledApplies:
         return found is not None and (not found or self._settled.get(_id(kind, entry)) == _hash(sent, found))
 
     def answered(self, kind: type[Object], sent: bytes, before: CacheEntry, answer: Object) -> None:
-        """An apply was answered: what differs in its answer, as it did before, is what the server makes of it.
+        """An apply was answered: values that differ in its answer, as they did before, are what the server makes of it.
 
         One answer is not enough: an empty map that is applied over null leaves null at first, and replaces it once we
         own the field.
@@ -95,7 +95,7 @@ def _differing(kind: type[Object], sent: bytes, entry: CacheEntry) -> list[JSONV
 
 
 def _ownable(config: JSONObject) -> JSONObject:
-    """Without the fields that have no owner."""
+    """The configuration without the fields that have no owner."""
     content = {name: value for name, value in config.items() if name not in _NOT_OWNED}
     metadata = content.pop("metadata", None)
     if isinstance(metadata, dict):
@@ -104,7 +104,7 @@ def _ownable(config: JSONObject) -> JSONObject:
 
 
 def _string_data(written: JSONValue, data: JSONValue) -> JSONObject:
-    """What a Secret has of the texts that were written as stringData, which the server turns into data."""
+    """The values of a Secret that were written as stringData, which the server turns into data."""
     if not isinstance(written, dict) or not isinstance(data, dict):
         return {}
     encoded = {name: b64encode(str(text).encode()).decode() for name, text in written.items()}
@@ -112,7 +112,7 @@ def _string_data(written: JSONValue, data: JSONValue) -> JSONObject:
 
 
 class _Comparison:
-    """Compares a configuration with what is owned and what is there. `differing` are values that are not as applied."""
+    """Compares a configuration with the owned fields and the object. `differing` are values that are not as applied."""
 
     def __init__(self, is_built_in: bool) -> None:
         self._default_keys = _DEFAULT_KEYS if is_built_in else {}
@@ -157,7 +157,7 @@ class _Comparison:
         return True
 
     def _claims_nothing(self, config: JSONValue, live: JSONValue, shape: Shape) -> bool:
-        """Whether a field may be applied that is not owned: lists that merge and are empty, and structures of them."""
+        """Whether applying an unowned field claims nothing: empty lists that merge, and structures of them."""
         if isinstance(config, dict) and config:
             return self._matches_fields(config, {}, live if isinstance(live, dict) else {}, shape)
         if not isinstance(live, list):
@@ -205,7 +205,7 @@ def _declared_defaults(model: type[msgspec.Struct] | None) -> JSONObject:
 
 
 def _in_order(keys: Sequence[Hashable], owned: Container[Hashable], there: dict[Hashable, int]) -> bool:
-    """Whether these are distinct, all owned and there, in this order: an apply puts items into the order it has."""
+    """Whether these are distinct, owned and present, in this order: an apply puts items into its own order."""
     if None in keys or len(set(keys)) != len(keys) or any(key not in owned or key not in there for key in keys):
         return False
     positions = [there[key] for key in keys]
@@ -224,7 +224,7 @@ def _scalar(value: JSONValue) -> Hashable:
 
 
 def _equal(one: JSONValue, other: JSONValue, shape: Shape) -> bool:
-    """Whether two values mean the same: of quantities and times that can be written in several ways."""
+    """Whether two values mean the same: quantities and times can be written in several ways."""
     if same(one, other):
         return True
     match one, other:

@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Object)
 
 
 class CacheOptions(Struct, frozen=True):
-    """What a program sees of a kind: the selected objects, in these namespaces, as `transform` leaves them.
+    """What a program caches of a kind: the selected objects, in these namespaces, as `transform` leaves them.
 
     All watches of the kind have these options unless they are given others. Reads through a `CachedClient` are answered
     from what is selected: an object beyond it is not found, and a transformed one comes as it was transformed. Such an
@@ -51,7 +51,7 @@ _NO_OPTIONS = CacheOptions()
 
 
 class Cache:
-    """The watches of one program of one cluster. They run while `run` does."""
+    """The watches of one program on one cluster. They run while `run` does."""
 
     def __init__(
         self,
@@ -65,8 +65,9 @@ class Cache:
     ) -> None:
         """`namespaces` confines watches that name none; empty for all. `options` are those of single kinds.
 
-        With `strict` a `CachedClient` refuses to read what no watch can answer, unless it is asked for a live read.
-        Without `stream` lists are read in pages. With `quiet`, errors of watches are logged at DEBUG.
+        With `strict` a `CachedClient` refuses to read what no watch can answer, unless the read asks for
+        `consistency="live"`. Without `stream` lists are read in pages. With `quiet`, errors of watches are logged at
+        DEBUG.
         """
         self._client = client
         self.is_strict = strict
@@ -128,7 +129,7 @@ class Cache:
 
     @property
     def field_manager(self) -> str:
-        """Whose fields by server-side apply are kept with the objects: those of the client's own field manager."""
+        """The field manager whose applied fields are kept with the objects: that of the client."""
         return self._client.field_manager
 
     def shows_all(self, scope: Scope) -> bool:
@@ -150,7 +151,7 @@ class Cache:
         return self._namespaces
 
     def set_namespaces(self, namespaces: Collection[str]) -> None:
-        """Watch other namespaces from now on. What stays watched is not disturbed."""
+        """Watch other namespaces from now on. Watches of namespaces that stay are not interrupted."""
         self._namespaces = tuple(dict.fromkeys(namespaces))
         for handle in list(self._handles):  # a subscriber that is notified may begin or end a watch
             if handle.follows_cache:
@@ -242,7 +243,7 @@ class WatchHandle(Generic[T]):
 
     @property
     def informers(self) -> list[Informer]:
-        """The watches behind it: one, or one for each namespace."""
+        """The informers behind it: one, or one for each namespace."""
         return list(self._informers.values())
 
     @property
@@ -286,13 +287,13 @@ class WatchHandle(Generic[T]):
         return self._cache.skipped.decoded(self.kind, (entry.body for entry in found))
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Tell `subscriber` of every change until the release, beginning with what is there."""
+        """Notify `subscriber` of the existing objects and of every change, until the release."""
         self._subscribers.append(subscriber)
         for namespace, informer in self._informers.items():
             self._unsubscribe[namespace].append(informer.subscribe(subscriber))
 
     def cover(self, namespaces: Collection[str]) -> None:
-        """Watch just these namespaces; none means all. Those that stay are not disturbed."""
+        """Watch just these namespaces; none means all. Watches of those that stay are not interrupted."""
         recovered, self._recovered = self._recovered, asyncio.Event()
         recovered.set()
         wanted = tuple(namespaces) or ("",)
@@ -321,7 +322,7 @@ class WatchHandle(Generic[T]):
         self.release()
 
     async def _while_covered(self, waiting: Coroutine[None, None, object]) -> None:
-        """Wait for that, but no longer than the same namespaces are covered."""
+        """Wait for the awaitable, but only while the same namespaces are covered."""
         tasks = [asyncio.create_task(waiting), asyncio.create_task(self._recovered.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
 """`CachedClient`: a client that reads what is watched from the cache, and shows the program its own writes at once.
 
-Reading a kind that nothing watches asks the server, as any client does. `consistency` says for one read how fresh the
-answer must be. A list that names no namespace is about the namespaces of the cache, watched or not; a namespace that is
+Reading an unwatched kind asks the server, as any client does. `consistency` says for one read how fresh the
+answer must be. A list that names no namespace covers the namespaces of the cache, watched or not; a namespace that is
 named is read wherever it is, and the program's permissions say whether it may be.
 """
 
@@ -42,13 +42,13 @@ T = TypeVar("T", bound=Object)
 Consistency: TypeAlias = Literal["cached", "own-writes", "live"]
 """cached: what the watch has brought; own-writes: with this program's writes over it; live: ask the server."""
 
-_AT_A_TIME = 256  # objects decoded before others get their turn
+_AT_A_TIME = 256  # objects decoded before other tasks get their turn
 
 
 class CachedClient(Client):
     """A client on top of a cache. Everything else is as with `Client`.
 
-    An object that is written must name its namespace, unless the client is a view of one: it is hardly ever that of the
+    An object that is written must name its namespace, unless the client is a view of one: it is rarely that of the
     program.
 
     Writes that are answered as something else than the object (scale, eviction, binding, `delete_all`) are seen when
@@ -158,8 +158,8 @@ class CachedClient(Client):
     ) -> Listing[T]:
         """The objects of a kind, from the cache where the kind is watched, ordered by namespace and name.
 
-        Without `namespace` it is about the namespaces of the cache, from wherever it is read. `index` names an index of
-        the cache and the value to look for; it needs a watch.
+        Without `namespace` it covers the namespaces of the cache, wherever the objects are read from. `index` names an
+        index of the cache and the value to look for; it needs a watch.
         """
         check_kind(kind)
         if namespace:
@@ -187,14 +187,14 @@ class CachedClient(Client):
 
         async def fetch(continue_: str, limit: int) -> Page[T]:
             endpoint = await self._operations.collection(kind, namespace)
-            # What the server began it goes on with.
+            # A list that the server began is continued by the server.
             if continue_ or consistency == "live" or resource_version is not None:
                 return await fetch_live(endpoint, continue_, limit)
             scope = endpoint.namespace
-            informers = self._copies(kind, scope, labels, fields)
+            informers = self._informers_for(kind, scope, labels, fields)
             if not informers:
                 if index is not None:
-                    raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" knows nothing of it')
+                    raise LookupError(f'{kind.__name__} is not watched, so the index "{index[0]}" has no objects of it')
                 self._check_live_read(kind)
                 return await fetch_live(endpoint, continue_, limit)
             entries = _selected(informers, scope, labels, fields, index, consistency == "own-writes")
@@ -233,7 +233,7 @@ class CachedClient(Client):
         return answer
 
     def _check_live_read(self, kind: type[Object]) -> None:
-        """Raise a LookupError if the cache is strict: what no watch can answer is then read only when asked for."""
+        """Raise a LookupError if the cache is strict: it then reads live only with `consistency="live"`."""
         if self._cache.is_strict:
             raise LookupError(
                 f"no watch of {kind.__name__} can answer this read, and the cache is strict: watch the kind (with "
@@ -244,7 +244,7 @@ class CachedClient(Client):
     def _local(
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
     ) -> tuple[bool, CacheEntry | None]:
-        """Whether the watches know about the object, and what."""
+        """Whether a watch can answer for the object, and its entry."""
         metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(info.gvk):
             scope = informer.scope
@@ -263,10 +263,10 @@ class CachedClient(Client):
                 return True, entry
         return False, None
 
-    def _copies(
+    def _informers_for(
         self, kind: type[Object], namespace: str, labels: Labels | None, fields: Fields | None
     ) -> Sequence[Informer]:
-        """The watches that together have all objects a list is about; none when some may be missing."""
+        """The watches that together have all objects a list covers; none when some may be absent from them."""
         wanted = {"", label_selector(labels) if labels is not None else ""}
         wanted_fields = {"", field_selector(fields) if fields is not None else ""}
         usable = {

@@ -1,4 +1,4 @@
-"""What the cache keeps of an object: its JSON, and the little that is needed to find it without decoding that.
+"""What the cache keeps of an object: its JSON, and what is needed to find it without decoding that.
 
 managedFields are cut out on arrival: they are up to half of an object and change with every write, and an update
 without them leaves them as they are on the server. What this program owns by server-side apply is kept aside.
@@ -40,17 +40,17 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def key(self) -> ObjectKey:
-        """Which object; made anew at each call."""
+        """The key of the object; built at each call."""
         return ObjectKey(self.namespace, self.name)
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels, as a dict of the caller's own."""
+        """The labels, in a new dict."""
         return dict(zip(self.label_names, self.label_values, strict=True))
 
     @property
     def header(self) -> Header:
-        """All identifying metadata, decoded anew at each call."""
+        """All identifying metadata, decoded at each call."""
         return read_header(self.body)
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 def applied_marker(field_manager: str) -> bytes:
-    """What is found in managedFields when a manager owns fields by apply: how every server writes it."""
+    """The text in managedFields that shows that a manager owns fields by apply, as every server writes it."""
     return b'"manager":%b,"operation":"Apply"' % msgspec.json.encode(field_manager)
 
 
@@ -86,7 +86,7 @@ def entry_of(header: Header, raw: bytes, marker: bytes = b"") -> CacheEntry:
 
 
 def revision_of(metadata: Header | ObjectMeta) -> int:
-    """The resourceVersion as a number, as it can be compared. Every server has numbers there."""
+    """The resourceVersion as a number, which can be compared. Every server has numbers there."""
     try:
         return int(metadata.resource_version)
     except ValueError:
@@ -143,7 +143,7 @@ _MAX_SHARED = 10_000
 
 
 def _kept_once(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Objects of a kind mostly have the same labels, often with the same values: as many as are alike share them."""
+    """Objects of a kind mostly have the same labels, often with the same values: equal ones are stored once."""
     shared = _label_words.get(words)
     if shared is None:
         if len(_label_words) >= _MAX_SHARED:
@@ -153,7 +153,7 @@ def _kept_once(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shared(owner: OwnerHeader) -> OwnerHeader:
-    """Thousands of objects have owners of the same kind: the words for it are kept once."""
+    """Thousands of objects have owners of the same kind: its strings are stored once."""
     owner.api_version = sys.intern(owner.api_version)
     owner.kind = sys.intern(owner.kind)
     return owner

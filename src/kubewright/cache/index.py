@@ -1,7 +1,7 @@
 """Secondary indexes: from a value to the objects that have it.
 
 An index is a function from an entry to the values it is found under. `field_values` makes one from the path of a
-field, decoding nothing but the way to it.
+field, decoding only the fields on that path.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Index:
         try:
             return tuple(dict.fromkeys(self._values(entry)))
         except Exception:
-            # One object that the function cannot deal with must not stop the watch.
+            # One object that the function fails for must not stop the watch.
             _log.exception("an index function failed for %s", entry.key)
             return ()
 
@@ -109,7 +109,7 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Ca
         try:
             value: object = decoder.decode(entry.body)
         except (msgspec.ValidationError, RecursionError):
-            return ""  # something on the way is not an object, or what is beside it is nested too deeply
+            return ""  # something on the path is not an object, or something beside it is nested too deeply
         for _ in steps:
             if value is None:
                 return ""
@@ -120,7 +120,7 @@ def field_reader(path: str, gvk: GroupVersionKind | None = None) -> Callable[[Ca
 
 
 def _way(steps: Sequence[str]) -> type[msgspec.Struct]:
-    """A structure with nothing but the fields on the way, which is all that is then decoded."""
+    """A structure with only the fields on the path, which is all that is then decoded."""
     inner: object = object
     for step in reversed(steps):
         inner = msgspec.defstruct(

@@ -1,4 +1,4 @@
-"""One watch, shared by all who need it: the objects it keeps, and its subscribers.
+"""One watch, shared by all its users: the objects it keeps, and its subscribers.
 
 Readers see the store with the program's own writes over it. During a relist they see it as it was before, until the
 new list is complete; then the differences, deletions included, are emitted as events.
@@ -28,12 +28,12 @@ from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 
 Transform: TypeAlias = Callable[[bytes], bytes]
-"""What is kept of an object: from its JSON to the JSON that the cache keeps. Name, namespace, uid and revision stay:
-an object of which they do not is kept whole."""
+"""From the JSON of an object to the JSON that the cache keeps. Name, namespace, uid and revision must stay:
+an object that loses one of them is kept whole."""
 
 Subscriber: TypeAlias = Callable[[CacheEntry | None, CacheEntry | None, bool, WriteOrigin | None], None]
-"""Told of each change: the entry before, the entry after, whether it is part of the initial list, and who wrote it,
-when it is the echo of a write of this program."""
+"""Notified of each change: the entry before, the entry after, whether it is part of the initial list, and its write
+origin if it is the echo of a write of this program."""
 
 _Change: TypeAlias = tuple[CacheEntry | None, CacheEntry | None]
 
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What a watch is about. Watches of equal scope are one watch."""
+    """The objects that a watch covers. Watches of equal scope are one watch."""
 
     gvk: GroupVersionKind
     namespace: str = ""
@@ -230,11 +230,11 @@ class Informer:
             self._overlay.written(key, revision, self._transformed(entry) if is_ours else None, origin)
 
     def removal_begins(self, key: ObjectKey) -> Removal:
-        """A deletion by this program is going to be sent. To be followed by `removal_ends`, whatever comes of it."""
+        """A deletion by this program is about to be sent. `removal_ends` must follow, whatever its outcome."""
         return self._overlay.removal_begins(key, self.uid(key))
 
     def removal_ends(self, removal: Removal) -> None:
-        """It is answered, or will not be."""
+        """The deletion was answered, or never will be."""
         self._overlay.removal_ends(removal)
 
     def removed(self, key: ObjectKey, uid: str, *, is_new: bool = False) -> None:
@@ -246,14 +246,14 @@ class Informer:
             self._overlay.removed_unseen(key, uid)
 
     def uid(self, key: ObjectKey) -> str:
-        """Which object the watch has brought under a key; empty for none."""
+        """The uid of the object that the watch has brought under a key; empty for none."""
         stored = self._store.get(key)
         return stored.header.uid if stored is not None else ""
 
-    # Telling
+    # Notifying
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Notify `subscriber` of what is there and of every change from now on. Returns an unsubscribe function."""
+        """Notify `subscriber` of the existing objects and of every change. Returns an unsubscribe function."""
         subscription = _Subscription(subscriber)
         for entry in list(self._store):
             subscription.notify(None, entry, True, None)
@@ -373,7 +373,7 @@ class Informer:
             body = self.scope.transform(entry.body)
             header = parse_header(body)
         except Exception:
-            # One object that the function cannot deal with must not stop the watch.
+            # One object that the function fails for must not stop the watch.
             _log.exception("the transform of %s failed for %s; it is kept whole", self.kind_name, entry.key)
             return entry
         if _identity(header) == _identity(entry.header):
@@ -404,7 +404,7 @@ class _Subscription:
         try:
             self._subscriber(old, new, initial, own)
         except Exception:
-            # A predicate or map function of the user's; the others still want to hear of it.
+            # A predicate or map function of the user's; the others are still notified.
             entry = new or old
             _log.exception("an event handler failed for %s", entry.key if entry is not None else "nothing")
 
@@ -427,6 +427,6 @@ def _are_same(one: CacheEntry, other: CacheEntry) -> bool:
 
 
 def _content(entry: CacheEntry) -> dict[str, object]:
-    """Everything but the type, which items of lists come without and objects of watches with."""
+    """Everything but apiVersion and kind, which objects of watches have and items of lists do not."""
     content: dict[str, object] = msgspec.json.decode(entry.body)
     return {name: value for name, value in content.items() if name not in ("apiVersion", "kind")}

@@ -1,4 +1,4 @@
-"""Read your own writes: the answers to them, laid over the store until the watch has caught up.
+"""Read your own writes: the responses to them, laid over the store until the watch has caught up.
 
 Revisions are numbers that grow with every write to the cluster, and a watch brings them in order. So once the watch has
 reached the revision of a write, the store has that write or something newer, and the overlay of it is dropped.
@@ -77,24 +77,24 @@ class Overlay:
             heappush(self._awaited, (revision, key))
 
     def removal_begins(self, key: ObjectKey, brought: str) -> Removal:
-        """A deletion of ours is going to be sent. To be followed by `removal_ends`, whatever comes of it."""
+        """A deletion of ours is about to be sent. `removal_ends` must follow, whatever its outcome."""
         removal = Removal(key, brought, set())
         self._removals.setdefault(key, []).append(removal)
         return removal
 
     def removal_ends(self, removal: Removal) -> None:
-        """It is answered, or will not be."""
+        """The deletion was answered, or never will be."""
         under_way = self._removals[removal.key]
         under_way.remove(removal)
         if not under_way:
             del self._removals[removal.key]
 
     def removed(self, key: ObjectKey, uid: str, revision: int) -> None:
-        """A deletion of ours was answered, and that object is gone for good; `revision` is the last it was known at."""
+        """A deletion of ours was answered, and that object is gone; `revision` is the last one known of it."""
         self._pending[key] = _Pending(None, revision, uid, self._now(), None)
 
     def removed_unseen(self, key: ObjectKey, uid: str) -> None:
-        """A deletion of ours was answered before the watch has brought that object, which is still to come and to go.
+        """A deletion of ours was answered before the watch brought the object, which it still will.
 
         Objects before and after it under the same name are as the store has them: where in between it belongs is not
         known. It is forgotten when the watch brings its deletion, or with the next list. What we wrote under that name
@@ -104,13 +104,13 @@ class Overlay:
             self._pending[key] = _Pending(None, 0, uid, self._now(), None, self._lists)
 
     def removed_after(self, key: ObjectKey, revision: int) -> None:
-        """The object that we removed was known at `revision`: now it is known where it belongs."""
+        """The object that we removed existed at `revision`, so its place among others of its name is known now."""
         pending = self._pending[key]
         if pending.lists >= 0:
             pending.lists, pending.revision = -1, revision
 
     def list_begins(self) -> None:
-        """A relist begins, which shows what is there now or later."""
+        """A relist begins, which shows the present state or a later one."""
         self._lists += 1
 
     def is_removed(self, key: ObjectKey, raw: bytes) -> bool:
@@ -119,7 +119,7 @@ class Overlay:
         return pending is not None and pending.uid != "" and parse_header(raw).uid == pending.uid
 
     def over(self, key: ObjectKey, stored: CacheEntry | None) -> CacheEntry | None:
-        """What there is under a key, given what the store has."""
+        """The entry under a key, given that of the store."""
         pending = self._pending.get(key)
         if pending is None:
             return stored
@@ -141,7 +141,7 @@ class Overlay:
         return pending.origin
 
     def seen(self, key: ObjectKey, entry: CacheEntry | None, revision: int) -> None:
-        """The watch has reached `revision`, with this news of `key`."""
+        """The watch has reached `revision`, with an event of `key`."""
         pending = self._pending.get(key)
         settles = pending is not None and pending.uid != "" and pending.revision <= revision and pending.lists < 0
         if pending is not None and settles and (entry is None or entry.header.uid != pending.uid):
@@ -180,7 +180,7 @@ class Overlay:
                 self._drop(key)
 
     def clear(self) -> None:
-        """Forget everything: revisions began anew, so they cannot be compared."""
+        """Forget everything: the server's revisions started over, so they cannot be compared."""
         self._pending.clear()
         self._awaited.clear()
 

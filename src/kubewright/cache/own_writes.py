@@ -1,4 +1,4 @@
-"""Puts the answers to the program's writes into the overlays of the watches they concern."""
+"""Puts the responses to the program's writes into the overlays of the watches they affect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 
 
 class _Informers(Protocol):
-    """`Cache`, as far as writes go."""
+    """The part of `Cache` that writes need."""
 
     def informers(self, gvk: GroupVersionKind) -> Sequence[Informer]: ...
 
@@ -37,7 +37,7 @@ class OwnWrites:
         self._cache = cache
 
     def needs_whole(self, info: ResourceInfo) -> bool:
-        """See `WriteObserver`: the answer is laid over whole objects where there is a watch of them."""
+        """See `WriteObserver`: the response is laid over whole objects where they are watched."""
         return not all(informer.scope.metadata_only for informer in self._cache.informers(info.gvk))
 
     def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
@@ -53,7 +53,7 @@ class OwnWrites:
     def deleting(self, endpoint: Endpoint) -> DeletionEnd:
         """See `WriteObserver`."""
         key = ObjectKey(endpoint.namespace, endpoint.name)
-        # What the watch brings while the answer is awaited may be the end of the object already.
+        # While the response is awaited, the watch may already bring the deletion of the object.
         informers = self._cache.informers(endpoint.info.gvk) if key.name else ()
         removals = {informer: informer.removal_begins(key) for informer in informers}
 

@@ -1,7 +1,7 @@
-"""Following the server: list, then watch, for ever.
+"""List, then watch, until cancelled.
 
 A state machine (`reflector_state`). Empty: nothing is known. Listing: the objects that exist arrive, streamed by a
-watch (WatchList) or, on servers that cannot, page by page. Watching: changes arrive. It emits five events:
+watch (WatchList) or, from servers that cannot stream, page by page. Watching: changes arrive. It emits five events:
 
     init            the objects that exist follow
     init_apply      one of them
@@ -9,10 +9,10 @@ watch (WatchList) or, on servers that cannot, page by page. Watching: changes ar
     apply           an object is new or has changed
     delete          an object is gone
 
-No error and no object ends it. A watch that broke is resumed where it was; an expired one begins anew with init. Why it
-makes no progress is in `blocked`, until it does; a kind that does not exist (yet) and a missing permission are waited
-for. A kind is gone, and its objects with it, only when discovery confirms it: a 404 alone may be that of a proxy, and
-changes nothing.
+No error and no object ends it. A broken watch is resumed where it was; an expired one starts over with init. Why it
+makes no progress is in `blocked`, until it does; a kind that does not exist (yet) and a permission that is not granted
+are waited for. A kind is gone, and its objects with it, only when discovery confirms it: a 404 alone may be that of a
+proxy, and changes nothing.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ RESTART = Backoff(0.1, 30.0, jitter=0.5)
 """Before another attempt; the failures are counted until an event arrives."""
 
 ABSENT = Backoff(0.1, 5.0, jitter=0.5)
-"""The same while the kind or a permission is missing: it may just be being installed."""
+"""The same while the kind is absent or a permission is not granted: it may just be being installed."""
 
 SHORTEST_WATCH = 1.0
-"""Seconds that a watch lasts at least whose end, when it is in order, counts as none. As with client-go."""
+"""A watch that lasted at least these seconds and ended normally does not count as failed. As with client-go."""
 
 LIST_PROGRESS = (100, 10.0)
-"""How many objects of a streamed list come in how many seconds: of fewer, the server does not stream it."""
+"""Objects of a streamed list that must arrive in how many seconds; with fewer, the server does not stream it."""
 
 _log = logging.getLogger(__name__)
 
 
 class Sink(Protocol):
-    """Where the events go. All calls are synchronous: a slow sink makes the watch wait, and loses nothing."""
+    """Receives the events. All calls are synchronous: a slow sink delays the watch, and loses nothing."""
 
     def init(self) -> None:
         """The objects that exist follow."""
@@ -161,7 +161,7 @@ class Reflector:
                 case _:
                     await self._watch(await self._list())
         except Expired as error:
-            _log.debug("%s: %s; listing anew", self._what, error)
+            _log.debug("%s: %s; relisting", self._what, error)
             self._enter(RevisionLost())
         except NotFound as error:
             await self._note_not_found(error)
@@ -171,11 +171,11 @@ class Reflector:
             self._block("unreachable", error)
 
     async def _watch(self, revision: int) -> None:
-        """Take the changes after a revision, until the connection ends."""
+        """Receive the changes after a revision, until the connection ends."""
         await self._take_all(self._open(resource_version=str(revision)), Resumed(), self._take)
 
     async def _stream(self) -> None:
-        """Take a list and the changes after it from one watch. A server that cannot stream it is listed in pages."""
+        """Receive a list and the changes after it from one watch. A server that cannot stream it is listed in pages."""
         try:
             await self._take_all(self._open(initial_events=True), ListStarted(), self._take_streamed)
         except TimeoutError:
@@ -217,13 +217,13 @@ class Reflector:
             fields=self._fields,
             resource_version=resource_version,
             initial_events=initial_events,
-            timeout=WATCH_TIMEOUT * random.uniform(0.9, 1.0),  # noqa: S311  # not all watches at once; not a secret
+            timeout=WATCH_TIMEOUT * random.uniform(0.9, 1.0),  # noqa: S311  # spreads the watches; not a secret
         )
 
     async def _check_revision(self) -> None:
-        """After a watch that brought nothing, not even a bookmark: see whether the server still counts as it did.
+        """After a watch that brought nothing, not even a bookmark: check that the server's revisions did not go back.
 
-        One that was restored from a backup counts from there, and a watch from a revision that is still to come is
+        A server that was restored from a backup continues from there, and a watch from a revision in its future is
         silent until then.
         """
         match self.state:
@@ -232,11 +232,11 @@ class Reflector:
                 async with aclosing(listing) as pages:
                     metadata, _ = await anext(pages)
                 if _number(metadata.resource_version) < revision:
-                    _log.warning("%s: the server's revisions have gone back; listing anew", self._what)
+                    _log.warning("%s: the server's revisions went back; relisting", self._what)
                     self._enter(RevisionLost())
 
     async def _take_streamed(self, events: AsyncIterator[WatchEvent[Object]]) -> None:
-        """Take a list and what follows. Raises TimeoutError when no list is streamed.
+        """Receive a list and what follows. Raises TimeoutError when no list is streamed.
 
         A server that does not know `sendInitialEvents` sends what exists, and then changes as any watch does.
         """
@@ -287,7 +287,7 @@ class Reflector:
                 self._skip(header, error)
 
     def _entry(self, header: Header, raw: bytes) -> CacheEntry:
-        if type(header) is not Header:  # a damaged one; the object is kept, as far as it can be
+        if type(header) is not Header:  # a damaged one; the object is kept as far as possible
             if not header.name:
                 raise ProtocolError("the name of an object cannot be read")
             self._client.skipped.note(self._undecodable(header, "it cannot be decoded"))
@@ -317,7 +317,7 @@ class Reflector:
                 for number, item in enumerate(items):
                     self._list_one(bytes(item))
                     if number % 100 == 99:
-                        await asyncio.sleep(0)  # a page takes milliseconds; others must not wait for all of it
+                        await asyncio.sleep(0)  # a page takes milliseconds; other tasks must not wait for all of it
         completed = ListCompleted(_number(revision))
         self._enter(completed)
         return completed.revision
@@ -350,7 +350,7 @@ class Reflector:
         self._enter(RevisionLost())
 
     async def _note_not_found(self, error: NotFound) -> None:
-        """The kind is gone when discovery confirms it. Everything else that answers 404 says nothing of any object."""
+        """The kind is gone when discovery confirms it. Any other 404 says nothing about any object."""
         try:
             is_served = not isinstance(error, NoSuchKind) and await self._client.serves(self._kind)
         except KubernetesError as doubt:
@@ -371,7 +371,7 @@ class Reflector:
             if reason == "failed":
                 _log.error("%s: %s; trying again", self._what, blocked, exc_info=error)
             else:
-                # Whether an absent kind is a problem is for its watchers to log.
+                # Whether an absent kind is a problem is known to its watchers, who log it.
                 is_refused = isinstance(error, APIError | ProtocolError) and reason != "absent"
                 level = logging.WARNING if is_refused else logging.INFO
                 _log.log(logging.DEBUG if self._quiet else level, "%s: %s; trying again", self._what, blocked)

@@ -4,7 +4,7 @@
       ↑                       │                          │
       └──────────── Blocked, RevisionLost ───────────────┘    a Watching that is blocked keeps its revision
 
-A watch without a revision, or a list that is complete and has an error, cannot be written down.
+A watch without a revision, or a list that is complete and has an error, cannot be expressed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Blocked(Struct, frozen=True, eq=False):
     """Why a reflector makes no progress."""
 
     reason: BlockedReason
-    """absent: the kind is not installed; forbidden: a permission is missing; unreachable: the server or the network
+    """absent: the kind is not installed; forbidden: a permission is not granted; unreachable: the server or the network
     fails; failed: an unexpected error."""
     error: Exception
     since: float
@@ -70,7 +70,7 @@ class Resumed(Struct, frozen=True):
 
 
 class RevisionLost(Struct, frozen=True):
-    """The known revision is of no use any more: it expired, or the server counts anew."""
+    """The known revision cannot be used any more: it expired, or the server's revisions started over."""
 
 
 Transition: TypeAlias = ListStarted | ListCompleted | Resumed | RevisionLost | Blocked

@@ -1,4 +1,4 @@
-"""Which entries a read or a watch is about: selectors evaluated here, as the server evaluates them there."""
+"""Label and field selectors, evaluated on entries as the server evaluates them on objects."""
 
 from __future__ import annotations
 

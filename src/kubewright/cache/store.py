@@ -1,6 +1,6 @@
 """The objects of one kind, as entries: by key, by namespace, and by any index.
 
-A store knows nothing of watches; what is put into it is what there is. `objects` and `size` are always exact.
+A store knows nothing of watches: it has what was put into it. `objects` and `size` are always exact.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Store:
         return iter(self._namespaces.get(namespace, {}).values())
 
     def put(self, entry: CacheEntry) -> CacheEntry | None:
-        """Keep an entry. Returns the one it takes the place of."""
+        """Keep an entry. Returns the one it replaces."""
         name = entry.name
         entries = self._namespaces.get(entry.namespace)
         if entries is None:
@@ -71,7 +71,7 @@ class Store:
         return old
 
     def add_index(self, name: str, values: Values) -> None:
-        """Find entries by another value, those that are here included."""
+        """Find entries by another value, including those already stored."""
         if name in self._indexes:
             return
         index = Index(values)

@@ -1,4 +1,4 @@
-"""What a reconcile passes on to the writes that are made in it, through the context of the running code."""
+"""What a reconcile hands to the writes made in it, through context variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class WriteCount(Struct, gc=False, eq=False):
-    """How many writes there were, deletions included."""
+    """The number of writes, including deletions."""
 
     value: int = 0
 

@@ -17,7 +17,7 @@ from kubewright.cache.entry import CacheEntry
 from kubewright.cache.write_context import reconcile_priority
 
 _BY_THE_SERVER = ("resourceVersion", "generation")
-"""What each write changes in the metadata."""
+"""The metadata that every write changes."""
 
 
 class WriteOrigin(Struct, frozen=True, gc=False, eq=False):
@@ -29,7 +29,7 @@ class WriteOrigin(Struct, frozen=True, gc=False, eq=False):
     """The patch that was sent, if its answer does not show whether it changed anything."""
 
     def made(self, old: CacheEntry | None, new: CacheEntry | None) -> bool:
-        """Whether a change is known to be that of the write, or is at least no other than that would be."""
+        """Whether a change is known to be that of the write, or is indistinguishable from it."""
         if self.patch is None:
             return True
         if old is None or new is None:
@@ -73,7 +73,7 @@ def _covers(sent: JSONValue, change: JSONValue) -> bool:
 
 
 def _covers_all(sent: JSONValue, change: dict[str, JSONValue]) -> bool:
-    """Whether there is a change of an object apart from what each write changes, and all of it is in what was sent."""
+    """Whether something changed beyond what each write changes, and all of it is in what was sent."""
     for name in ("apiVersion", "kind"):  # which items of lists come without
         change.pop(name, None)
     metadata = change.pop("metadata", {})
