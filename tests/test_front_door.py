@@ -30,6 +30,26 @@ def test_an_operator_imports_nothing_that_few_need_or_that_is_slow() -> None:
     assert not imported_by("from kubewright import Client, Manager, Resource") & (rarely | slow)
 
 
+def test_a_kind_of_the_core_group_does_not_import_the_others() -> None:
+    """Making the classes of all of them would be a tenth of the start of an operator."""
+    found = imported_by("from kubewright.api.core.v1 import ConfigMap")
+    assert {name for name in found if name.startswith("kubewright.api.core.")} == {
+        "kubewright.api.core.v1",
+        "kubewright.api.core.v1.config_map",
+    }
+
+
+def test_an_operator_imports_of_kubernetes_own_kinds_only_leases_and_events() -> None:
+    found = imported_by("from kubewright import Manager")
+    assert {name for name in found if name.startswith("kubewright.api.") and ".v1" in name} == {
+        "kubewright.api.coordination.v1",
+        "kubewright.api.core.v1",
+        "kubewright.api.core.v1.binding",
+        "kubewright.api.core.v1.event",
+        "kubewright.api.events.v1",
+    }
+
+
 @pytest.mark.parametrize("name", dir(kubewright))
 def test_every_name_at_the_front_door_exists(name: str) -> None:
     assert getattr(kubewright, name) is not None

@@ -10,7 +10,8 @@ from bench.interpreter import environment, interpreter
 _STATEMENTS = {
     "import kubewright": "at most 100,000",
     "from kubewright import Client, Resource": "",
-    "import kubewright.api.core.v1": "",
+    "from kubewright import Manager": "",
+    "from kubewright.api.core.v1 import Pod": "",
 }
 _SCRIPT = """
 import resource

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -24,18 +23,13 @@ from kubewright.api.networking.v1 import NetworkPolicyIngressRule
 from kubewright.api.policy.v1 import Eviction
 from kubewright.api.rbac.v1 import Role
 from kubewright.api.resource_k8s_io.v1 import DeviceAttribute
+from kubewright.api.scheme import built_in_kinds
 from kubewright.api.shape import fields_of
 
 FOLDER = Path(kubewright.api.__path__[0])
 
 
-def kinds_of(api_version: str) -> list[type[Object]]:
-    module = importlib.import_module(MODULES[api_version])
-    members = [member for member in vars(module).values() if isinstance(member, type) and issubclass(member, Object)]
-    return [member for member in members if member.__module__ == module.__name__]
-
-
-KINDS = [cls for api_version in MODULES for cls in kinds_of(api_version)]
+KINDS = [cls for api_version in MODULES for cls in built_in_kinds(api_version)]
 each_kind = pytest.mark.parametrize("cls", KINDS, ids=lambda cls: str(resource_info(cls).gvk))
 
 
@@ -44,14 +38,14 @@ def test_generated_modules_are_what_the_generator_makes_of_the_real_servers_docu
 ) -> None:
     generated = generate(documents)
 
-    on_disk = {path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*.py")} | {"builtin.py"}
+    on_disk = {path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/**/*.py")} | {"builtin.py"}
     assert on_disk == set(generated)
     differing = [path for path, text in generated.items() if (FOLDER / path).read_text(encoding="utf-8") != text]
     assert differing == [], "run `make generate`"
 
 
 def test_every_api_version_has_kinds() -> None:
-    assert all(kinds_of(api_version) for api_version in MODULES)
+    assert all(built_in_kinds(api_version) for api_version in MODULES)
     assert len(KINDS) >= 89
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -37,6 +36,7 @@ from kubewright.api.core.v1 import (
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.origin import same
 from kubewright.api.policy.v1 import Eviction
+from kubewright.api.scheme import built_in_kinds
 from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.session import Session
@@ -49,12 +49,7 @@ OBJECTS = [
     for document in yaml.safe_load_all(Path(__file__).with_name("objects.yaml").read_text(encoding="utf-8"))
     if isinstance(document, dict)
 ]
-KINDS = [
-    cls
-    for module in map(importlib.import_module, MODULES.values())
-    for cls in vars(module).values()
-    if isinstance(cls, type) and issubclass(cls, Object) and cls.__module__ == module.__name__
-]
+KINDS = [cls for api_version in MODULES for cls in built_in_kinds(api_version)]
 # Not in objects.yaml: these are sent to a subresource of another object, and component statuses are made by the server.
 SUBRESOURCE_BODIES = {Binding, Eviction, Scale, TokenRequest}
 READ_ONLY = {ComponentStatus}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from tools.generate_api.documents import Schema
 from tools.generate_api.kinds import Kinds
+from tools.generate_api.modules import Module
 
 from kubewright.api.naming import json_name, python_name
 
@@ -61,7 +62,7 @@ class Imports:
 class Fields:
     """Writes the fields of one module's structures. `modules` has the module of each structure."""
 
-    def __init__(self, kinds: Kinds, modules: Mapping[str, tuple[str, str]], own: tuple[str, str]) -> None:
+    def __init__(self, kinds: Kinds, modules: Mapping[str, Module], own: Module) -> None:
         self._kinds = kinds
         self._modules = modules
         self._own = own
@@ -151,9 +152,11 @@ class Fields:
             return f"{self._builtin('dict')}[{self._builtin('str')}, {self._json()}]" if free_form else self._json()
         if target.startswith(_META):
             return self.imports.ours("meta", short)
-        package, version = self._modules[target]
-        if (package, version) == self._own:
+        module = self._modules[target]
+        if module == self._own:
             return short
+        # Not the structure itself: types are read when they are needed, and its module is imported only then.
+        package, version, _ = module
         return f"{self.imports.use(f'kubewright.api.{package}', version, f'{package}_{version}')}.{short}"
 
     def _markers(self, schema: Schema) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tools.generate_api.documents import APIResource, Document, Schema, all_schemas
@@ -33,13 +33,17 @@ class Kinds:
     def __init__(self, documents: list[Document]) -> None:
         self.schemas: Mapping[str, Schema] = all_schemas(documents)
         self.by_schema = _kinds(documents, self.schemas)
-        self.structures = _reachable(self.by_schema, self.schemas)
+        self.structures = sorted(_reachable(self.by_schema, self.schemas))
         self._zeroed = self._find_zeroed()
         self._can_be_empty: dict[str, bool] = {}
 
     def is_structure(self, name: str) -> bool:
         """True for schemas with fields of their own; false for scalars and free-form objects."""
         return bool(self.schemas[name].properties)
+
+    def parts(self, name: str) -> set[str]:
+        """The structure and all that it is made of."""
+        return _reachable([name], self.schemas)
 
     def is_by_value(self, schema: Schema) -> bool:
         """True for structures that Go holds by value: never nil there, and so never None here where that can be."""
@@ -125,10 +129,10 @@ def _gvk(document: Document, entry: APIResource) -> GroupVersionKind:
     return GroupVersionKind(entry.group, entry.version, entry.kind) if entry.version else own
 
 
-def _reachable(kinds: Mapping[str, Kind], schemas: Mapping[str, Schema]) -> list[str]:
-    """The structures that kinds are made of, kinds included; those of `meta` are written by hand."""
+def _reachable(names: Iterable[str], schemas: Mapping[str, Schema]) -> set[str]:
+    """The structures that these are made of, themselves included; those of `meta` are written by hand."""
     found: set[str] = set()
-    waiting = list(kinds)
+    waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name in found or name.startswith(_META) or not schemas[name].properties:
@@ -136,7 +140,7 @@ def _reachable(kinds: Mapping[str, Kind], schemas: Mapping[str, Schema]) -> list
         found.add(name)
         for property_ in schemas[name].properties.values():
             waiting.extend(_targets(property_))
-    return sorted(found)
+    return found
 
 
 def _targets(schema: Schema) -> Iterator[str]:

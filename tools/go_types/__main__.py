@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
 
-from kubewright.api import Object
 from kubewright.api.builtin import MODULES
+from kubewright.api.scheme import built_in_kinds
 
 _VERSION = "v0.36.4"
 _TARGET = Path(__file__).parents[2] / "src/kubewright/controlplane/embedded/builtins/go_types.json"
@@ -36,16 +35,11 @@ def main() -> int:
 def _kinds() -> list[str]:
     """The kinds of stable versions, as `<Go package>#<Name>`."""
     found = []
-    for module in map(importlib.import_module, MODULES.values()):
-        group, version = module.__name__.split(".")[-2:]
-        if "beta" in version:
-            continue
-        package = _ELSEWHERE.get(group, f"k8s.io/api/{group}")
-        found += [
-            f"{package}/{version}#{name}"
-            for name, member in vars(module).items()
-            if isinstance(member, type) and issubclass(member, Object) and member.__module__ == module.__name__
-        ]
+    for api_version, module in MODULES.items():
+        group, version = module.split(".")[-2:]
+        if "beta" not in version:
+            package = _ELSEWHERE.get(group, f"k8s.io/api/{group}")
+            found += [f"{package}/{version}#{cls.__name__}" for cls in built_in_kinds(api_version)]
     return found
 
 

@@ -58,6 +58,13 @@ class Scheme:
         return decode(cls, raw)
 
 
+def built_in_kinds(api_version: str) -> list[type[Object]]:
+    """The types of Kubernetes' own kinds in one group version."""
+    module = importlib.import_module(MODULES[api_version])
+    kinds = (_built_in(GroupVersionKind.parse(api_version, name)) for name in dir(module))
+    return [kind for kind in kinds if kind is not None]
+
+
 def _built_in(gvk: GroupVersionKind) -> type[Object] | None:
     module = MODULES.get(gvk.api_version)
     if module is None:

@@ -7,7 +7,6 @@ and that the specification and the status are each changed through their own end
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from kubewright.api.builtin import MODULES
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject
 from kubewright.api.resources import Object, ResourceInfo, resource_info
+from kubewright.api.scheme import built_in_kinds
 from kubewright.api.time import now
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
@@ -212,15 +212,10 @@ _DEPRECATIONS = {
 def _served_kinds() -> Sequence[type[Object]]:
     """Beta versions are off by default."""
     found: list[type[Object]] = []
-    for api_version, module_name in MODULES.items():
-        if "beta" in api_version:
-            continue
-        module = importlib.import_module(module_name)
-        for member in vars(module).values():
-            if isinstance(member, type) and issubclass(member, Object) and member.__module__ == module_name:
-                info = resource_info(member)
-                if f"{api_version} {info.gvk.kind}" not in _ONLY_BODIES:
-                    found.append(member)
+    for api_version in MODULES:
+        if "beta" not in api_version:
+            kinds = built_in_kinds(api_version)
+            found += [cls for cls in kinds if str(resource_info(cls).gvk) not in _ONLY_BODIES]
     return found
 
 

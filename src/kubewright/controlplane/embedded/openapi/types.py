@@ -157,11 +157,15 @@ class TypeSchema:
 
 def name_of(cls: type[Struct]) -> str:
     """The name of a type in OpenAPI documents, such as `io.k8s.api.core.v1.Pod`."""
-    package = cls.__module__.removeprefix("kubewright.api.")
-    if package == "meta":
+    if cls.__module__ == "kubewright.api.meta":
         return f"{META}.{cls.__name__}"
-    group, _, version = package.rpartition(".")
+    group, _, version = _group_version_of(cls).partition(".")
     return f"{_PACKAGES.get(group) or f'io.k8s.api.{group}'}.{version}.{cls.__name__}"
+
+
+def _group_version_of(cls: type[Struct]) -> str:
+    """Such as `core.v1`, which has a module for each kind."""
+    return ".".join(cls.__module__.removeprefix("kubewright.api.").split(".")[:2])
 
 
 @cache
@@ -191,7 +195,7 @@ def schema_of_type(cls: type[Struct]) -> TypeSchema:
 
 
 def _is_required(cls: type[Struct], info: FieldInfo) -> bool:
-    location = f"{cls.__module__.removeprefix('kubewright.api.')}.{cls.__name__}.{info.encode_name}"
+    location = f"{_group_version_of(cls)}.{cls.__name__}.{info.encode_name}"
     if location in _REQUIRED:
         return True
     if location in _OPTIONAL or (issubclass(cls, Object) and info.encode_name in ("apiVersion", "kind", "metadata")):
