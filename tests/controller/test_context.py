@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
+from kubewright.controller.statistics import ControllerStatistics
 
 
 def test_ids_are_different_and_short() -> None:
@@ -17,7 +18,7 @@ def test_ids_are_different_and_short() -> None:
 
 async def test_each_task_has_its_own_context() -> None:
     async def name_in(name: str) -> str:
-        current.set(ReconcileContext("c", "", "Pod", "shop", name, new_reconcile_id(), ()))
+        current.set(ReconcileContext("c", "", "Pod", "shop", name, new_reconcile_id(), (), ControllerStatistics(1)))
         await asyncio.sleep(0)
         context = current.get()
         assert context is not None

@@ -408,8 +408,10 @@ async def test_a_reconcile_knows_what_it_is_for_the_log() -> None:
             seen.append(current.get())
 
     reason = Reason("Pod", "updated", ObjectKey("shop", "web-1"))
+    statistics = []
     for kind in (GroupVersionKind("apps", "v1", "Deployment"), None):
         controller: Controller[Request | str] = Controller("web", Both(), kind=kind)
+        statistics.append(controller.statistics)
         controller.queue.add(Request("shop", "web"), reason=reason)
         controller.queue.add("abc")
         controller.queue.close()
@@ -418,10 +420,10 @@ async def test_a_reconcile_knows_what_it_is_for_the_log() -> None:
     ids = {context.reconcile_id for context in seen if context is not None}
     assert len(ids) == 4
     assert [context and replace(context, reconcile_id="") for context in seen] == [
-        ReconcileContext("web", "apps", "Deployment", "shop", "web", "", (reason,)),
-        ReconcileContext("web", "apps", "Deployment", "", "abc", "", ()),
-        ReconcileContext("web", "", "", "shop", "web", "", (reason,)),
-        ReconcileContext("web", "", "", "", "abc", "", ()),
+        ReconcileContext("web", "apps", "Deployment", "shop", "web", "", (reason,), statistics[0]),
+        ReconcileContext("web", "apps", "Deployment", "", "abc", "", (), statistics[0]),
+        ReconcileContext("web", "", "", "shop", "web", "", (reason,), statistics[1]),
+        ReconcileContext("web", "", "", "", "abc", "", (), statistics[1]),
     ]
 
 

@@ -20,6 +20,7 @@ from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.log_context import install
 from kubewright.controller.reconcile import Request
+from kubewright.controller.statistics import ControllerStatistics
 from kubewright.manager.log import JSONFormatter
 from kubewright.testing.virtual_time import virtual
 
@@ -36,7 +37,9 @@ def _as_before() -> Iterator[None]:
 
 @contextmanager
 def reconciling(namespace: str = "shop", name: str = "web") -> Iterator[None]:
-    token = current.set(ReconcileContext("widget", "example.com", "Widget", namespace, name, "id", ()))
+    token = current.set(
+        ReconcileContext("widget", "example.com", "Widget", namespace, name, "id", (), ControllerStatistics(1))
+    )
     try:
         yield
     finally:

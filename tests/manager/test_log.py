@@ -16,6 +16,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.controller.context import ReconcileContext, current
+from kubewright.controller.statistics import ControllerStatistics
 from kubewright.manager import serving
 from kubewright.manager.log import ConsoleFormatter, JSONFormatter, configure, stack_trace
 
@@ -51,7 +52,9 @@ def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 @pytest.fixture
 def reconcile() -> Iterator[None]:
-    token = current.set(ReconcileContext("podmanager", "apps", "PodManager", "shop", "web", "abc-1", ()))
+    token = current.set(
+        ReconcileContext("podmanager", "apps", "PodManager", "shop", "web", "abc-1", (), ControllerStatistics(1))
+    )
     yield
     current.reset(token)
 
@@ -105,7 +108,7 @@ def test_the_reconcile_and_the_extra_fields_follow(lines: io.StringIO) -> None:
 
 
 def test_cluster_scoped_objects_have_no_namespace(lines: io.StringIO) -> None:
-    token = current.set(ReconcileContext("nodes", "", "Node", "", "node-1", "abc-2", ()))
+    token = current.set(ReconcileContext("nodes", "", "Node", "", "node-1", "abc-2", (), ControllerStatistics(1)))
     log.info("seen")
     current.reset(token)
     line = only(lines)

@@ -16,6 +16,7 @@ from kubewright.api.kinds import ObjectKey
 
 if TYPE_CHECKING:
     from kubewright.controller.queue import Reason
+    from kubewright.controller.statistics import ControllerStatistics
 
 
 class ReconcileContext(Struct, frozen=True):
@@ -28,6 +29,7 @@ class ReconcileContext(Struct, frozen=True):
     name: str
     reconcile_id: str
     reasons: tuple[Reason, ...]
+    statistics: ControllerStatistics
 
     def __str__(self) -> str:
         return f"{self.controller} {ObjectKey(self.namespace, self.name)}"

@@ -305,7 +305,9 @@ class ReconcileHandler(Generic[Key]):
     def _context(self, work: Work[Key]) -> ReconcileContext:
         key: object = work.key
         namespace, name = key if isinstance(key, tuple) and len(key) == 2 else ("", str(key))
-        return ReconcileContext(self._name, self._group, self._kind, namespace, name, new_reconcile_id(), work.reasons)
+        return ReconcileContext(
+            self._name, self._group, self._kind, namespace, name, new_reconcile_id(), work.reasons, self._statistics
+        )
 
     def _remember(self, work: Work[Key], outcome: Outcome, seconds: float) -> None:
         key, recent = work.key, self.recent

@@ -15,7 +15,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -92,7 +92,7 @@ class Channel(Generic[Key]):
         return None
 
 
-class _Waiting:
+class StandbySource:
     """A source that does nothing before its controller has workers: on a standby its keys would pile up."""
 
     _working: asyncio.Event | None = None
@@ -102,15 +102,17 @@ class _Waiting:
         self._working = working
 
     @property
-    def _is_waiting(self) -> bool:
+    def is_standby(self) -> bool:
+        """Whether it does nothing yet."""
         return self._working is not None and not self._working.is_set()
 
-    async def _started(self) -> None:
+    async def started(self) -> None:
+        """Wait until the controller has workers."""
         if self._working is not None:
             await self._working.wait()
 
 
-class Polled(_Waiting, Generic[Key]):
+class Polled(StandbySource, Generic[Key]):
     """A system that has no watch, fetched periodically: keys whose value appears, changes or goes are enqueued.
 
     Guarantee: a poll that fails changes nothing, is logged, and the next one is made as if it had not been.
@@ -133,7 +135,7 @@ class Polled(_Waiting, Generic[Key]):
         """See `Source`."""
         known: dict[Key, Hashable] = {}
         self._fetched.clear()
-        await self._started()
+        await self.started()
         while True:
             try:
                 # A copy: the next answer may be the same mapping, changed in place.
@@ -144,32 +146,42 @@ class Polled(_Waiting, Generic[Key]):
                 _log.warning("polling %s failed: %s", self._name, reason)
             else:
                 initial = not self._fetched.is_set()
-                for key in {**known, **found}:
-                    if key not in known or key not in found or known[key] != found[key]:
-                        verb = "updated" if key in known and key in found else "added" if key in found else "deleted"
-                        priority = INITIAL_PRIORITY if initial else 0
-                        queue.add(key, priority=priority, reason=Reason(self._name, verb, None))
+                for key, verb in differences(known, found):
+                    priority = INITIAL_PRIORITY if initial else 0
+                    queue.add(key, priority=priority, reason=Reason(self._name, verb, None))
                 known, self._problem = found, None
                 self._fetched.set()
             await asyncio.sleep(self._every)
 
     async def synced(self) -> None:
         """See `Source`. On a standby there is nothing to wait for."""
-        if not self._is_waiting:
+        if not self.is_standby:
             await self._fetched.wait()
 
     @property
     def not_ready_reason(self) -> str | None:
         """See `Source`."""
-        return None if self._is_waiting else self._problem
+        return None if self.is_standby else self._problem
 
 
-_RESTART = Backoff(1.0, 60.0)
+def differences(known: Mapping[Key, Hashable], found: Mapping[Key, Hashable]) -> Iterator[tuple[Key, str]]:
+    """The keys that were added, updated or deleted between two states of another system, and which of these it was."""
+    for key in {**known, **found}:
+        if key not in known:
+            yield key, "added"
+        elif key not in found:
+            yield key, "deleted"
+        elif known[key] != found[key]:
+            yield key, "updated"
+
+
+RESTART = Backoff(1.0, 60.0)
+"""Of sources that fail or end."""
 
 Feed: TypeAlias = Callable[[Callable[[Key], None]], Awaitable[None]]
 
 
-class Function(_Waiting, Generic[Key]):
+class Function(StandbySource, Generic[Key]):
     """`async def feed(add)`: runs as long as the controller's workers do, and adds keys.
 
     Guarantee: one that fails or ends is started again after 1 s, 2 s … 60 s; after 1 s when it has added a key.
@@ -182,7 +194,7 @@ class Function(_Waiting, Generic[Key]):
 
     async def run(self, queue: Queue[Key]) -> None:
         """See `Source`."""
-        await self._started()
+        await self.started()
         reason = Reason(self._name, "sent", None)
         runs = 0  # in a row that added nothing, the present one included
 
@@ -196,11 +208,11 @@ class Function(_Waiting, Generic[Key]):
             try:
                 await outcome(self._feed(add))
             except Exception as error:
-                delay, known = _RESTART.delay(runs), isinstance(error, KubernetesError)
+                delay, known = RESTART.delay(runs), isinstance(error, KubernetesError)
                 message = "the source %s failed: %s; starting it again in %g s"
                 _log.warning(message, self._name, error, delay, exc_info=not known)
             else:
-                delay = _RESTART.delay(runs)
+                delay = RESTART.delay(runs)
                 _log.info("the source %s ended; starting it again in %g s", self._name, delay)
             await asyncio.sleep(delay)
 

@@ -77,6 +77,15 @@ class ControllerStatistics:
         self.workers = workers
         self.active = 0
         """Reconciles that are running."""
+        self.steps: dict[tuple[str, str], Histogram] = {}
+        """Durations of the steps of reconciles, by name and outcome."""
+
+    def observe_step(self, name: str, outcome: str, seconds: float) -> None:
+        """Count a part of a reconcile that the metrics are to show by itself."""
+        histogram = self.steps.get((name, outcome))
+        if histogram is None:
+            histogram = self.steps[name, outcome] = Histogram(RECONCILE_BOUNDS)
+        histogram.observe(seconds)
 
 
 class QueueStatistics:

@@ -131,6 +131,15 @@ def _controllers(controllers: Sequence[Controller[Key]]) -> Iterable[Family]:
         "How often an object was found to be reconciled over and over without coming to rest",
         [one.hot_loops for one in each],
     )
+    yield _histograms(
+        "kubewright_step_duration_seconds",
+        "How long the steps of pipelines and the actions of requests took, by how they ended",
+        [
+            ({"controller": name, "step": step, "outcome": outcome}, durations)
+            for name, one in figures.items()
+            for (step, outcome), durations in one.steps.items()
+        ],
+    )
     yield _table(
         "kubewright_reconcile_reasons_total",
         "counter",

@@ -1,0 +1,93 @@
+"""The audit trail of requests: one record for each change of phase, written to a sink.
+
+    OperationReconciler(client, events, audit=FileAudit("/var/log/operations.jsonl"))
+
+A sink is anything with `async def write(self, record, request)`. One that fails is logged, and changes nothing for the
+request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from kubewright.api import Object
+from kubewright.manager import Recorder
+
+_log = logging.getLogger("kubewright.audit")
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Who asked for what, and what came of it: a change of a request's phase."""
+
+    time: datetime
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    creator: str
+    """The annotation `creator` of the request."""
+    action: dict[str, str]
+    """What was asked for: what `RequestReconciler.describe` returns."""
+    before: str
+    phase: str
+    attempt: int
+    seconds: float | None = None
+    """How long it took since the request was claimed; None before that."""
+    message: str = ""
+    controller: str = ""
+
+    def json(self) -> bytes:
+        """The record as one line of JSON."""
+        return msgspec.json.encode(self)
+
+
+class AuditSink(Protocol):
+    """Where audit records go."""
+
+    async def write(self, record: AuditRecord, request: Object) -> None:
+        """Keep a record about the request."""
+
+
+class LogAudit:
+    """Records as lines of the log, by the logger `kubewright.audit`."""
+
+    async def write(self, record: AuditRecord, request: Object) -> None:
+        """See `AuditSink`."""
+        _log.info("%s", record.json().decode())
+
+
+class FileAudit:
+    """Records as lines of JSON at the end of a file, each written at once."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    async def write(self, record: AuditRecord, request: Object) -> None:
+        """See `AuditSink`."""
+        # Opened for each record: log rotation may move the file away at any time.
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        try:
+            os.write(descriptor, record.json() + b"\n")
+        finally:
+            os.close(descriptor)
+
+
+class EventAudit:
+    """Records as Kubernetes Events of the request, for `kubectl describe`."""
+
+    def __init__(self, events: Recorder) -> None:
+        self._events = events
+
+    async def write(self, record: AuditRecord, request: Object) -> None:
+        """See `AuditSink`."""
+        record_event = self._events.warning if record.phase == "Failed" else self._events.normal
+        what = " ".join(record.action.values())
+        by = f" by {record.creator}" if record.creator else ""
+        record_event(request, record.phase, f"{what}{by}: {record.message or record.phase}".lstrip(": "))

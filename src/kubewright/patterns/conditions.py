@@ -1,0 +1,181 @@
+"""Conditions: what an object's status says about it, one entry per type.
+
+    set_condition(widget, "Ready", False, "PodsNotReady", "2 of 3 pods are ready")
+    if set_condition(widget, "Degraded", True, "DiskFull", "…"):
+        events.warning(widget, "DiskFull", "…")       # once per change
+
+    with reporting(widget, "NamespaceReady"):
+        await client.apply(namespace)                 # True when the block ends, False when it raises
+
+Nothing is sent here: the object is changed, and `client.status.patch` writes it with the rest of the status. The object
+is any whose status has `conditions: list[Condition]`; reading works for the conditions of Kubernetes' own kinds, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+from kubewright.api import Condition, ObjectMeta, now
+from kubewright.client.errors import APIError
+from kubewright.patterns.not_yet import NotYet
+
+_REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_MAX_REASON, _MAX_MESSAGE = 1024, 32768  # the server's limits
+
+
+class _ConditionsStatus(Protocol):
+    @property
+    def conditions(self) -> MutableSequence[Condition]: ...
+
+
+class Conditioned(Protocol):
+    """An object whose status has conditions."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The metadata of the object."""
+
+    @property
+    def status(self) -> _ConditionsStatus:
+        """The status of the object."""
+
+
+class AnyCondition(Protocol):
+    """What the conditions of all kinds have in common."""
+
+    @property
+    def type(self) -> str:
+        """Which aspect of the object it is about."""
+
+    @property
+    def status(self) -> str:
+        """Either "True", "False" or "Unknown"."""
+
+
+ConditionT_co = TypeVar("ConditionT_co", bound=AnyCondition, covariant=True)
+
+
+class _AnyStatus(Protocol[ConditionT_co]):
+    @property
+    def conditions(self) -> Sequence[ConditionT_co]: ...
+
+
+class _AnyConditioned(Protocol[ConditionT_co]):
+    @property
+    def metadata(self) -> ObjectMeta: ...
+
+    @property
+    def status(self) -> _AnyStatus[ConditionT_co]: ...
+
+
+def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str, message: str = "") -> bool:
+    """Set the condition of that type, and return whether anything but its generation changed.
+
+    `verdict` None is "Unknown". There is one condition of a type, others are not touched, and the time of transition
+    changes only with the verdict. `observedGeneration` is the generation of the object as it was read.
+    """
+    if not _REASON.fullmatch(reason) or len(reason) > _MAX_REASON:
+        raise ValueError(
+            f"the reason of the condition {type} is {reason!r}: expected a CamelCase word, such as "
+            '"PodsNotReady"; the sentence for people is the message'
+        )
+    if len(message) > _MAX_MESSAGE:
+        message = message[: _MAX_MESSAGE - 3] + "..."
+    condition = Condition(
+        type=type,
+        status="Unknown" if verdict is None else "True" if verdict else "False",
+        reason=reason,
+        message=message,
+        observed_generation=obj.metadata.generation,
+        last_transition_time=now(),
+    )
+    conditions = obj.status.conditions
+    for position, before in enumerate(conditions):
+        if before.type == type:
+            if before.status == condition.status:
+                condition.last_transition_time = before.last_transition_time
+            conditions[position] = condition
+            return (before.status, before.reason, before.message) != (condition.status, reason, message)
+    conditions.append(condition)
+    return True
+
+
+def get_condition(obj: _AnyConditioned[ConditionT_co], type: str) -> ConditionT_co | None:
+    """The condition of that type; None when there is none."""
+    return next((condition for condition in obj.status.conditions if condition.type == type), None)
+
+
+def remove_condition(obj: Conditioned, type: str) -> bool:
+    """Remove the condition of that type, and return whether there was one."""
+    conditions = obj.status.conditions
+    for position, condition in enumerate(conditions):
+        if condition.type == type:
+            del conditions[position]
+            return True
+    return False
+
+
+def is_true(obj: _AnyConditioned[AnyCondition], type: str) -> bool:
+    """Whether the condition says "True" of the present generation: what was true of an earlier spec may not be now.
+
+    A condition that does not say which generation it is about is believed.
+    """
+    condition = get_condition(obj, type)
+    if condition is None or condition.status != "True":
+        return False
+    generation: object = getattr(condition, "observed_generation", None)
+    return generation in (None, obj.metadata.generation)
+
+
+def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
+    """Set the condition `into` to whether all of `types` are true, and return whether that changed.
+
+    It is False with the reason of the first one that is not true, and names all of those in its message. A condition
+    that is missing, or about an earlier generation, is not true.
+    """
+    if not types:
+        raise ValueError(f"summarize(obj, …, into={into!r}) needs the types of the conditions to summarize")
+    untrue = [type for type in types if not is_true(obj, type)]
+    if not untrue:
+        return set_condition(obj, into, True, "Done")
+    first = get_condition(obj, untrue[0])
+    is_current = first is not None and first.status != "True"
+    reason = first.reason if first is not None and is_current and first.reason else "NotReady"
+    return set_condition(obj, into, False, reason, "; ".join(_described(obj, type) for type in untrue))
+
+
+@contextmanager
+def reporting(obj: Conditioned, type: str, *, reason: str = "Done") -> Iterator[None]:
+    """Set the condition to what comes of the block: True when it ends or returns, False when it raises.
+
+    The exception is raised again. A cancellation says nothing about the object, and leaves the condition as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        set_condition(obj, type, False, reason_of(error), message_of(error))
+        raise
+    set_condition(obj, type, True, reason)
+
+
+def reason_of(error: Exception) -> str:
+    """The reason of a condition that is false because of `error`: the server's own, where it has one."""
+    reason = error.reason if isinstance(error, NotYet | APIError) else ""
+    return reason if _REASON.fullmatch(reason) else type(error).__name__
+
+
+def message_of(error: Exception) -> str:
+    """The message of a condition that is false because of `error`."""
+    return str(error) or type(error).__name__
+
+
+def _described(obj: Conditioned, type: str) -> str:
+    condition = get_condition(obj, type)
+    if condition is None:
+        return f"{type} is not known yet"
+    if condition.status == "True":
+        return f"{type} is about an earlier generation"
+    return f"{type}: {condition.message or condition.reason}"

@@ -1,0 +1,64 @@
+"""Finalizers: an object that has one stays until somebody takes it off, so that what belongs to it is cleaned up first.
+
+    widget = await add_finalizer(client, widget, "example.com/cleanup")       # before anything is made for it
+    ...
+    await remove_finalizer(client, widget, "example.com/cleanup")             # after all of it is gone
+
+`ObjectReconciler` does both. Finalizers of others are never touched, and what they add or remove at the same time is
+kept.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kubewright.api import Object
+from kubewright.client import Client
+from kubewright.client.errors import Invalid, NotFound
+
+T = TypeVar("T", bound=Object)
+
+
+async def add_finalizer(client: Client, obj: T, finalizer: str) -> T | None:
+    """Put the finalizer on the object and return it as the server has it; nothing is sent when it is there already.
+
+    Returns None when the object is gone or being deleted, which is too late for a finalizer.
+    """
+    check_finalizer(finalizer)
+    if finalizer in obj.metadata.finalizers:
+        return obj
+    uid = obj.metadata.uid
+    obj.metadata.finalizers.append(finalizer)
+    try:
+        answer = await client.patch(obj)
+    except NotFound:
+        return None
+    except Invalid:
+        # The server takes no new finalizers on an object that is being deleted.
+        there = await Client.find(client, type(obj), obj.key)
+        if there is None or there.metadata.deletion_timestamp is not None:
+            return None
+        raise
+    return answer if answer.metadata.uid == uid else None
+
+
+async def remove_finalizer(client: Client, obj: T, finalizer: str) -> None:
+    """Take the finalizer off; nothing is sent when it is not there. An object that is gone is not an error."""
+    check_finalizer(finalizer)
+    if finalizer not in obj.metadata.finalizers:
+        return
+    obj.metadata.finalizers.remove(finalizer)
+    try:
+        await client.patch(obj)
+    except NotFound:
+        return
+
+
+def check_finalizer(finalizer: str) -> None:
+    """Raise ValueError unless it is a qualified name, as the server expects of custom resources."""
+    domain, _, name = finalizer.partition("/")
+    if "." not in domain or not name:
+        raise ValueError(
+            f'the finalizer "{finalizer}" is not a qualified name: expected a domain and a name, such as '
+            '"example.com/cleanup"'
+        )

@@ -1,0 +1,140 @@
+"""`ObjectReconciler`: the frame around one object.
+
+    class WidgetReconciler(ObjectReconciler[Widget]):
+        finalizer = "example.com/cleanup"
+
+        async def converge(self, widget: Widget) -> Result | None:
+            widget.status.phase = "Running"
+
+        async def cleanup(self, widget: Widget) -> None:
+            await self.machines.delete(widget.metadata.uid)
+
+    controller_for(manager, Widget).complete(WidgetReconciler(manager.client))
+
+It reads the object, puts the finalizer on, calls `converge`, writes the status, and calls `cleanup` before it takes the
+finalizer off. All of that can be done by hand: `add_finalizer`, `client.status.patch`, `remove_finalizer`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import ClassVar, Generic, TypeVar, cast
+
+from kubewright.api import Object
+from kubewright.cache import CachedClient
+from kubewright.client.errors import KubernetesError, NotFound
+from kubewright.controller import Request, Result
+from kubewright.patterns.finalizers import add_finalizer, check_finalizer, remove_finalizer
+from kubewright.patterns.kind_of import kind_of
+from kubewright.patterns.not_yet import NotYet
+
+T = TypeVar("T", bound=Object)
+
+_log = logging.getLogger(__name__)
+
+
+class ObjectReconciler(Generic[T]):
+    """Reconciles the objects of one kind. Derive from it, naming the kind, and define `converge`.
+
+    Guarantees:
+    - If `converge` ever began, `cleanup` has succeeded before the object is gone: the finalizer goes on first, in a
+      reconcile of its own, and comes off by a patch that leaves the finalizers of others alone.
+    - The status is written once, after a return, a `NotYet` or an error, and not at all when nothing in it changed or
+      after a cancellation. `observedGeneration` is set where the status has it. What others write into the status at
+      the same time survives.
+    - An object that is gone is not an error, and neither is `NotYet`.
+    """
+
+    finalizer: ClassVar[str] = ""
+    """The finalizer to hold the object with until `cleanup` is done; none without a cleanup."""
+
+    kind: type[T]
+    """The kind of the objects, from the base class `ObjectReconciler[Kind]`."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        cls.kind = cast("type[T]", kind_of(cls, ObjectReconciler))
+        if cls.finalizer:
+            check_finalizer(cls.finalizer)
+        elif cls.cleanup is not ObjectReconciler.cleanup:
+            raise TypeError(
+                f"{cls.__name__} has a cleanup and no finalizer, so that its objects would be gone before: set "
+                'finalizer = "example.com/cleanup"'
+            )
+
+    def __init__(self, client: CachedClient) -> None:
+        self.client = client
+        self._waiting: dict[Request, str] = {}
+
+    async def converge(self, obj: T) -> Result | None:
+        """Make the world match the spec, and put into `obj.status` what came of it.
+
+        Raise `NotYet` to wait for something; any other exception is retried with back-off.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no converge")
+
+    async def cleanup(self, obj: T) -> None:
+        """Remove what the object's deletion does not; `NotYet` keeps the finalizer. It may run more than once."""
+
+    async def reconcile(self, request: Request) -> Result | None:
+        """Reconcile one object."""
+        obj = await self.client.find(self.kind, request)
+        if obj is None:
+            self._waiting.pop(request, None)
+            return None
+        if obj.metadata.deletion_timestamp is not None:
+            return await self._finalize(request, obj)
+        if self.finalizer and self.finalizer not in obj.metadata.finalizers:
+            # Nothing else in this reconcile: what it adds must not be missed if the patch was refused or lost.
+            return Result(requeue=True) if await add_finalizer(self.client, obj, self.finalizer) else None
+        try:
+            result = await self.converge(obj)
+        except NotYet as waiting:
+            result = self._wait(request, waiting)
+        except Exception as error:
+            await self._report(obj, error)
+            raise
+        else:
+            self._waiting.pop(request, None)
+        await self._write_status(obj)
+        return result
+
+    async def _finalize(self, request: Request, obj: T) -> Result | None:
+        if self.finalizer not in obj.metadata.finalizers:
+            return None
+        try:
+            await self.cleanup(obj)
+        except NotYet as waiting:
+            await self._write_status(obj)
+            return self._wait(request, waiting)
+        except Exception as error:
+            await self._report(obj, error)
+            raise
+        self._waiting.pop(request, None)
+        await remove_finalizer(self.client, obj, self.finalizer)
+        return None
+
+    def _wait(self, request: Request, waiting: NotYet) -> Result:
+        """Log what the object waits for, once."""
+        if self._waiting.get(request) != waiting.message:
+            self._waiting[request] = waiting.message
+            _log.info("waiting: %s", waiting.message)
+        return waiting.result
+
+    async def _report(self, obj: T, error: Exception) -> None:
+        """Write the status of a reconcile that failed; the error of the reconcile is the one that counts."""
+        try:
+            await self._write_status(obj)
+        except KubernetesError as other:
+            error.add_note(f"and its status could not be written: {other}")
+
+    async def _write_status(self, obj: T) -> None:
+        status: object = getattr(obj, "status", None)
+        if status is None:
+            return
+        if hasattr(status, "observed_generation"):
+            status.observed_generation = obj.metadata.generation
+        try:
+            await self.client.status.patch(obj)
+        except NotFound:
+            return  # deleted meanwhile

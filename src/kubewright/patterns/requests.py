@@ -1,0 +1,297 @@
+"""`RequestReconciler`: objects that ask for something to be done once, and report what came of it.
+
+    @resource("user.example.com/v1")
+    class Grant(Resource[GrantSpec, RequestStatus]): ...
+
+    class GrantReconciler(RequestReconciler[Grant]):
+        async def act(self, request: Grant) -> str:
+            await ensure(self.client, binding_of(request))
+            return f"{request.spec.user} is {request.spec.role} now"
+
+    reconciler = GrantReconciler(manager.client, manager.recorder("grants"))
+    controller_for(manager, Grant, workers=4).source(reconciler.turns).complete(reconciler)
+
+The phase of a request goes from Pending to Processing and on to Completed or Failed. A finished request is deleted
+after its retention time, and one that is not finished in time fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Hashable, Mapping
+from datetime import datetime, timedelta
+from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
+
+from kubewright.api import Model, Object, Time, now
+from kubewright.api.markers import Choice
+from kubewright.cache import CachedClient
+from kubewright.client.errors import AlreadyExists, Conflict, KubernetesError, NotFound
+from kubewright.controller import Channel, Request, Result
+from kubewright.controller.context import current
+from kubewright.manager import Recorder
+from kubewright.patterns.audit import AuditRecord, AuditSink, LogAudit
+from kubewright.patterns.conditions import message_of
+from kubewright.patterns.kind_of import kind_of
+from kubewright.patterns.not_yet import NotYet
+
+R = TypeVar("R", bound=Object)
+
+Phase: TypeAlias = Literal["Pending", "Processing", "Completed", "Failed"]
+
+_FINISHED = ("Completed", "Failed")
+
+_log = logging.getLogger(__name__)
+
+
+class Permanent(Exception):
+    """What was asked for cannot be done, now or later: the request fails with this message."""
+
+
+class RequestStatus(Model):
+    """The status of a request. Derive from it to report more."""
+
+    phase: Choice[Phase] = "Pending"
+    message: str = ""
+    start_time: Time | None = None
+    completion_time: Time | None = None
+    attempts: int = 0
+    observed_generation: int = 0
+
+
+class RequestReconciler(Generic[R]):
+    """Carries out requests of one kind. Derive from it, naming the kind, and define `act`.
+
+    Guarantees:
+    - Phases go Pending, Processing, then Completed or Failed, and nothing else. A finished request is final: neither
+      events nor changes of its spec run it again.
+    - A request is claimed before anything is done for it, by a write that fails if another process was faster.
+    - A crash anywhere leads to the same end: what was claimed is acted upon again, which is why `act` is idempotent.
+    - A finished request is deleted when `retention` has passed since its completion, after a restart too. One that is
+      not finished `expiry` after its creation fails.
+    - Requests that `serialize_by` gives the same key run one at a time, the oldest first, with any number of workers.
+    - There is one audit record and at most one event for each change of phase that was stored.
+    """
+
+    retention: ClassVar[timedelta] = timedelta(hours=1)
+    expiry: ClassVar[timedelta] = timedelta(minutes=10)
+    retry: ClassVar[timedelta] = timedelta(seconds=30)
+    """Until a temporary error is retried."""
+
+    kind: type[R]
+    """The kind of the requests, from the base class `RequestReconciler[Kind]`."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        cls.kind = cast("type[R]", kind_of(cls, RequestReconciler))
+
+    def __init__(
+        self, client: CachedClient, events: Recorder, *, audit: AuditSink | None = None, identity: str = ""
+    ) -> None:
+        """`identity` names this process in audit records."""
+        self.client = client
+        self.events = events
+        self.turns: Channel[Request] = Channel("turn")
+        """Enqueues a request when the one that it waited for has ended; without it, it is noticed after `retry`."""
+        self._audit = audit if audit is not None else LogAudit()
+        self._identity = identity
+        self._running: dict[Hashable, Request] = {}
+        self._queued: dict[Hashable, list[Request]] = {}
+
+    async def act(self, request: R) -> str:
+        """Do what the request asks for, and return what was done, for its message. May run more than once.
+
+        Raise `Permanent` to fail the request, and `NotYet` to be called again. Errors of the server that may pass are
+        retried after `retry`, other ones fail the request; any other exception is retried with back-off.
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no act")
+
+    def serialize_by(self, request: R) -> Hashable | None:
+        """Of requests with the same key only one runs at a time. None: this one need not wait for any other."""
+        return None
+
+    def describe(self, request: R) -> Mapping[str, str]:
+        """What is asked for, for audit records: action, user, role and the like."""
+        return {}
+
+    async def reconcile(self, request: Request) -> Result | None:
+        """Reconcile one request."""
+        obj = await self.client.find(self.kind, request)
+        if obj is None or obj.metadata.deletion_timestamp is not None:
+            return None
+        status = _status(obj)
+        if status.phase in _FINISHED:
+            return await self._retain(obj)
+        if _age(obj) >= self.expiry:
+            waited = f": {status.message}" if status.message else ""
+            return await self._finish(obj, "Failed", f"expired after {_text(self.expiry)}{waited}")
+        turn = self.serialize_by(obj)
+        if turn is None:
+            return await self._process(obj)
+        if not await self._is_next(obj, turn):
+            self._queued.setdefault(turn, []).append(request)
+            return self._again(obj, self.retry.total_seconds())
+        self._running[turn] = request
+        try:
+            return await self._process(obj)
+        finally:
+            del self._running[turn]
+            for waiting in self._queued.pop(turn, ()):
+                self.turns.send(waiting)
+
+    async def _process(self, obj: R) -> Result | None:
+        status = _status(obj)
+        status.attempts += 1
+        if status.phase != "Processing":
+            before, status.phase, status.start_time, status.message = status.phase, "Processing", now(), ""
+            status.observed_generation = obj.metadata.generation
+            obj = await self.client.status.patch(obj, lock=True)
+            status = _status(obj)
+            await self._record(obj, before)
+        action = next(iter(self.describe(obj).values()), "act")
+        time = asyncio.get_running_loop().time
+        began = time()
+        try:
+            message = await self.act(obj)
+        except Exception as error:
+            outcome, result = await self._failed(obj, error)
+            _observe(action, outcome, time() - began)
+            if result is None:
+                raise
+            return result
+        _observe(action, "completed", time() - began)
+        return await self._finish(obj, "Completed", message or "")
+
+    async def _failed(self, obj: R, error: Exception) -> tuple[str, Result | None]:
+        """What comes of an error: the outcome for the metrics, and the result; none when the error is to be raised."""
+        if isinstance(error, NotYet):
+            await self._note(obj, error.message)
+            return "waiting", self._again(obj, error.after)
+        if _is_temporary(error):
+            _log.warning("attempt %d failed, and is repeated: %s", _status(obj).attempts, error)
+            await self._note(obj, message_of(error))
+            return "error", self._again(obj, self.retry.total_seconds())
+        if isinstance(error, Permanent | KubernetesError):
+            return "failed", await self._finish(obj, "Failed", message_of(error))
+        return "error", None
+
+    async def _note(self, obj: R, message: str) -> None:
+        """Report in the status why a request is not finished yet."""
+        _status(obj).message = message
+        try:
+            await self.client.status.patch(obj)
+        except NotFound:
+            return
+
+    async def _finish(self, obj: R, phase: Phase, message: str) -> Result | None:
+        """Store the end of a request, unless another process has."""
+        while True:
+            status = _status(obj)
+            before, status.phase, status.message = status.phase, phase, message
+            status.completion_time = now()
+            status.observed_generation = obj.metadata.generation
+            try:
+                obj = await self.client.status.patch(obj, lock=True)
+            except NotFound:
+                return None
+            except Conflict as error:
+                attempts, uid = status.attempts, obj.metadata.uid
+                there = await self.client.find(obj, consistency="live") if error.is_optimistic_lock else None
+                if there is None:
+                    raise
+                if there.metadata.uid != uid or _status(there).phase in _FINISHED:
+                    return Result(requeue=True)
+                _status(there).attempts = attempts
+                obj = there
+                continue
+            break
+        await self._record(obj, before)
+        record = self.events.normal if phase == "Completed" else self.events.warning
+        record(obj, phase, message or phase)
+        return Result(requeue_after=self.retention)
+
+    async def _retain(self, obj: R) -> Result | None:
+        """Delete a finished request when its time has come."""
+        ended = _status(obj).completion_time or obj.metadata.creation_timestamp or now()
+        remaining = (ended + self.retention - now()).total_seconds()
+        if remaining > 0:
+            return Result(requeue_after=remaining)
+        await self.client.delete(obj, uid=obj.metadata.uid, missing_ok=True)
+        return None
+
+    def _again(self, obj: R, seconds: float) -> Result:
+        """Not later than the request expires."""
+        remaining = (self.expiry - _age(obj)).total_seconds()
+        return Result(requeue_after=min(seconds, max(remaining, 0.001)))
+
+    async def _is_next(self, obj: R, turn: Hashable) -> bool:
+        """Whether no other request with the same key runs, and none that waits is older."""
+        if turn in self._running:
+            return False
+        if _status(obj).phase == "Processing":
+            return True
+        for other in await self.client.list(self.kind):
+            status = _status(other)
+            if other.metadata.uid == obj.metadata.uid or status.phase in _FINISHED or self.serialize_by(other) != turn:
+                continue
+            if other.metadata.deletion_timestamp is None and (
+                status.phase == "Processing" or _order(other) < _order(obj)
+            ):
+                return False
+        return True
+
+    async def _record(self, obj: R, before: str) -> None:
+        status, metadata = _status(obj), obj.metadata
+        is_end = status.completion_time is not None
+        record = AuditRecord(
+            time=now(),
+            kind=obj.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            generation=metadata.generation,
+            creator=metadata.annotations.get("creator", ""),
+            action=dict(self.describe(obj)),
+            before=before,
+            phase=status.phase,
+            attempt=status.attempts,
+            seconds=(now() - status.start_time).total_seconds() if is_end and status.start_time else None,
+            message=status.message,
+            controller=self._identity,
+        )
+        try:
+            await self._audit.write(record, obj)
+        except Exception:
+            _log.exception("the audit record of %s could not be written: %s", obj.key, record.json().decode())
+
+
+def _status(obj: Object) -> RequestStatus:
+    status: object = getattr(obj, "status", None)
+    if not isinstance(status, RequestStatus):
+        raise TypeError(f"{obj.kind} is no request: its status must derive from RequestStatus")
+    return status
+
+
+def _age(obj: Object) -> timedelta:
+    created = obj.metadata.creation_timestamp
+    return now() - created if created is not None else timedelta()
+
+
+def _order(obj: Object) -> tuple[datetime, str]:
+    return obj.metadata.creation_timestamp or now(), obj.metadata.uid
+
+
+def _is_temporary(error: Exception) -> bool:
+    if isinstance(error, KubernetesError):
+        return error.is_temporary or isinstance(error, Conflict | AlreadyExists)
+    return isinstance(error, OSError)  # connections of other clients, and timeouts
+
+
+def _observe(action: str, outcome: str, seconds: float) -> None:
+    reconcile = current.get()
+    if reconcile is not None:
+        reconcile.statistics.observe_step(action, outcome, seconds)
+
+
+def _text(duration: timedelta) -> str:
+    return f"{duration.total_seconds():g} s"

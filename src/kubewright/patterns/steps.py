@@ -1,0 +1,71 @@
+"""`step`: one thing that has to be so for an object, and the condition that reports it.
+
+    @step("NamespaceReady")
+    async def namespace(context: UserContext) -> None:
+        await context.ensure(Namespace(metadata=ObjectMeta(name=f"ns-{context.object.metadata.name}")))
+
+    @step("QuotaReady", needs=[namespace], when=lambda context: context.object.spec.quota is not None)
+    async def quota(context: UserContext) -> None: ...
+
+A step is an async function of the context. It returns when it is so, raises `NotYet` to wait, and any other exception
+is an error. It remains callable, so that it is tested by calling it, and may be part of several pipelines.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+ContextT = TypeVar("ContextT")
+ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
+
+
+class Step(Generic[ContextT_contra]):
+    """A step of a pipeline, made by `step`."""
+
+    def __init__(
+        self,
+        function: Callable[[ContextT_contra], Awaitable[None]],
+        condition: str,
+        needs: Sequence[Step[ContextT_contra]],
+        when: Callable[[ContextT_contra], bool] | None,
+    ) -> None:
+        self.name: str = getattr(function, "__name__", condition)
+        self.condition = condition
+        self.needs = tuple(needs)
+        self.when = when
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __call__(self, context: ContextT_contra) -> Awaitable[None]:
+        """Run the step, without its condition."""
+        return self._function(context)
+
+    def __repr__(self) -> str:
+        return f"<step {self.name}: {self.condition}>"
+
+
+def step(
+    condition: str,
+    *,
+    needs: Sequence[Step[ContextT]] = (),
+    when: Callable[[ContextT], bool] | None = None,
+) -> Callable[[Callable[[ContextT], Awaitable[None]]], Step[ContextT]]:
+    """Make an async function a step that is reported by the condition of that type.
+
+    It runs after the steps that it `needs`, and only if they succeeded. Where `when` says no it does not apply: its
+    condition is removed, and the steps that need it do not apply either.
+    """
+    if not isinstance(condition, str):
+        raise TypeError('@step needs the type of its condition: write @step("NamespaceReady")')
+    for need in needs:
+        if not isinstance(need, Step):
+            raise TypeError(f"@step({condition!r}, needs=[{need!r}]): expected steps, the functions themselves")
+
+    def decorate(function: Callable[[ContextT], Awaitable[None]]) -> Step[ContextT]:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"@step({condition!r}): {function!r} is not an async function of the context")
+        return Step(function, condition, needs, when)
+
+    return decorate
