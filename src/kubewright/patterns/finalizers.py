@@ -10,11 +10,12 @@ kept.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TypeVar
 
 from kubewright.api import Object
 from kubewright.client import Client
-from kubewright.client.errors import Invalid, NotFound
+from kubewright.client.errors import Conflict, Invalid, NotFound
 
 T = TypeVar("T", bound=Object)
 
@@ -27,19 +28,17 @@ async def add_finalizer(client: Client, obj: T, finalizer: str) -> T | None:
     check_finalizer(finalizer)
     if finalizer in obj.metadata.finalizers:
         return obj
-    uid = obj.metadata.uid
     obj.metadata.finalizers.append(finalizer)
     try:
-        answer = await client.patch(obj)
+        return await client.patch(obj)
     except NotFound:
         return None
-    except Invalid:
-        # The server takes no new finalizers on an object that is being deleted.
+    except (Invalid, Conflict):
+        # The server takes no new finalizers on an object that is being deleted; and another may have taken its name.
         there = await Client.find(client, type(obj), obj.key)
-        if there is None or there.metadata.deletion_timestamp is not None:
+        if there is None or there.metadata.deletion_timestamp is not None or there.metadata.uid != obj.metadata.uid:
             return None
         raise
-    return answer if answer.metadata.uid == uid else None
 
 
 async def remove_finalizer(client: Client, obj: T, finalizer: str) -> None:
@@ -48,10 +47,8 @@ async def remove_finalizer(client: Client, obj: T, finalizer: str) -> None:
     if finalizer not in obj.metadata.finalizers:
         return
     obj.metadata.finalizers.remove(finalizer)
-    try:
+    with suppress(NotFound):
         await client.patch(obj)
-    except NotFound:
-        return
 
 
 def check_finalizer(finalizer: str) -> None:
