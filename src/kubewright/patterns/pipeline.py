@@ -28,7 +28,6 @@ from kubewright.controller.context import current
 from kubewright.manager import Recorder
 from kubewright.patterns.conditions import (
     Conditioned,
-    get_condition,
     is_true,
     message_of,
     reason_of,
@@ -37,7 +36,7 @@ from kubewright.patterns.conditions import (
     summarize,
 )
 from kubewright.patterns.not_yet import NotYet
-from kubewright.patterns.steps import Step
+from kubewright.patterns.steps import AnyStep, Step
 
 StepOutcome: TypeAlias = Literal["done", "waiting", "failed", "blocked", "skipped"]
 
@@ -62,10 +61,10 @@ ContextT = TypeVar("ContextT", bound=PipelineContext)
 class Hook(Protocol):
     """Sees the steps of a pipeline start and end."""
 
-    def started(self, step: Step[ContextT], context: ContextT) -> None:
+    def started(self, step: AnyStep, context: object) -> None:
         """A step is about to run."""
 
-    def ended(self, step: Step[ContextT], context: ContextT, outcome: StepOutcome, seconds: float) -> None:
+    def ended(self, step: AnyStep, context: object, outcome: StepOutcome, seconds: float) -> None:
         """A step has run, or could not: then it took no time."""
 
 
@@ -106,9 +105,10 @@ class Pipeline(Generic[ContextT]):
         run.conclude()
 
     def is_ready(self, obj: Conditioned) -> bool:
-        """Whether every step succeeded for the present generation. Steps with `when` may not apply."""
-        present = [step for step in self.steps if step.when is None or get_condition(obj, step.condition) is not None]
-        return bool(present) and all(is_true(obj, step.condition) for step in present)
+        """Whether every step succeeded for the present generation. Steps with `when` may have none."""
+        there = [each.type for each in obj.status.conditions]
+        expected = [step.condition for step in self.steps if not step.is_optional or step.condition in there]
+        return bool(expected) and all(is_true(obj, condition) for condition in expected)
 
     def diagram(self) -> str:
         """The steps and what they need, as a Mermaid flowchart."""
@@ -122,11 +122,11 @@ class _Run(Generic[ContextT]):
     """One run over one object."""
 
     def __init__(self, context: ContextT, hooks: Sequence[Hook]) -> None:
-        self.skipped: set[Step[ContextT]] = set()
+        self.skipped: set[AnyStep] = set()
         self.lost_race = False
         self._context = context
         self._hooks = hooks
-        self._done: set[Step[ContextT]] = set()
+        self._done: set[AnyStep] = set()
         self._error: Exception | None = None
         self._waiting: list[NotYet] = []
 

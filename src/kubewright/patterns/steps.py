@@ -4,7 +4,7 @@
     async def namespace(context: UserContext) -> None:
         await context.ensure(Namespace(metadata=ObjectMeta(name=f"ns-{context.object.metadata.name}")))
 
-    @step("QuotaReady", needs=[namespace], when=lambda context: context.object.spec.quota is not None)
+    @step("QuotaReady", needs=[namespace], when=has_quota)
     async def quota(context: UserContext) -> None: ...
 
 A step is an async function of the context. It returns when it is so, raises `NotYet` to wait, and any other exception
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Never, Protocol, TypeAlias, TypeVar, overload
 
 ContextT = TypeVar("ContextT")
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
@@ -28,7 +28,7 @@ class Step(Generic[ContextT_contra]):
         self,
         function: Callable[[ContextT_contra], Awaitable[None]],
         condition: str,
-        needs: Sequence[Step[ContextT_contra]],
+        needs: Sequence[AnyStep],
         when: Callable[[ContextT_contra], bool] | None,
     ) -> None:
         self.name: str = getattr(function, "__name__", condition)
@@ -42,22 +42,42 @@ class Step(Generic[ContextT_contra]):
         """Run the step, without its condition."""
         return self._function(context)
 
+    @property
+    def is_optional(self) -> bool:
+        """Whether there are objects that it does not apply to."""
+        return self.when is not None or any(need.is_optional for need in self.needs)
+
     def __repr__(self) -> str:
         return f"<step {self.name}: {self.condition}>"
 
 
+AnyStep: TypeAlias = Step[Never]
+"""A step of whatever context."""
+
+
+class StepDecorator(Protocol):
+    """What `step` returns."""
+
+    def __call__(self, function: Callable[[ContextT], Awaitable[None]], /) -> Step[ContextT]:
+        """The function as a step."""
+
+
+@overload
+def step(condition: str, *, needs: Sequence[AnyStep] = ()) -> StepDecorator: ...
+@overload
 def step(
-    condition: str,
-    *,
-    needs: Sequence[Step[ContextT]] = (),
-    when: Callable[[ContextT], bool] | None = None,
+    condition: str, *, needs: Sequence[AnyStep] = (), when: Callable[[ContextT], bool]
+) -> Callable[[Callable[[ContextT], Awaitable[None]]], Step[ContextT]]: ...
+def step(
+    condition: str, *, needs: Sequence[AnyStep] = (), when: Callable[[ContextT], bool] | None = None
 ) -> Callable[[Callable[[ContextT], Awaitable[None]]], Step[ContextT]]:
     """Make an async function a step that is reported by the condition of that type.
 
-    It runs after the steps that it `needs`, and only if they succeeded. Where `when` says no it does not apply: its
-    condition is removed, and the steps that need it do not apply either.
+    It runs after the steps that it `needs`, and only if they succeeded. Where `when`, a function of the context, says
+    no it does not apply: its condition is removed, and the steps that need it do not apply either.
     """
-    if not isinstance(condition, str):
+    given: object = condition
+    if not isinstance(given, str):
         raise TypeError('@step needs the type of its condition: write @step("NamespaceReady")')
     for need in needs:
         if not isinstance(need, Step):

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable, Mapping
+
+import pytest
+
+from kubewright import Request
+from kubewright.controller.queue import Queue
+from kubewright.patterns import External
+from kubewright.testing import run_virtual
+
+
+class Hypervisor:
+    """Another system: machines and their states, and a stream of changes that can be interrupted."""
+
+    def __init__(self) -> None:
+        self.machines: dict[str, Hashable] = {}
+        self.reads: list[float] = []
+        self.failures: list[Exception] = []
+        self.streams = 0
+        self.stream: asyncio.Queue[str | Exception | None] = asyncio.Queue()
+
+    async def states(self) -> Mapping[str, Hashable]:
+        self.reads.append(asyncio.get_running_loop().time())
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.machines
+
+    async def follow(self) -> AsyncIterator[str | None]:
+        self.streams += 1
+        while True:
+            event = await self.stream.get()
+            if isinstance(event, Exception):
+                raise event
+            if event == "end":
+                return
+            yield event
+
+
+def concerned(machine: str) -> Request | None:
+    return Request("default", machine) if machine != "foreign" else None
+
+
+class Fed:
+    """A source that runs, and the keys it has enqueued since the last look."""
+
+    def __init__(self, source: External[str]) -> None:
+        self.source = source
+        self.queue: Queue[Request] = Queue()
+
+    async def __aenter__(self) -> Fed:
+        self._task = asyncio.create_task(self.source.run(self.queue))
+        await asyncio.sleep(0.1)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def names(self) -> list[str]:
+        await asyncio.sleep(0.1)
+        found = []
+        while len(self.queue):
+            work = await self.queue.get()
+            assert work is not None
+            found.append(work.key.name)
+            self.queue.done(work.key)
+        return sorted(found)
+
+
+def reason(source: External[str]) -> str | None:
+    return source.not_ready_reason
+
+
+def external(system: Hypervisor, every: float = 300) -> External[str]:
+    return External("hypervisor", concerns=concerned, events=system.follow, state=system.states, every=every)
+
+
+def test_what_exists_at_the_start_is_enqueued_and_then_what_changes() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        system.machines = {"a": "running", "b": "stopped", "foreign": 1}
+        async with Fed(external(system)) as fed:
+            await fed.source.synced()
+            assert await fed.names() == ["a", "b"]
+            system.stream.put_nowait("b")
+            assert await fed.names() == ["b"]
+            system.stream.put_nowait("foreign")
+            assert await fed.names() == []
+            system.machines = {"a": "stopped", "c": "running", "foreign": 2}
+            assert await fed.names() == []
+            await asyncio.sleep(300)
+            assert await fed.names() == ["a", "b", "c"]
+            await asyncio.sleep(300)
+            assert await fed.names() == []
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("end", ["end", ConnectionResetError("reset")])
+def test_a_stream_that_breaks_or_ends_is_started_again_and_the_state_read_at_once(end: str | Exception) -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        async with Fed(external(system)) as fed:
+            await fed.names()
+            system.stream.put_nowait(end)
+            await asyncio.sleep(0.5)
+            system.machines["a"] = "running"
+            assert await fed.names() == []
+            await asyncio.sleep(1)
+            assert await fed.names() == ["a"]
+            assert system.streams == 2
+
+    run_virtual(main)
+
+
+def test_a_stream_that_says_when_it_is_connected_has_the_state_read_then() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        async with Fed(external(system)) as fed:
+            await fed.names()
+            system.machines["a"] = "running"
+            system.stream.put_nowait(None)
+            assert await fed.names() == ["a"]
+
+    run_virtual(main)
+
+
+def test_the_back_off_of_a_stream_is_reset_by_an_event() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        async with Fed(external(system)) as fed:
+            for _ in range(6):
+                system.stream.put_nowait(ConnectionResetError("reset"))
+            await asyncio.sleep(1 + 2 + 4 + 8 + 16 + 32 + 1)
+            assert system.streams == 7
+            system.stream.put_nowait("a")
+            system.stream.put_nowait(ConnectionResetError("reset"))
+            await asyncio.sleep(1.5)
+            assert system.streams == 8
+            assert await fed.names() == ["a"]
+
+    run_virtual(main)
+
+
+def test_a_read_that_fails_changes_nothing_and_is_why_the_source_is_not_ready() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        system.machines = {"a": "running"}
+        source = external(system)
+        assert reason(source) == "hypervisor has not been read yet"
+        async with Fed(source) as fed:
+            assert await fed.names() == ["a"]
+            assert reason(source) is None
+            system.failures = [ConnectionResetError("reset")]
+            await asyncio.sleep(300)
+            assert reason(source) == "hypervisor: reset"
+            assert await fed.names() == []
+            await asyncio.sleep(1)
+            assert reason(source) is None
+            assert await fed.names() == []
+
+    run_virtual(main)
+
+
+def test_on_a_standby_nothing_is_read() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        system.machines = {"a": "running"}
+        source = external(system)
+        working = asyncio.Event()
+        source.start_after(working)
+        async with Fed(source) as fed:
+            await source.synced()
+            await asyncio.sleep(1000)
+            assert (system.reads, system.streams, reason(source)) == ([], 0, None)
+            working.set()
+            assert await fed.names() == ["a"]
+
+    run_virtual(main)
+
+
+def test_a_mistake_in_the_mapping_is_logged_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(machine: str) -> Request:
+        if machine == "bad":
+            raise KeyError(machine)
+        return Request("default", machine)
+
+    async def main() -> None:
+        system = Hypervisor()
+        system.machines = {"bad": 1, "good": 1}
+        async with Fed(External("hypervisor", concerns=broken, state=system.states)) as fed:
+            assert await fed.names() == ["good"]
+
+    run_virtual(main)
+    assert "which objects 'bad' concerns is not known" in caplog.text
+
+
+def test_a_period_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="every=0"):
+        external(Hypervisor(), every=0)
