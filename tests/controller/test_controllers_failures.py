@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+from typing import Any
 
 import pytest
 from tests.controller.scripted import LONG, Every, Reconciler, always, conflict, in_turn, now, running
 
+from kubewright.api.core.v1 import Pod
 from kubewright.api.errors import KubernetesError
+from kubewright.client import Client, Config
 from kubewright.client.errors import AlreadyExists, Conflict, Status, StatusCause, StatusDetails
 from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import current
@@ -510,3 +513,16 @@ async def test_a_plain_error_hook_that_fails_ends_nothing(caplog: pytest.LogCapt
         await asyncio.sleep(LONG)
     assert reconciler.times == [0, 0.005]
     assert "the error hook failed" in caplog.text
+
+
+@virtual
+async def test_a_wrong_call_in_a_reconcile_is_logged_with_the_fix(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(key: str) -> None:
+        client: Any = Client(Config(server="http://127.0.0.1:1"))
+        await client.list(Pod, label_selector="app=web")
+
+    controller = Controller("test", Reconciler(fail))
+    async with running(controller):
+        controller.queue.add("a")
+        await asyncio.sleep(0.001)
+    assert "got an unexpected keyword argument 'label_selector': write labels=" in caplog.messages[0]

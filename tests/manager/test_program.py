@@ -250,6 +250,14 @@ def test_what_was_forgotten_in_setup_is_one_line(kubeconfig: Path, tmp_path: Pat
     assert line.startswith(f"forgetful: {message}")
 
 
+def test_a_wrong_call_in_setup_is_reported_with_the_fix(kubeconfig: Path, tmp_path: Path) -> None:
+    program = tmp_path / "forgetful.py"
+    program.write_text(textwrap.dedent(FORGETFUL).format(body="controller_for(manager, ConfigMap, retries=3)"))
+    done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)
+    assert done.returncode == 1
+    assert "unexpected keyword argument 'retries': write max_attempts=" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["My Operator", "", "-a", "Shops"])
 def test_a_name_that_no_lease_could_have_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r'expected lower-case letters, digits and "-", such as "podmanager"'):

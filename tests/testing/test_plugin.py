@@ -227,3 +227,17 @@ async def test_a_block_that_takes_too_long_ends_with_its_manager(admin: Client, 
     with pytest.raises(TimeoutError):
         async with running(Manager(admin), timeout=0):
             await asyncio.Event().wait()
+
+
+def test_a_wrong_call_in_a_test_is_reported_with_the_fix(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        from kubewright import Client, Config
+        from kubewright.api.core.v1 import Pod
+
+        def test_it():
+            Client(Config(server="http://127.0.0.1:1")).list(Pod, label_selector="app=web")
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["E * unexpected keyword argument 'label_selector': write labels="])

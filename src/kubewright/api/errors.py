@@ -1,10 +1,15 @@
-"""The root of kubewright's errors, and what can go wrong between JSON and Python types."""
+"""The root of kubewright's errors, what can go wrong between JSON and Python types, and the way to explain misuse."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from functools import wraps
+from typing import ClassVar, NoReturn, ParamSpec, TypeVar
 
 from kubewright.api.kinds import ObjectKey
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class KubernetesError(Exception):
@@ -32,3 +37,34 @@ class DecodeError(KubernetesError):
 
 class MalformedJSON(DecodeError):
     """What should be decoded is not JSON at all, or not all of it."""
+
+
+def explain_misuse(error: BaseException | None) -> None:
+    """Add the fix to the message of an error that Python raised for a wrong call; see `kubewright.api.misuse`."""
+    if isinstance(error, TypeError | AttributeError):
+        from kubewright.api.misuse import explain
+
+        explain(error)
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with the fix in the error for a call that does not fit. It costs a frame: not for what is hot."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*args, **options)
+        except TypeError as error:
+            explain_misuse(error)
+            raise
+
+    return call
+
+
+def refusing(sentence: str) -> Callable[..., NoReturn]:
+    """A method that raises a TypeError: for a protocol that a class could have, and has not."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise TypeError(sentence)
+
+    return refuse

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
+from kubewright.api.meta import ObjectMeta
 from kubewright.api.naming import python_name
 
 
@@ -18,6 +19,8 @@ def construction_error(
         example = f"{fields[0]}=..." if fields else ""
         return TypeError(f"{name} takes keywords only: write {name}({example})")
     unknown = next((value for value in values if value not in fields), None)
+    if unknown is not None and "metadata" in fields and unknown in ObjectMeta.__struct_fields__:
+        return TypeError(f"{name} has no field {unknown!r}: write {name}(metadata=ObjectMeta({unknown}=...))")
     if unknown is not None:
         return TypeError(f"{name} has no field {unknown!r}{suggestion(unknown, fields)}")
     if str(error).startswith("Missing required argument"):
@@ -30,9 +33,13 @@ def attribute_error(owner: object, attribute: str) -> AttributeError:
     """The error for an attribute that is not a field of `owner`."""
     fields: tuple[str, ...] = getattr(owner, "__struct_fields__", ())
     name = type(owner).__name__
-    return AttributeError(
-        f"{name} has no field {attribute!r}{suggestion(attribute, fields)}", name=attribute, obj=owner
-    )
+    if attribute in ("get", "items", "keys", "to_dict"):
+        hint = ": its fields are attributes (to_json of kubewright.api makes a dict)"
+    elif "metadata" in fields and attribute in ObjectMeta.__struct_fields__:
+        hint = f": write .metadata.{attribute}"
+    else:
+        hint = suggestion(attribute, fields)
+    return AttributeError(f"{name} has no field {attribute!r}{hint}", name=attribute, obj=owner)
 
 
 def suggestion(wrong: str, fields: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
 from msgspec import Struct, field
 
+from kubewright.api.errors import explained
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import Rule
 from kubewright.api.meta import ObjectMeta, OwnerReference
@@ -238,7 +239,19 @@ class Resource(Object, Generic[SpecT, StatusT]):
     spec: SpecT
     status: StatusT = field(default_factory=lambda: None)  # type: ignore[assignment]  # each subclass gets its own
 
+    if not typing.TYPE_CHECKING:
 
+        def __class_getitem__(cls, types: object) -> object:
+            if cls is Resource and not (isinstance(types, tuple) and len(types) == 2):
+                name = getattr(types, "__name__", "Spec")
+                raise TypeError(
+                    f"Resource[{name}]: give the types of spec and status: write Resource[{name}, Status], or "
+                    f"Resource[{name}, None] for a kind without a status"
+                )
+            return super().__class_getitem__(types)
+
+
+@explained
 def resource(
     api_version: str,
     *,

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
+from kubewright.api.errors import explain_misuse, explained, refusing
 from kubewright.client.config.config import Config
 from kubewright.client.http.transport import Transport
 from kubewright.client.mapping import Mapper
@@ -38,6 +39,7 @@ class Client(Reader, Writer, Subresources):
 
     _owned: Session | None = None  # views own no connections
 
+    @explained
     def __init__(
         self,
         config: Config | None = None,
@@ -77,7 +79,11 @@ class Client(Reader, Writer, Subresources):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        explain_misuse(error)
         await self.aclose()
+
+    if not TYPE_CHECKING:
+        __enter__ = __exit__ = __await__ = refusing("a client is asynchronous: write async with Client() as client")
 
     async def aclose(self) -> None:
         """Close all connections, open watches included. Closing a view does nothing: the connections are another's."""

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, overload
 
+from kubewright.api.errors import refusing
 from kubewright.api.meta import DeleteOptions, ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client.arguments import kind_and_name
@@ -31,6 +32,9 @@ class Subresource(Updater):
     def __init__(self, operations: Operations, name: str) -> None:
         self._operations = operations
         self._subresource = name
+
+    if not TYPE_CHECKING:
+        __call__ = refusing("client.status is not called: write client.status.update(obj)")
 
     @overload
     async def get(self, target: T, /) -> T: ...

@@ -16,6 +16,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.codec import decode, decode_json, encode, origin, to_json
+from kubewright.api.errors import refusing
 from kubewright.api.field_path import FieldPath
 from kubewright.api.markers import JSONInput, JSONValue
 from kubewright.api.origin import same
@@ -57,6 +58,9 @@ class Expectation:
 
     def __invert__(self) -> Expectation:
         return Expectation(f"not {self.description}", lambda view: not self.holds(view))
+
+    if not TYPE_CHECKING:
+        __call__ = refusing("an expectation is given as it is, without parentheses: wait_for(pod, ready)")
 
     def __repr__(self) -> str:
         return f"Expectation({self.description})"

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from types import TracebackType
-from typing import Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from kubewright.api.codec import NOT_JSON, decode
+from kubewright.api.errors import refusing
 from kubewright.api.header import Header, read_header
 from kubewright.api.resources import Object
 from kubewright.api.shallow import members
@@ -155,6 +156,11 @@ class Watch(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    if not TYPE_CHECKING:
+        __iter__ = __await__ = __enter__ = __exit__ = refusing(
+            "a watch is asynchronous: write async with client.watch(Kind) as events, and async for event in events"
+        )
 
     async def __aiter__(self) -> AsyncGenerator[WatchEvent[T], None]:
         response = await self._open()

@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from kubewright.api.errors import DecodeError, KubernetesError
+from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
 from kubewright.client.errors import Conflict
@@ -200,6 +200,7 @@ class ReconcileHandler(Generic[Key]):
             raise ReconcileTimeout(f"the reconcile took longer than {self._timeout:g} s") from None
 
     def _failure(self, key: Key, error: Exception) -> LostRace | GivenUp | Failed:
+        explain_misuse(error)
         if isinstance(error, Conflict) and error.is_optimistic_lock:
             lost = self._lost_races[key] = self._lost_races.get(key, 0) + 1
             if lost <= QUIET_CONFLICTS:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kubewright.api.errors import explained, refusing
 from kubewright.client import Client, Config
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.user import User
@@ -30,7 +31,19 @@ class ControlPlane(ABC):
     `start` and `stop` do the same explicitly. A real control plane is bound to no event loop once it runs.
     """
 
+    if not TYPE_CHECKING:
+        __await__ = __enter__ = __exit__ = refusing(
+            "a control plane runs in a block: write async with ControlPlane.embedded() as cluster"
+        )
+
+        def __new__(cls, *_: object, **__: object) -> ControlPlane:
+            """Refuse the class itself, which is neither of the two."""
+            if cls is ControlPlane:
+                raise TypeError("there are two: write ControlPlane.embedded(...) or ControlPlane.real(...)")
+            return super().__new__(cls)
+
     @staticmethod
+    @explained
     def real(
         *,
         controller_manager: bool = False,
@@ -55,6 +68,7 @@ class ControlPlane(ABC):
         )
 
     @staticmethod
+    @explained
     def embedded(
         *,
         host: str = "127.0.0.1",

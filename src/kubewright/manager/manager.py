@@ -25,9 +25,9 @@ from contextlib import (
 )
 from contextvars import copy_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kubewright.api.errors import KubernetesError
+from kubewright.api.errors import KubernetesError, refusing
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, CachedClient, CacheOptions
 from kubewright.cache.informer import Informer
@@ -325,6 +325,11 @@ class Manager:
                     self.stop()
         except BaseExceptionGroup as error:
             raise cause(error) from None
+
+    if not TYPE_CHECKING:
+        __aenter__ = __aexit__ = __enter__ = __exit__ = refusing(
+            "a manager is no context: write async with manager.running(), or await manager.run()"
+        )
 
     async def synced(self) -> None:
         """Return once every source of the controllers that were added so far is complete."""

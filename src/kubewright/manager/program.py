@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 from msgspec import Struct
 
-from kubewright.api.errors import KubernetesError
+from kubewright.api.errors import KubernetesError, explain_misuse, explained
 from kubewright.client import Client, Config
 from kubewright.manager.group import cause
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
@@ -64,6 +64,7 @@ def run(
 ) -> NoReturn: ...
 
 
+@explained
 def run(
     setup: Callable[..., SetupResult],
     *,
@@ -105,6 +106,7 @@ def run(
 
 def _report(name: str, error: BaseException) -> None:
     """Write why the program ends."""
+    explain_misuse(error)
     is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
     line = exit_line(name, summary(error), error) if is_own_fault else exit_line(name, str(error))
     sys.stderr.write(f"{line}\n")

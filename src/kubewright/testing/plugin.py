@@ -131,6 +131,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _plane_of(item) in (None, selected)]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Explain the error of a test that uses kubewright wrongly, as a program's would be explained."""
+    try:
+        return (yield)
+    except (TypeError, AttributeError) as error:
+        from kubewright.api.errors import explain_misuse
+
+        explain_misuse(error)
+        raise
+
+
 def _selected(config: pytest.Config) -> str:
     chosen: str = config.getoption("--control-plane") or config.getini("control_plane")
     return chosen

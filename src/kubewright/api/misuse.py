@@ -1,0 +1,244 @@
+"""Messages for calls that do not fit: what Python says of them, and then the fix. Imported only when one is needed.
+
+The verbs of a client are called for every object, and must not pay for a wrapper that explains their errors. So errors
+are explained where they pass anyway: when a client is closed by one, when a reconcile or a program fails, in tests.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Callable
+
+from kubewright.api.model import Model
+
+_CALL = re.compile(
+    r"(?P<function>[\w.]+)\(\) (?:got an unexpected keyword argument '(?P<keyword>\w+)'"
+    r"|takes .+ (?:was|were) given|missing \d+ required .+)"
+)
+_NOT_SUBSCRIPTABLE = re.compile(r"'(\w+)' object is not subscriptable")
+_NOT_AWAITED = ("'coroutine' object", "argument of type 'coroutine'", "cannot unpack non-iterable coroutine")
+
+_VERBS = {
+    "read": "get(Kind, name, namespace=...)",
+    "get": "get(Kind, name, namespace=...)",
+    "list": "list(Kind, namespace=...)",
+    "watch": "watch(Kind, namespace=...)",
+    "create": "create(obj)",
+    "patch": "patch(obj)",
+    "replace": "update(obj)",
+    "delete": "delete(Kind, name, namespace=...)",
+}
+_GENERATED = re.compile(rf"({'|'.join(_VERBS)})_[a-z_]+")
+"""The methods of the official Python client, such as `read_namespaced_pod`."""
+
+_WORDS = {
+    "label_selector": "labels",
+    "selector": "labels",
+    "matching_labels": "labels",
+    "field_selector": "fields",
+    "ns": "namespace",
+    "namespaces": "namespace",
+    "in_namespace": "namespace",
+    "limit": "page_size",
+    "grace_period_seconds": "grace_period",
+    "propagation_policy": "propagation",
+    "ignore_not_found": "missing_ok",
+    "timeout_seconds": "timeout",
+    "manager": "field_manager",
+    "owner": "field_manager",
+    "predicate": "where",
+    "predicates": "where",
+    "when": "where",
+    "filter": "where",
+    "max_concurrent_reconciles": "workers",
+    "concurrency": "workers",
+    "rate_limiter": "limiter",
+    "retries": "max_attempts",
+    "max_retries": "max_attempts",
+    "interval": "resync",
+    "resync_period": "resync",
+    "sync_period": "resync",
+    "cache_sync_timeout": "sync_timeout",
+    "crds": "definitions",
+    "crd": "definitions",
+    "metrics_bind_address": "metrics_address",
+    "health_probe_bind_address": "health_address",
+    "pprof_bind_address": "debug_address",
+    "metrics_port": "metrics_address",
+    "graceful_shutdown_timeout": "grace",
+    "printer_columns": "columns",
+    "print_columns": "columns",
+    "shortname": "short_names",
+    "shortnames": "short_names",
+    "cluster_scoped": "namespaced",
+    "scope": "namespaced",
+}
+"""Keywords of client-go, kopf, kubebuilder and the official Python client, and what they are called here."""
+
+_CALLS = {
+    "resource": 'write @resource("group/version"), and the rest by name',
+    "controller_for": "write controller_for(manager, Kind, name=...).complete(reconciler)",
+    "watches": "write watches(Kind, mapped(function))",
+    "resource.group": 'write @resource("group/version")',
+    "resource.version": 'write @resource("group/version")',
+    "resource.scope": "write namespaced=False for a kind that is cluster-scoped",
+    "resource.cluster_scoped": "write namespaced=False for a kind that is cluster-scoped",
+    "Client.kubeconfig": "write Client(Config.load(kubeconfig=...))",
+    "Client.context": "write Client(Config.load(context=...))",
+    "Client.namespace": "write Client(...).in_namespace(...)",
+    "Client.server": "write Client(Config(server=...))",
+    "Client.host": "write Client(Config(server=...))",
+    "Client.token": "write Client(Config(...)), which has the credentials",
+    "Client.verify_ssl": "write Client(Config(...)), which has what TLS needs",
+    "Manager.namespace": "write namespaces=[...]",
+    "Manager.leader_election": 'write election=LeaderElection(client, "name-of-the-lease")',
+    "Manager.leader_elect": 'write election=LeaderElection(client, "name-of-the-lease")',
+    "controller_for.reconciler": "write controller_for(manager, Kind).complete(reconciler)",
+    "controller_for.owns": "write controller_for(manager, Kind).owns(Child)",
+    "create.namespace": "an object names its namespace itself: write metadata=ObjectMeta(namespace=...)",
+    "update.namespace": "an object names its namespace itself: write metadata=ObjectMeta(namespace=...)",
+    "apply.namespace": "an object names its namespace itself: write metadata=ObjectMeta(namespace=...)",
+    "run.namespace": "the flag --namespace has it",
+    "run.namespaces": "the flag --namespace has them",
+    "run.leader_elect": "the flag --leader-elect has it",
+    "run.election": "the flag --leader-elect has it",
+    "run.standalone": "leave it out: without --leader-elect an operator does not wait for others",
+    "run.clusterwide": "leave it out: without --namespace an operator watches all of them",
+    "Predicate.__call__": "a predicate is given as it is, without parentheses: where=generation_changed",
+    "Field.default": "Field is for waiting: write a default after the annotation, as in size: int = 1",
+    "Result.RequeueAfter": "write requeue_after=",
+    "Result.after": "write requeue_after=",
+    "Result.delay": "write requeue_after=",
+    "field": 'it declares a field of a model: for waiting write Field("status.phase")',
+}
+"""What to write instead, by function and, after the dot, keyword."""
+
+_ATTRIBUTES = {
+    "Client.update_status": "write client.status.update(obj)",
+    "Client.patch_status": "write client.status.patch(obj)",
+    "Client.replace_status": "write client.status.update(obj)",
+    "Client.replace": "write client.update(obj)",
+    "Client.create_or_update": "write client.apply(obj)",
+    "Client.create_or_patch": "write client.apply(obj)",
+    "Client.delete_all_of": "write client.delete_all(Kind, namespace=...)",
+    "Client.log": "write client.logs(pod)",
+    "Client.wait": "write client.wait_for(obj, ready)",
+    "Client.close": "write await client.aclose(), or async with Client() as client",
+    "Manager.start": "write await manager.run(), or async with manager.running()",
+    "Manager.get_client": "write manager.client",
+    "Manager.get_cache": "write manager.cache",
+    "Manager.get_api_reader": "write manager.live",
+    "Manager.get_event_recorder_for": 'write manager.recorder("name")',
+    "Manager.events": 'write manager.recorder("name")',
+    "Manager.add_healthz_check": "write manager.add_health_check(name, check)",
+    "Manager.add_readyz_check": "write manager.add_ready_check(name, check)",
+    "Builder.for_": "the kind is given to controller_for(manager, Kind)",
+    "Builder.named": "write controller_for(manager, Kind, name=...)",
+    "Builder.with_options": "options are keywords of controller_for(manager, Kind, workers=...)",
+    "Builder.with_event_filter": "write controller_for(manager, Kind, where=...)",
+    "Builder.build": "write .complete(reconciler)",
+    "Builder.watches_raw_source": "write .source(source)",
+    "EventRecorder.event": "write .normal(obj, reason, note) or .warning(obj, reason, note)",
+    "EventRecorder.eventf": "write .normal(obj, reason, note) or .warning(obj, reason, note)",
+    "EventRecorder.info": "write .normal(obj, reason, note)",
+    "Event.metadata": "an event is no object: write event.key, event.new_object or event.old_object",
+    "Event.object": "an event has two: write event.new_object or event.old_object",
+    "Event.obj": "an event has two: write event.new_object or event.old_object",
+    "ControlPlane.get_client": "write cluster.client()",
+}
+"""What to write instead, by class and attribute."""
+
+
+def explain(error: BaseException) -> None:
+    """Add the fix to the message of an error that Python raised for a wrong use of kubewright, and to no other."""
+    fix = None
+    if isinstance(error, AttributeError):
+        fix = _attribute_fix(error.obj, error.name or "")
+    elif isinstance(error, TypeError):
+        fix = _call_fix(str(error))
+    if fix is not None and fix not in str(error):
+        error.args = (f"{error}: {fix}",)
+
+
+def _call_fix(message: str) -> str | None:
+    if message.startswith(_NOT_AWAITED):
+        return "write await before the call"
+    subscript = _NOT_SUBSCRIPTABLE.match(message)
+    if subscript is not None:
+        is_model = subscript[1] in (each.__name__ for each in _all_models(Model))
+        return "its fields are attributes: write .metadata in place of ['metadata']" if is_model else None
+    if message.startswith("'async for' requires") and message.endswith("got list"):
+        return "write for in place of async for, or leave out the await"
+    if message.startswith("Unexpected keyword argument"):  # of a structure that is no model
+        return _CALLS.get(f"Result.{message.rpartition(' ')[2].strip(chr(39))}")
+    call = _CALL.match(message)
+    function = _find(call["function"]) if call is not None else None
+    if call is None or function is None:
+        return None
+    *owners, name = call["function"].split(".")
+    shown = owners[-1] if name == "__init__" and owners else name
+    keyword = call["keyword"]
+    known = _CALLS.get(f"{shown}.{keyword}") if keyword else _CALLS.get(call["function"], _CALLS.get(shown))
+    if known is not None or keyword is None:
+        return known or f"write {shown}({_usage(function)})"
+    parameters = [each for each in inspect.signature(function).parameters if each != "self"]
+    if _WORDS.get(keyword) in parameters:
+        return f"write {_WORDS[keyword]}="
+    close = difflib.get_close_matches(keyword, parameters, n=1)
+    if close:
+        return f"write {close[0]}="
+    return f"it takes {', '.join(parameters)}"
+
+
+def _find(qualname: str) -> Callable[..., object] | None:
+    """The function of kubewright that Python calls so in its messages."""
+    if qualname == "field":
+        from msgspec import field
+
+        return field
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "kubewright":
+            found: object = module
+            for part in qualname.split("."):
+                found = vars(found).get(part) if isinstance(found, type | type(module)) else None
+            found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+            if inspect.isfunction(found):
+                return found
+    return None
+
+
+def _usage(function: Callable[..., object]) -> str:
+    """How it is called: what must be given, and the namespace where there is one."""
+    arguments = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            arguments += [f"{name}=..."] if parameter.default is parameter.empty or name == "namespace" else []
+        elif name != "self" and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            arguments.append(name)
+    return ", ".join(arguments)
+
+
+def _attribute_fix(owner: object, attribute: str) -> str | None:
+    if inspect.iscoroutine(owner):
+        return f"{owner.__qualname__}(...) was not awaited: write await before the call"
+    if isinstance(owner, list) and attribute == "items" and owner and isinstance(owner[0], Model):
+        return "it is the list of the objects itself"
+    if inspect.isroutine(owner) and str(getattr(owner, "__module__", "")).startswith("kubewright."):
+        return f"{owner.__name__} is a method: write {owner.__name__}(...)"
+    for cls in type(owner).__mro__:
+        known = _ATTRIBUTES.get(f"{cls.__name__}.{attribute}") if cls.__module__.startswith("kubewright.") else None
+        if known is not None:
+            return known
+        if cls.__name__ == "Client" and (verb := _GENERATED.fullmatch(attribute)) is not None:
+            return f"write client.{_VERBS[verb[1]]}"
+    if not type(owner).__module__.startswith("kubewright.") or isinstance(owner, Model):
+        return None
+    close = difflib.get_close_matches(attribute, [each for each in dir(owner) if not each.startswith("_")], n=1)
+    return f"did you mean {close[0]!r}?" if close else None
+
+
+def _all_models(cls: type[Model]) -> set[type[Model]]:
+    return {cls}.union(*map(_all_models, cls.__subclasses__()))
