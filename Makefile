@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# What one process has compiled the next ones load, whatever the environment says: the suite starts hundreds.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/pycache
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test coverage lint types bench control-plane requirements generate clean
 
