@@ -196,8 +196,9 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 class Certificates:
     """A directory of PEM files.
 
-    For servers: `server` (127.0.0.1, localhost), `expired`, `other` (of another name), `below`, whose authority is
-    `intermediate`, which `ca` has signed. For clients: `client`, and `stranger`, whose authority nobody knows.
+    For servers: `server` (127.0.0.1, localhost), `expired`, `lasting`, which outlives its authority, `other` (of
+    another name), `below`, whose authority is `intermediate`, which `ca` has signed. For clients: `client`, and
+    `stranger`, whose authority nobody knows.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -208,6 +209,7 @@ class Certificates:
         ca = self._authority("ca")
         self._issue(ca, "server", local, now - day, now + day)
         self._issue(ca, "expired", local, now - 2 * day, now - day)
+        self._issue(ca, "lasting", local, now - day, now + 99 * day)
         self._issue(ca, "other", [x509.DNSName("elsewhere.example.com")], now - day, now + day)
         self._issue(ca, "client", [x509.DNSName("client")], now - day, now + day)
         self._issue(self._authority("intermediate", ca), "below", local, now - day, now + day)

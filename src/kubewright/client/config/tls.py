@@ -19,11 +19,13 @@ from typing import BinaryIO, ClassVar
 
 from msgspec.structs import replace
 
+from kubewright.api.time import unix_now
 from kubewright.client.errors import ConfigError
 from kubewright.client.redacted import Redacted
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_MAX_SESSION_AGE = 300.0  # seconds
 _DESCRIPTORS = Path("/proc/self/fd")
 _MISMATCHES = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"})
 
@@ -171,10 +173,16 @@ class _ResumingContext(ssl.SSLContext):
     By the session the server proves to be the one whose certificate was checked, and knows the certificate that was
     shown to it. Both belong to the context: another trust or another certificate is another context. A server that
     does not accept the session makes a full handshake, and its new session is the one to offer.
+
+    OpenSSL checks no certificates when it resumes a session. So, as in Go, none is offered once the certificate of the
+    server or one of an authority has expired. Python does not show the chain in between, so that no session is offered
+    for longer than five minutes.
     """
 
     _latest: weakref.ref[ssl.SSLObject] | None = None
+    _begun = 0.0  # when the latest connection was
     _session: ssl.SSLSession | None = None
+    _usable_until = 0.0
     _server: str | bytes | None = None
 
     def wrap_bio(
@@ -193,10 +201,24 @@ class _ResumingContext(ssl.SSLContext):
         if latest is not None and latest.version() is not None and not latest.session_reused:
             found = latest.session
             if found is not None and found.has_ticket:
-                self._session = found
+                self._session, self._usable_until = found, self._verified_until(latest)
+        present = unix_now()
+        if present >= self._usable_until:
+            self._session = None
         made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session or self._session)
-        self._latest = weakref.ref(made)
+        self._latest, self._begun = weakref.ref(made), present
         return made
+
+    def _verified_until(self, latest: ssl.SSLObject) -> float:
+        """Until when what the handshake of the latest connection has verified holds, in seconds since 1970."""
+        until = self._begun + _MAX_SESSION_AGE
+        if server := latest.getpeercert():  # empty when it was not verified
+            until = min(until, ssl.cert_time_to_seconds(str(server["notAfter"])))
+        for authority in self.get_ca_certs():
+            expiry = ssl.cert_time_to_seconds(str(authority["notAfter"]))
+            if expiry > self._begun:  # else it was not the one
+                until = min(until, expiry)
+        return until
 
 
 @contextmanager
