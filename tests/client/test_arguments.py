@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kubewright.api.core.v1 import ConfigMap, Node, Pod
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.client import Client, MergePatch
-from kubewright.client.wait import Field, ready
+from kubewright.client.wait import Field, condition, ready
 
 if TYPE_CHECKING:
     from tests.client.conftest import ScriptedServer
@@ -149,6 +150,31 @@ GUESSES: dict[str, tuple[Callable[[Any], Awaitable[object]], type[Exception], st
         TypeError,
         "_async is async: expected a plain function",
     ),
+    "wait for a field": (
+        lambda client: client.wait_for(MAP, Field("data.key")),
+        TypeError,
+        'write Field("status.phase").equals("Running")',
+    ),
+    "wait for a condition": (lambda client: client.wait_for(MAP, condition), TypeError, 'Write condition("Ready")'),
+    "wait for a misspelt field": (
+        lambda client: client.wait_for(Pod, "web", ready & ~Field("status.fase").equals("Running")),
+        ValueError,
+        'Field("status.fase"): PodStatus has no field "fase": did you mean "phase"?',
+    ),
+    "wait for a misspelt field of an item": (
+        lambda client: client.wait_for(Pod, "web", Field("spec.containers[0].img").satisfies(bool, "is set")),
+        ValueError,
+        'Container has no field "img": did you mean "image"?',
+    ),
+    "wait in the wrong part": (
+        lambda client: client.wait_for(MAP, Field("phase").equals("Running")),
+        ValueError,
+        'ConfigMap has no field "phase": it has apiVersion, kind, metadata, binaryData, data, immutable',
+    ),
+    "no namespace": (lambda client: client.in_namespace(None), TypeError, "the name of one namespace, not None"),
+    "a list of kinds": (lambda client: client.list([Pod]), TypeError, "not a list: give them one by one"),
+    "a class that is no kind": (lambda client: client.list(str), TypeError, "derive it from Resource and decorate it"),
+    "dynamic": (lambda client: client.get(Dynamic, "web"), TypeError, 'write Dynamic.of("example.com/v1", "Widget")'),
     "evict a number": (lambda client: client.evict(3), TypeError, "the name of a Pod is a string"),
     "list in all namespaces by a star": (
         lambda client: client.list(Pod, namespace="*"),
@@ -227,3 +253,25 @@ async def test_a_closed_client_says_so(client: Client) -> None:
 async def test_selectors_by_names_that_are_no_fields_are_for_the_server(client: Client, server: ScriptedServer) -> None:
     server.answers({"items": []})
     assert await client.list(Pod, fields={"status.podIP": "10.0.0.1", "spec.unknown": "x"}) == []
+
+
+@pytest.mark.parametrize("status", [True, "true", None])
+def test_a_condition_is_the_text_that_kubernetes_has_for_it(status: Any) -> None:
+    with pytest.raises(ValueError, match='the status is the text "True", "False" or "Unknown"'):
+        condition("Ready", status)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        (Dynamic.of("example.com/v1", "Widget", plural="widgets", namespaced=True), "status.anything"),
+        (ConfigMap, 'metadata.labels["any.label/name"]'),
+        (ConfigMap, "data.key"),
+        (Pod, "spec.containers[0].image"),
+    ],
+)
+async def test_fields_that_may_be_there_are_waited_for(
+    client: Client, server: ScriptedServer, kind: Any, path: str
+) -> None:
+    server.answers({"metadata": {"resourceVersion": "1"}, "items": []})
+    assert await client.wait_for(kind, "web", ~Field(path).equals(1)) is None

@@ -22,10 +22,11 @@ from kubewright.controller.builder import Builder, controller_for
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.event import Event
-from kubewright.controller.handler import Handler, mapped
+from kubewright.controller.handler import Handler, WrongKeys, checked_requests, for_object, mapped
 from kubewright.controller.predicates import generation_changed, predicate
 from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.source import Channel, Function, Polled
+from kubewright.controller.watched import Watched
 
 
 class Host:
@@ -130,11 +131,11 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a name for a kind": (
         lambda: controller_for(Host(), "ConfigMap"),  # type: ignore[arg-type]
-        "controller_for(manager, kind): 'ConfigMap' is not a kind: give its class, such as kubewright.api.core.v1.Pod",
+        'controller_for(manager, kind): a kind is given by its class, not by its name "ConfigMap": import it',
     ),
     "an object for a kind": (
         lambda: controller_for(Host(), ConfigMap()),  # type: ignore[arg-type]
-        "is not a kind: give the class ConfigMap, not an object of it",
+        "expected a kind, not the ConfigMap : give its class ConfigMap",
     ),
     "a class that is no kind": (
         lambda: controller_for(Host(), Unnamed),
@@ -142,19 +143,19 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a class that is no resource": (
         lambda: controller_for(Host(), PodReconciler),  # type: ignore[type-var]
-        'derive PodReconciler from Resource and decorate it with @resource("group/version")',
+        'PodReconciler is not a kind: derive it from Resource and decorate it with @resource("group/version")',
     ),
     "owns an object": (
         lambda: builder().owns(ConfigMap()),  # type: ignore[arg-type]
-        "is not a kind: give the class ConfigMap, not an object of it",
+        "expected a kind, not the ConfigMap : give its class ConfigMap",
     ),
     "owns a name": (
         lambda: builder().owns("Pod"),  # type: ignore[arg-type]
-        "owns(kind): 'Pod' is not a kind: give its class, such as kubewright.api.core.v1.Pod, or Dynamic.of(",
+        'owns(kind): a kind is given by its class, not by its name "Pod": import it',
     ),
     "owns a list": (
         lambda: builder().owns([Pod, Service]),  # type: ignore[arg-type]
-        "is not a kind: give the classes one by one, as in owns(Pod, Service)",
+        "owns(kind): expected a kind, not a list: give them one by one",
     ),
     "owns nothing": (lambda: builder().owns(), "owns() without a kind: give at least one, as in owns(Pod)"),
     "owns what has no namespace": (
@@ -255,17 +256,20 @@ async def test_a_mistake_is_an_error_that_names_the_fix(mistake: str) -> None:
     ],
     ids=["names", "one name", "one key", "tuples", "objects", "nothing"],
 )
-def test_a_map_function_that_returns_no_keys_is_named(returned: object, message: str) -> None:
-    def found(settings: ConfigMap) -> list[Request]:
-        return returned  # type: ignore[return-value]  # that is what is tested
+@pytest.mark.parametrize("made", [mapped, lambda function: checked_requests(Handler(function))], ids=["map", "handler"])
+def test_a_function_that_returns_no_keys_is_named(
+    made: Callable[[Callable[..., object]], Handler[Request]], returned: object, message: str
+) -> None:
+    def found(given: object) -> object:
+        return returned
 
-    async def found_later(settings: ConfigMap) -> list[Request]:
-        return found(settings)
+    async def found_later(given: object) -> object:
+        return returned
 
     event = added()
     with pytest.raises(TypeError, match=re.escape(message)):
-        list(mapped(found)(event))
-    later = mapped(found_later).later_keys
+        list(made(found)(event))
+    later = made(found_later).later_keys
     assert later is not None
     pending = later(event)
     with pytest.raises(TypeError, match=re.escape(message.replace("found", "found_later", 1))):
@@ -277,8 +281,32 @@ def test_a_map_function_that_returns_a_coroutine_is_named() -> None:
         return []
 
     event = added()
-    with pytest.raises(TypeError, match="returned a coroutine: make the map function async, and await it there"):
+    with pytest.raises(TypeError, match="returned a coroutine: make it an async function, and await it there"):
         list(mapped(lambda settings: helper())(event))  # its type is that of neither sort
+
+
+async def test_what_a_builder_watches_is_checked_and_keeps_the_name_of_its_function() -> None:
+    @Handler
+    def every_widget(event: Event[Object]) -> list[Request]:
+        return ["web"]  # type: ignore[list-item]  # the mistake
+
+    checked = checked_requests(every_widget)
+    assert repr(checked) == repr(every_widget) == "Handler(every_widget)"
+    assert checked_requests(checked) is checked
+    assert checked_requests(for_object) is for_object
+    watched = builder().watches(ConfigMap, every_widget).complete(reconcile).sources[-1]
+    assert isinstance(watched, Watched)
+    with pytest.raises(WrongKeys, match="every_widget returned 'web' in place of a key"):
+        watched._handler(added())
+
+
+def test_a_function_that_is_async_and_yields_is_refused() -> None:
+    async def found(given: object) -> AsyncIterator[Request]:
+        yield Request("shop", "web")
+
+    for make in (mapped, Handler):
+        with pytest.raises(TypeError, match="found is async and yields: return a list of keys instead"):
+            make(found)  # type: ignore[arg-type]
 
 
 def added() -> Event[Object]:

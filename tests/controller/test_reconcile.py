@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from kubewright.api.core.v1 import Pod, PodSpec
 from kubewright.api.kinds import ObjectKey
-from kubewright.controller.reconcile import Request, Result, checked_result
+from kubewright.controller.reconcile import Request, Result, TerminalError, checked_result
 
 
 def test_a_request_reads_as_kubectl_writes_it() -> None:
@@ -54,6 +55,8 @@ def test_a_result_is_taken_as_it_is(result: Result) -> None:
         (30.0, r"returned 30.0: expected a Result or None; to requeue .* return Result\(requeue_after=30.0\)"),
         (timedelta(1), r"to requeue after that time, return Result\(requeue_after=datetime.timedelta\(days=1\)\)"),
         (Result, r"returned the class Result: write Result\(\), with parentheses"),
+        (TerminalError("no"), r"returned TerminalError\('no'\): an error is raised, not returned"),
+        (Pod(spec=PodSpec(containers=[])), r"returned the Pod .*: expected a Result or None"),
         ({"phase": "Ready"}, r"returned {'phase': 'Ready'}: expected a Result or None"),
         (Result(30), "requeue=30: expected True or False; a time is given as requeue_after="),  # type: ignore[arg-type]
         (Result(requeue_after="30"), "requeue_after='30': expected seconds or a timedelta"),  # type: ignore[arg-type]

@@ -174,3 +174,17 @@ async def test_contexts_are_left_in_reverse_order_and_give_what_they_hold(manage
     assert await manager.enter(sync_resource("database", left)) == "database"
     await manager.aclose()
     assert left == ["database", "session"]
+
+
+@pytest.mark.parametrize("way", ["run", "running"])
+async def test_setup_does_not_run_the_manager(manager: Manager, way: str) -> None:
+    async def setup(manager: Manager) -> None:
+        manager.add(work)
+        if way == "run":
+            await manager.run()
+        async with manager.running():
+            pass
+
+    with pytest.raises(SetupError, match=r"leave out manager\.run\(\) in setup"):
+        await set_up(setup, manager)
+    await manager.aclose()

@@ -51,6 +51,8 @@ def encode_scalar(value: object) -> object:
     """The JSON value of one of our scalar types; msgspec's enc_hook."""
     if type(value) in _SCALARS:
         return cast(_Scalar, value).to_json()
+    if isinstance(value, type):
+        raise TypeError(f"{value.__name__} is a class, and no value: write {value.__name__}(...)")
     raise TypeError(f"{type(value).__qualname__} has no JSON form")
 
 

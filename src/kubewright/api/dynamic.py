@@ -24,6 +24,8 @@ class Dynamic(Object):
     @staticmethod
     def of(api_version: str, kind: str, *, plural: str | None = None, namespaced: bool | None = None) -> type[Dynamic]:
         """The type for a kind known only by name. What is not given is read from discovery when first needed."""
+        if api_version[:1].isupper():
+            raise ValueError(f'Dynamic.of("{api_version}", "{kind}"): write Dynamic.of("{kind}", "{api_version}")')
         return _dynamic(GroupVersionKind.parse(api_version, kind), plural, namespaced)
 
     def __getitem__(self, name: str) -> JSONValue:

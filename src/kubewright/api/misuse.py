@@ -170,6 +170,8 @@ def _call_fix(message: str) -> str | None:
     if subscript is not None:
         is_model = subscript[1] in (each.__name__ for each in _all_models(Model))
         return "its fields are attributes: write .metadata in place of ['metadata']" if is_model else None
+    if message == "exceptions must derive from BaseException":
+        return "only errors are raised; a Result is returned"
     if message.startswith("'async for' requires") and message.endswith("got list"):
         return "write for in place of async for, or leave out the await"
     if message.startswith("Unexpected keyword argument"):  # of a structure that is no model

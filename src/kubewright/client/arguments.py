@@ -39,19 +39,29 @@ def _check_target(target: object, name: object) -> None:
     check_object(target, "an object, or a kind and a name")
 
 
-def check_kind(kind: object) -> None:
-    """Raise a TypeError unless it is the class of a kind."""
+def check_kind(kind: object, call: str = "") -> None:
+    """Raise a TypeError unless it is the class of a kind. `call` is what it was given to, for the message."""
     if isinstance(kind, ObjectType):
         return
-    if isinstance(kind, str):
-        word = kind.rpartition(".")[2].removesuffix("s").capitalize() or "Pod"
-        raise TypeError(
-            f'a kind is given by its class, not by its name "{kind}": import it ("from kubewright.api.core.v1 import '
-            f'Pod"), or make one with Dynamic.of("v1", "{word}")'
-        )
-    if isinstance(kind, Object):
-        raise TypeError(f"expected a kind, not the {kind.kind} {kind.key}: give its class {type(kind).__name__}")
-    raise TypeError(f"expected a kind, which is a class such as Pod, not {_shown(kind)}")
+    match kind:
+        case str():
+            word = kind.rpartition(".")[2].removesuffix("s").capitalize() or "Pod"
+            sentence = (
+                f'a kind is given by its class, not by its name "{kind}": import it ("from kubewright.api.core.v1 '
+                f'import Pod"), or make one with Dynamic.of("v1", "{word}")'
+            )
+        case Object():
+            sentence = f"expected a kind, not the {kind.kind} {kind.key}: give its class {type(kind).__name__}"
+        case list() | tuple() | set():
+            sentence = f"expected a kind, not a {type(kind).__name__}: give them one by one"
+        case type():
+            sentence = (
+                f"{kind.__name__} is not a kind: derive it from Resource and decorate it with "
+                '@resource("group/version")'
+            )
+        case _:
+            sentence = f"expected a kind, which is a class such as Pod, not {_shown(kind)}"
+    raise TypeError(f"{call}: {sentence}" if call else sentence)
 
 
 def check_object(obj: object, expected: str = "an object") -> None:

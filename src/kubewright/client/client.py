@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kubewright.api.errors import explain_misuse, explained, refusing
+from kubewright.client.arguments import check_namespace
 from kubewright.client.config.config import Config
 from kubewright.client.http.transport import Transport
 from kubewright.client.mapping import Mapper
@@ -130,6 +131,7 @@ class Client(Reader, Writer, Subresources):
 
     def in_namespace(self, namespace: str) -> Client:
         """A view of this client that stays in one namespace, lists and watches too. It shares the connections."""
+        check_namespace(namespace, "in_namespace: namespace")
         view = object.__new__(type(self))
         view._operations = self._operations.scoped(namespace)
         return view

@@ -25,7 +25,7 @@ from kubewright.client.answer import readable, unreadable
 from kubewright.client.arguments import check_kind, check_name, check_object, check_patch, check_scope, kind_and_name
 from kubewright.client.backoff import Backoff
 from kubewright.client.endpoint import Endpoint, RequestDescription
-from kubewright.client.errors import Conflict, DecodeError, Status
+from kubewright.client.errors import BadRequest, Conflict, DecodeError, Invalid, Status
 from kubewright.client.http.transport import Response
 from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, StrategicMergePatch, locked
@@ -301,7 +301,13 @@ class Operations(msgspec.Struct, frozen=True):
         """Send an object, or a change to one, and give back what the server made of it."""
         observer = self.observer
         partial = issubclass(kind, PartialObject) and (observer is None or not observer.needs_whole(endpoint.info))
-        response = await self._send(method, endpoint, partial, body, request, options, content_type, force=force)
+        try:
+            response = await self._send(method, endpoint, partial, body, request, options, content_type, force=force)
+        except (BadRequest, Invalid) as error:
+            from kubewright.client.refusals import explain_refusal
+
+            explain_refusal(error, method, kind, body)
+            raise
         if observer is None or self.dry_run(options):
             return decoded(kind, response, request)
         try:

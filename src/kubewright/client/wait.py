@@ -16,11 +16,13 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.codec import decode, decode_json, encode, origin, to_json
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import refusing
 from kubewright.api.field_path import FieldPath
 from kubewright.api.markers import JSONInput, JSONValue
 from kubewright.api.origin import same
 from kubewright.api.resources import Object
+from kubewright.api.shape import SCALAR, Shape
 from kubewright.client.backoff import Backoff
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import Expired, KubernetesError
@@ -42,22 +44,28 @@ class WaitTimeout(KubernetesError, TimeoutError):
 class Expectation:
     """Something that may hold of an object, and its description for errors."""
 
-    def __init__(self, description: str, holds: Callable[[View], bool]) -> None:
+    def __init__(self, description: str, holds: Callable[[View], bool], paths: tuple[FieldPath, ...] = ()) -> None:
+        """`paths` are the fields that it is about: kinds that have no such fields are refused."""
         self.description = description
         self.holds = holds
+        self.paths = paths
 
     def __and__(self, other: Expectation) -> Expectation:
         return Expectation(
-            f"({self.description} and {other.description})", lambda view: self.holds(view) and other.holds(view)
+            f"({self.description} and {other.description})",
+            lambda view: self.holds(view) and other.holds(view),
+            self.paths + other.paths,
         )
 
     def __or__(self, other: Expectation) -> Expectation:
         return Expectation(
-            f"({self.description} or {other.description})", lambda view: self.holds(view) or other.holds(view)
+            f"({self.description} or {other.description})",
+            lambda view: self.holds(view) or other.holds(view),
+            self.paths + other.paths,
         )
 
     def __invert__(self) -> Expectation:
-        return Expectation(f"not {self.description}", lambda view: not self.holds(view))
+        return Expectation(f"not {self.description}", lambda view: not self.holds(view), self.paths)
 
     if not TYPE_CHECKING:
         __call__ = refusing("an expectation is given as it is, without parentheses: wait_for(pod, ready)")
@@ -72,6 +80,11 @@ def expectation_of(expected: Expectation | Callable[[T], object] | None) -> Expe
         return expected
     if isinstance(expected, str):
         raise TypeError(f'expected an expectation, not the text "{expected}": use condition("{expected}")')
+    given: object = expected
+    if isinstance(given, Field):
+        raise TypeError('a field is not yet an expectation: write Field("status.phase").equals("Running")')
+    if given is condition:
+        raise TypeError('of which condition? Write condition("Ready")')
     if not callable(expected):
         raise TypeError(
             "expected an expectation, such as ready, condition(...) or Field(...).equals(...), or a function of the "
@@ -103,11 +116,11 @@ class Field:
     def equals(self, expected: JSONInput) -> Expectation:
         """That the field has this value."""
         value = to_json(expected)
-        return Expectation(f"{self._path.text} = {value!r}", lambda view: same(self.read(view), value))
+        return Expectation(f"{self._path.text} = {value!r}", lambda view: same(self.read(view), value), (self._path,))
 
     def satisfies(self, test: Callable[[JSONValue], bool], description: str) -> Expectation:
         """That `test` is true of the field's value (None when absent); `description` names what it tests."""
-        return Expectation(f"{self._path.text} {description}", lambda view: test(self.read(view)))
+        return Expectation(f"{self._path.text} {description}", lambda view: test(self.read(view)), (self._path,))
 
 
 def _camel_case(name: str) -> str:
@@ -117,6 +130,8 @@ def _camel_case(name: str) -> str:
 
 def condition(type_: str, status: str = "True") -> Expectation:
     """That `status.conditions` says so, of the generation that is there now."""
+    if status not in ("True", "False", "Unknown"):
+        raise ValueError(f'condition("{type_}", {status!r}): the status is the text "True", "False" or "Unknown"')
 
     def holds(view: View) -> bool:
         return any(
@@ -183,6 +198,9 @@ async def wait(
     """See `Client.wait_for`. A watch that broke or expired is begun again; a refusal is raised."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float | None):
         raise TypeError(f"timeout={timeout!r}: expected a number of seconds")
+    if isinstance(expectation, Expectation):
+        for path in expectation.paths:
+            _check_path(kind, path)
     seen = _Seen[T](uid)
     try:
         async with asyncio.timeout(timeout):
@@ -196,6 +214,23 @@ async def wait(
             f"{timeout:g} s; {_summary(seen.view)}"
         ) from None
     return seen.object
+
+
+def _check_path(kind: type[Object], path: FieldPath) -> None:
+    """Raise a ValueError for a field that the type of a kind does not have: it would be waited for in vain."""
+    shape = Shape("scalar") if issubclass(kind, Dynamic) else Shape("model", model=kind)
+    for step in path.steps:
+        known = shape.fields
+        if known and step not in known:
+            import difflib
+
+            close = difflib.get_close_matches(str(step), known, n=1)
+            fix = f'did you mean "{close[0]}"?' if close else f"it has {', '.join(known)}"
+            raise ValueError(
+                f'Field("{path.text}"): {shape.model.__name__ if shape.model else ""} has no field "{step}": {fix} '
+                "(Dynamic.of(...) has fields that the type does not know)"
+            )
+        shape = known.get(str(step)) or shape.item or SCALAR
 
 
 class _Seen(Generic[T]):

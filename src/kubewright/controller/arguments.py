@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-
-from kubewright.api.resources import Object, resource_info
+from datetime import timedelta
 
 
 def check_function(function: Callable[..., object], what: str, *parameters: str, may_be_async: bool = False) -> None:
@@ -28,28 +27,10 @@ def check_function(function: Callable[..., object], what: str, *parameters: str,
         raise TypeError(f"{expected}; {name_of(function)}{signature} cannot be called so: {error}") from None
 
 
-def check_kind(kind: type[Object], where: str) -> None:
-    """Raise TypeError unless `kind` is the class of a kind. `where` is what it was given to."""
-    given: object = kind
-    if isinstance(given, type) and issubclass(given, Object):
-        resource_info(given)
-        return
-    match given:
-        case Object():
-            hint = f"give the class {type(given).__name__}, not an object of it"
-        case str():
-            hint = 'give its class, such as kubewright.api.core.v1.Pod, or Dynamic.of("v1", "Pod") for one without'
-        case list() | tuple() | set():
-            hint = "give the classes one by one, as in owns(Pod, Service)"
-        case type():
-            hint = f'derive {given.__name__} from Resource and decorate it with @resource("group/version")'
-        case _:
-            hint = "expected a class such as kubewright.api.core.v1.Pod"
-    raise TypeError(f"{where}: {given!r} is not a kind: {hint}")
-
-
 def check_number(value: object, what: str) -> None:
     """Raise TypeError unless `value` is a number, such as seconds."""
+    if isinstance(value, timedelta):
+        raise TypeError(f"{what}={value!r}: expected a number of seconds, {value.total_seconds():g}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{what}={value!r}: expected a number")
 

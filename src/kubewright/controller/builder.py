@@ -19,10 +19,10 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache
 from kubewright.cache.informer import Transform
-from kubewright.controller.arguments import check_kind
+from kubewright.client.arguments import check_kind
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
-from kubewright.controller.handler import Handler, for_object, for_owner
+from kubewright.controller.handler import Handler, checked_requests, for_object, for_owner
 from kubewright.controller.predicates import Predicate, beyond_status
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Request
@@ -204,7 +204,7 @@ class Builder(Generic[T]):
             Watched(
                 self._manager.cache,
                 kind,
-                handler,
+                checked_requests(handler),
                 where=where,
                 namespace=namespace,
                 labels=labels,

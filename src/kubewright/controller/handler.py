@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import wraps
 from typing import Generic, TypeAlias, TypeVar, cast
 
 from kubewright.api.errors import DecodeError
@@ -36,6 +37,11 @@ _KEYS = 'such as Request("namespace", "name"), or the .key of an object'
 _log = logging.getLogger(__name__)
 
 
+def _check_no_stream(function: Callable[..., object]) -> None:
+    if inspect.isasyncgenfunction(function):
+        raise TypeError(f"{name_of(function)} is async and yields: return a list of keys instead")
+
+
 class Handler(Generic[Key]):
     """A function from an event to the keys that it concerns. One that is async is called beside the watch."""
 
@@ -43,6 +49,7 @@ class Handler(Generic[Key]):
 
     def __init__(self, function: Keys[Key] | LaterKeys[Key]) -> None:
         check_function(function, "a handler", "event", may_be_async=True)
+        _check_no_stream(function)
         is_async = inspect.iscoroutinefunction(function)
         self.keys = cast("Keys[Key]", function) if not is_async else None
         """The function; None when it is async."""
@@ -59,7 +66,36 @@ class Handler(Generic[Key]):
         return f"Handler({getattr(self.keys or self.later_keys, '__name__', 'function')})"
 
 
-@Handler
+class RequestHandler(Handler[Request]):
+    """A handler whose keys are known to be requests."""
+
+    __slots__ = ()
+
+
+def checked_requests(handler: Handler[Request]) -> Handler[Request]:
+    """The same handler, which raises `WrongKeys` when its function returns something else than requests."""
+    given: object = handler
+    if isinstance(handler, RequestHandler) or not isinstance(given, Handler):
+        return handler
+    if (later := handler.later_keys) is not None:
+
+        @RequestHandler
+        @wraps(later)
+        async def checked_later(event: Event[Object]) -> Iterable[Request]:
+            return dict(_keys(later, await later(event)))
+
+        return checked_later
+    direct = cast("Keys[Request]", handler.keys)
+
+    @RequestHandler
+    @wraps(direct)
+    def checked(event: Event[Object]) -> Iterable[Request]:
+        return dict(_keys(direct, direct(event)))
+
+    return checked
+
+
+@RequestHandler
 def for_object(event: Event[Object]) -> Iterable[Request]:
     """The object itself."""
     entry = event.entry
@@ -109,7 +145,7 @@ def for_owner(
                     event.kind.__name__,
                 )
 
-    @Handler
+    @RequestHandler
     def owners_of(event: Event[Object]) -> Iterable[Request]:
         if elsewhere is not None and event.old is None and event.write_origin is not None:
             report(event)
@@ -123,10 +159,11 @@ def mapped(
 ) -> Handler[Request]:
     """The keys that a function gives for the object. It may be async, to read from the cache for instance."""
     check_function(function, "a map function", "object", may_be_async=True)
+    _check_no_stream(function)
     if inspect.iscoroutinefunction(function):
         asynchronous = cast("Callable[[T], Awaitable[Iterable[Request]]]", function)
 
-        @Handler
+        @RequestHandler
         async def mapped_later(event: Event[Object]) -> Iterable[Request]:
             found: dict[Request, None] = {}
             for each in _decoded(event):
@@ -136,7 +173,7 @@ def mapped(
         return mapped_later
     direct = cast("Callable[[T], Iterable[Request]]", function)
 
-    @Handler
+    @RequestHandler
     def mapped_to(event: Event[Object]) -> Iterable[Request]:
         found: dict[Request, None] = {}
         for each in _decoded(event):
@@ -147,20 +184,24 @@ def mapped(
 
 
 class WrongKeys(TypeError):
-    """A map function returned something else than keys. The message says it all."""
+    """A handler or map function returned something else than keys. The message says it all."""
 
 
 def _keys(function: Callable[..., object], returned: object) -> Iterator[tuple[Request, None]]:
     """What a map function returned, checked: not all code is type-checked."""
     if inspect.iscoroutine(returned):
         returned.close()
-        raise WrongKeys(f"{name_of(function)} returned a coroutine: make the map function async, and await it there")
+        raise WrongKeys(f"{name_of(function)} returned a coroutine: make it an async function, and await it there")
     if isinstance(returned, str | ObjectKey | Object) or not isinstance(returned, Iterable):
-        raise WrongKeys(f"{name_of(function)} returned {returned!r}: expected a list of keys, {_KEYS}")
+        raise WrongKeys(f"{name_of(function)} returned {_shown(returned)}: expected a list of keys, {_KEYS}")
     for key in returned:
         if not isinstance(key, ObjectKey):
-            raise WrongKeys(f"{name_of(function)} returned {key!r} in place of a key: expected keys {_KEYS}")
+            raise WrongKeys(f"{name_of(function)} returned {_shown(key)} in place of a key: expected keys {_KEYS}")
         yield key, None
+
+
+def _shown(value: object) -> str:
+    return f"the {value.kind} {value.key}" if isinstance(value, Object) else repr(value)
 
 
 def _decoded(event: Event[Object]) -> list[Object]:

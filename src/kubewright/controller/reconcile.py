@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.resources import Object
 from kubewright.controller.arguments import check_function, name_of
 
 Key = TypeVar("Key")
@@ -83,6 +84,10 @@ def _mistaken(returned: object) -> str:
                 f"reconcile returned {returned!r}: expected a Result or None; to requeue after that time, return "
                 f"Result(requeue_after={returned!r})"
             )
+        case Exception():
+            return f"reconcile returned {returned!r}: an error is raised, not returned"
+        case Object():
+            return f"reconcile returned the {returned.kind} {returned.key}: expected a Result or None"
         case _ if inspect.isawaitable(returned):
             if inspect.iscoroutine(returned):
                 returned.close()  # or Python warns that it was never awaited, which the error says already

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar, cast
 
 from kubewright.api.codec import decode
 from kubewright.api.dynamic import metadata_only
-from kubewright.api.errors import DecodeError
+from kubewright.api.errors import DecodeError, explain_misuse
 from kubewright.api.header import OwnerHeader
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
@@ -23,7 +23,8 @@ from kubewright.api.selectors import Fields, Labels
 from kubewright.cache import Cache, CacheEntry, WatchHandle, WriteOrigin
 from kubewright.cache.informer import Transform
 from kubewright.cache.reflector_state import Blocked
-from kubewright.controller.arguments import check_kind, check_number
+from kubewright.client.arguments import check_kind
+from kubewright.controller.arguments import check_number
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, Keys, LaterKeys, WrongKeys, for_object
@@ -73,6 +74,7 @@ class Watched(Generic[Key]):
         case a change was overlooked.
         """
         check_kind(kind, "watches(kind, handler)")
+        resource_info(kind)
         if not isinstance(handler, Handler):
             raise TypeError(
                 f"{handler!r} is not a handler of {kind.__name__}: mark a function of the object with @mapped, or one "
@@ -325,6 +327,7 @@ class _FailureLog:
         self._others = 0
 
     def log(self, key: ObjectKey, error: Exception) -> None:
+        explain_misuse(error)
         now = asyncio.get_running_loop().time()
         level, others = logging.DEBUG, ""
         if now < self._next:

@@ -11,7 +11,7 @@ from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.permissions import Permission
 
 
-def check_arguments(client: object, namespaces: object, election: object, grace: float | None) -> None:
+def check_arguments(client: object, namespaces: object, election: object, grace: object) -> None:
     """Raise a TypeError or ValueError that names the fix."""
     if not isinstance(client, Client):
         raise TypeError(
@@ -27,8 +27,8 @@ def check_arguments(client: object, namespaces: object, election: object, grace:
         check_namespace(namespace, "namespaces")
     if election is not None and not isinstance(election, LeaderElection):
         raise TypeError(f'Manager(election={election!r}): expected LeaderElection(client, "name-of-the-lease")')
-    if grace is not None and grace < 0:
-        raise ValueError(f"Manager(grace={grace:g}): expected a number of seconds, or None for no limit")
+    if not isinstance(grace, int | float | None) or (grace is not None and grace < 0):
+        raise ValueError(f"Manager(grace={grace!r}): expected a number of seconds, or None for no limit")
 
 
 def checked_permissions(given: object) -> list[Permission]:

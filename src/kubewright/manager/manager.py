@@ -123,6 +123,8 @@ class Manager:
         self._failure: BaseException | None = None
         self._stop = asyncio.Event()
         self._elected = asyncio.Event()
+        self.is_setting_up = False
+        """While `run(setup)` calls its setup function."""
         self._has_begun = False
         self._is_running = False  # between the start and the end: what is added then begins at once
         self._has_ended = False
@@ -280,6 +282,8 @@ class Manager:
         A server that cannot be reached at the start is waited for. A manager runs once: its controllers have ended for
         good.
         """
+        if self.is_setting_up:
+            raise SetupError("leave out manager.run() in setup: run(setup) runs the manager when setup has returned")
         if self._has_begun:
             raise RuntimeError("this manager was started already, and runs only once; make another one")
         if self._expected:

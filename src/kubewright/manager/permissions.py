@@ -40,7 +40,7 @@ class Permission:
     __slots__ = ("kind", "name", "namespace", "verbs")
 
     def __init__(self, kind: type[Object] | str, *verbs: str, namespace: str = "", name: str = "") -> None:
-        wrong = [verb for verb in verbs if not re.fullmatch(_VERB, verb)]
+        wrong = [verb for verb in verbs if not re.fullmatch(_VERB, str(verb))]
         if not verbs or wrong:
             found = f"found {', '.join(map(repr, wrong))}" if wrong else "found none"
             raise ValueError(f'{_called(kind)} needs verbs such as "get", "list", "watch" or "create", or "*": {found}')

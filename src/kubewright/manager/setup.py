@@ -62,11 +62,13 @@ def check_setup(setup: Callable[..., SetupResult], *, has_options: bool) -> None
 
 async def set_up(setup: Callable[..., SetupResult], manager: Manager, *options: object) -> None:
     """Call the setup function, and enter what it returns. Raises `SetupError` when there is nothing to run."""
+    manager.is_setting_up = True
     result = setup(manager, *options)
     if isinstance(result, AbstractAsyncContextManager):
         await manager.enter(result)
     elif inspect.isawaitable(result):
         await result
+    manager.is_setting_up = False
     if not manager.has_work:
         raise SetupError(
             f"there is nothing to run: {_called(setup)} has added no controller; "

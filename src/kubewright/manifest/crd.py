@@ -77,6 +77,10 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
 
 def definition_of(*types: type[Object]) -> CustomResourceDefinition:
     """The same as an object, to be applied by a client."""
+    for each in types:
+        given: object = each
+        if isinstance(given, Object):
+            raise TypeError(f"definition_of({given.kind} {given.key}): give the class {type(given).__name__}")
     from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 
     return from_json(CustomResourceDefinition, crd_of(*types))
