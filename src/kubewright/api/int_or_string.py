@@ -13,7 +13,7 @@ INT_OR_STRING: Final = Meta(extra={"x-kubernetes-int-or-string": True})
 
 IntOrString: TypeAlias = Annotated[int | str, INT_OR_STRING]
 
-_PERCENTAGE: Final = re.compile(r"([+-]?[0-9]+)%")
+_PERCENTAGE: Final = r"([+-]?[0-9]+)%"
 
 
 def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
@@ -23,7 +23,7 @@ def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
     """
     if isinstance(value, int):
         return value
-    match = _PERCENTAGE.fullmatch(value)
+    match = re.fullmatch(_PERCENTAGE, value)
     if match is None:
         raise ValueError(f'{value!r} is neither an integer nor a percentage: expected a value like 3 or "25%"')
     hundredths = int(match[1]) * total

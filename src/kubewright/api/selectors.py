@@ -37,7 +37,7 @@ OPERATORS: Mapping[str, LabelOperator] = {
 }
 """Operators as objects write them. The last two exist for nodes only."""
 
-_LABEL_TEXT = re.compile(r"[-A-Za-z0-9_./]*")
+_LABEL_TEXT = r"[-A-Za-z0-9_./]*"
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -191,7 +191,7 @@ def _any_of(name: str, values: Collection[str]) -> tuple[str, ...]:
 
 def _plain(text: str) -> str:
     """Label selectors have no escapes, so a comma or a bracket in a value would silently select something else."""
-    if not _LABEL_TEXT.fullmatch(text):
+    if not re.fullmatch(_LABEL_TEXT, text):
         raise ValueError(f'"{text}" cannot be in a label selector: expected letters, digits and - _ . / only')
     return text
 

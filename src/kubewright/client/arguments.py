@@ -15,7 +15,7 @@ from kubewright.client.paths import ObjectName
 
 T = TypeVar("T", bound=Object)
 
-_NAMESPACE = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAMESPACE = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 
 
 def kind_and_name(target: T | type[T], name: ObjectName | None) -> tuple[type[T], ObjectName]:
@@ -112,7 +112,7 @@ def check_namespace(namespace: object, parameter: str) -> None:
         raise TypeError(
             f"{parameter}= expects the name of one namespace, not {_shown(namespace)}: leave it out for all namespaces"
         )
-    if not _NAMESPACE.fullmatch(namespace):
+    if not re.fullmatch(_NAMESPACE, namespace):
         fix = "leave it out for all namespaces" if namespace in ("*", "all") or not namespace else "give one name"
         raise ValueError(f'{parameter}="{namespace[:80]}" cannot be the name of a namespace: {fix}')
 

@@ -19,7 +19,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from itertools import islice
 from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ class QueueClosed(Exception):
     """The queue was closed, and nothing that is due is left in it."""
 
 
-class Reason(NamedTuple):
+class Reason(Struct, frozen=True, gc=False):
     """Why a key was added, for people to read: `Reason("Pod", "updated", ObjectKey("shop", "web-0"))`."""
 
     kind: str

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -130,7 +130,7 @@ def reconcile_function(reconciler: Reconciler[Key] | ReconcileFunction[Key]) -> 
     return cast("ReconcileFunction[Key]", function)
 
 
-class Attempt(NamedTuple):
+class Attempt(msgspec.Struct, frozen=True, gc=False):
     """Which failure in a row this is, and whether it is not retried."""
 
     number: int

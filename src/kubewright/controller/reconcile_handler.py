@@ -15,7 +15,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -69,7 +69,7 @@ class Failed(Struct, frozen=True):
 Outcome: TypeAlias = Result | LostRace | GivenUp | Failed
 
 
-class FinishedReconcile(NamedTuple, Generic[Key]):
+class FinishedReconcile(Struct, Generic[Key], frozen=True):
     """What came of one reconcile, how long it took, and why it ran."""
 
     key: Key

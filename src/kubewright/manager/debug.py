@@ -67,7 +67,7 @@ def _reconcile(key: Hashable, finished: RecentReconcile) -> dict[str, object]:
         "key": str(key),
         "outcome": finished.outcome if isinstance(finished.outcome, str) else repr(finished.outcome),
         "seconds": round(finished.seconds, 6),
-        "reasons": [" ".join(str(part) for part in reason if part) for reason in finished.reasons],
+        "reasons": [str(reason) for reason in finished.reasons],
     }
 
 

@@ -40,7 +40,7 @@ Options = TypeVar("Options", bound=Struct)
 # look after every 700, as it does by default, took a tenth of all CPU.
 _GARBAGE = 10_000
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+_NAME = r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?"
 
 
 @overload
@@ -88,7 +88,7 @@ def run(
             "run() starts an event loop of its own and does not return: call it outside of async functions, or use "
             "Client, Manager and await manager.run()"
         )
-    if not _NAME.fullmatch(str(name)):
+    if not re.fullmatch(_NAME, str(name)):
         raise ValueError(f'run(name={name!r}): expected lower-case letters, digits and "-", such as "podmanager"')
     # Imported where used: programs that have a main function of their own import this module, too, with its package.
     from kubewright.manager.flags import read_flags

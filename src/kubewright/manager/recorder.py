@@ -36,7 +36,7 @@ from kubewright.manager.event_queue import EventQueue
 
 # The server's limits, in bytes.
 _MAX_NOTE, _MAX_WORD = 1024, 128
-_COMPONENT = rf"({SUBDOMAIN.pattern}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?"
+_COMPONENT = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +91,9 @@ class EventBroadcaster:
 
         `instance` is by default that of the broadcaster.
         """
-        if len(component) > MAX_NAME or not re.fullmatch(_COMPONENT, component):
+        domain, slash, own = component.rpartition("/")
+        is_valid = re.fullmatch(_COMPONENT, own) and (not slash or SUBDOMAIN.fullmatch(domain))
+        if len(component) > MAX_NAME or not is_valid:
             raise ValueError(
                 f'"{component}" cannot be the component of a recorder: expected a name of at most 63 letters, digits, '
                 '"-", "_" and ".", such as "podmanager" or "example.com/podmanager"'

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from kubewright.client.errors import ConfigError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_USER_INFORMATION = re.compile(r"[^/\s]*@")
+_USER_INFORMATION = r"[^/\s]*@"
 
 
 def parse_server(text: str) -> str:
@@ -80,7 +80,7 @@ def _port(parts: SplitResult) -> int:
 
 
 def _redacted(text: str) -> str:
-    return _USER_INFORMATION.sub("…@", text)
+    return re.sub(_USER_INFORMATION, "…@", text)
 
 
 def _is_direct(server: SplitResult, exceptions: str) -> bool:
