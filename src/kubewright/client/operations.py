@@ -41,7 +41,6 @@ from kubewright.client.request_body import (
 )
 from kubewright.client.session import Session
 from kubewright.client.skipped import Skipped
-from kubewright.client.strategic_merge import check_strategic
 from kubewright.client.write_observer import WriteObserver
 
 T = TypeVar("T", bound=Object)
@@ -184,6 +183,8 @@ class Operations(msgspec.Struct, frozen=True):
             if not isinstance(target, Object):
                 raise TypeError(f"a difference needs an object, not just the kind {kind.__name__}")
             if strategic:
+                from kubewright.client.strategic_merge import check_strategic  # few programs ask for it
+
                 check_strategic(kind)
             base = None if patch is None else patch.base
             change = Change.of(target, base, compared_fields(endpoint.subresource))

@@ -16,7 +16,6 @@ from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
 from kubewright.api.shape import Shape
 from kubewright.client.request_body import SERVER_METADATA
-from kubewright.client.strategic_merge import strategic_merge
 
 
 class MergePatch(Struct, frozen=True):
@@ -94,6 +93,8 @@ class Change(Struct, frozen=True):
 
     def strategic(self, patch: JSONObject, kind: type[Object]) -> tuple[JSONObject, bool]:
         """`patch`, a part of this one's, as a strategic merge patch, and whether that replaces a list whole."""
+        from kubewright.client.strategic_merge import strategic_merge  # few programs ask for it
+
         before = {name: decode_json(self.before[name]) for name in patch if name in self.before}
         return strategic_merge(patch, before, Shape("model", model=kind))
 

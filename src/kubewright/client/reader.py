@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TypeVar, cast, overload
+from typing import TYPE_CHECKING, TypeVar, cast, overload
 
 from msgspec import Raw
 
@@ -22,9 +22,11 @@ from kubewright.client.mapping import APIResource
 from kubewright.client.operations import ACCEPT_JSON, ACCEPT_PARTIAL, Operations
 from kubewright.client.paths import ObjectName, Parameter, query
 from kubewright.client.selector_parameters import selector_parameters
-from kubewright.client.table import Table
-from kubewright.client.wait import Expectation, expectation_of, wait
 from kubewright.client.watch import Watch
+
+if TYPE_CHECKING:
+    from kubewright.client.table import Table
+    from kubewright.client.wait import Expectation
 
 T = TypeVar("T", bound=Object)
 
@@ -218,6 +220,8 @@ class Reader:
         fields: Fields | None = None,
     ) -> Table:
         """The objects of a kind as `kubectl get` shows them: columns and cells, computed by the server."""
+        from kubewright.client.table import Table  # for command lines
+
         endpoint = await self._operations.collection(kind, namespace)
         request = endpoint.request("list")
         response = await self._operations.session.request(
@@ -273,6 +277,8 @@ class Reader:
         Returns None when the object is gone and that was expected. Raises `WaitTimeout`, which describes the object as
         it was seen last.
         """
+        from kubewright.client.wait import Expectation, expectation_of, wait  # for scripts and tests
+
         which = None
         if expectation is None and isinstance(target, Object):
             expectation = cast("Expectation | Callable[[T], object]", name)

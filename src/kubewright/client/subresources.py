@@ -12,7 +12,6 @@ from kubewright.api.meta import DeleteOptions, ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.client.arguments import kind_and_name
 from kubewright.client.endpoint import Endpoint
-from kubewright.client.logs import log_lines
 from kubewright.client.operations import Operations, WriteOptions
 from kubewright.client.patch import MergePatch
 from kubewright.client.paths import Named, ObjectName
@@ -187,6 +186,8 @@ class Subresources:
 
         `since` is a time, or how long ago; `tail` starts that many lines before the end.
         """
+        from kubewright.client.logs import log_lines  # for scripts and tests
+
         endpoint = await self._of_pod(pod, namespace, "log")
         lines = log_lines(
             self._operations.session,

@@ -12,7 +12,6 @@ from kubewright.manager.health import Checks
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.permissions import Permission
 from kubewright.manager.serving import Handler, Server
-from kubewright.manager.serving_certificate import ServingCertificateError, from_directory, self_signed
 
 
 class Endpoints:
@@ -29,6 +28,8 @@ class Endpoints:
         metrics_cert_dir: Path | None,
     ) -> None:
         if metrics_cert_dir is not None and not metrics_secure:
+            from kubewright.manager.serving_certificate import ServingCertificateError
+
             raise ServingCertificateError(
                 f'the certificate in "{metrics_cert_dir}" would not be used: metrics are served with TLS only with '
                 "--metrics-secure, or metrics_secure=True"
@@ -76,6 +77,8 @@ class Endpoints:
 
 def _metrics_server(address: str, is_secure: bool, directory: Path | None) -> Server:
     def context() -> ssl.SSLContext:
+        from kubewright.manager.serving_certificate import from_directory, self_signed  # few programs need it
+
         return from_directory(directory) if directory is not None else self_signed()
 
     return Server(address, option="metrics_address", tls=context if is_secure else None)

@@ -1,17 +1,11 @@
-"""How an event is written: as `events.k8s.io/v1`, or as the older `v1`.
-
-Operators, and kube-scheduler, use the first; kube-controller-manager and the kubelet still use the second, where the
-count and the time of the last occurrence are fields of the event itself.
-"""
+"""How an event is written: as `events.k8s.io/v1`, or as the older `v1` (`core_event_form.py`)."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Protocol
 
-from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import Event as CoreEvent
-from kubewright.api.core.v1 import EventSource, ObjectReference
+from kubewright.api.core.v1 import ObjectReference
 from kubewright.api.events.v1 import Event, EventSeries
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
@@ -52,8 +46,8 @@ class EventsV1:
         await client.submit(
             Event(
                 metadata=ObjectMeta(name=event.name, namespace=event.namespace),
-                regarding=_regarding(event),
-                related=_related(event),
+                regarding=regarding_of(event),
+                related=related_of(event),
                 type=subject.type,
                 reason=subject.reason,
                 action=subject.action,
@@ -71,59 +65,15 @@ class EventsV1:
         await client.patch(Event, event.name, MergePatch({"series": series}), namespace=event.namespace)
 
 
-class CoreV1:
-    """`v1`, for components of Kubernetes itself; what they report names the host, and never an action."""
-
-    series_window = None
-    needs_instance = False
-
-    def __init__(self, *, field_manager: str) -> None:
-        self._field_manager = field_manager
-
-    async def create(self, client: Client, event: RecordedEvent, count: int) -> None:
-        """See `EventForm`."""
-        subject = event.subject
-        await client.create(
-            CoreEvent(
-                metadata=ObjectMeta(name=event.name, namespace=event.namespace),
-                involved_object=_regarding(event),
-                related=_related(event),
-                type=subject.type,
-                reason=subject.reason,
-                message=event.note,
-                source=EventSource(component=subject.component, host=subject.instance or None),
-                reporting_component=subject.component,
-                reporting_instance=subject.instance or None,
-                first_timestamp=event.first.replace(microsecond=0),
-                last_timestamp=event.last.replace(microsecond=0),
-                count=count,
-            ),
-            field_manager=self._field_manager,
-        )
-
-    async def raise_count(self, client: Client, event: RecordedEvent, count: int) -> None:
-        """See `EventForm`."""
-        changes: dict[str, JSONValue] = {
-            "count": count,
-            "lastTimestamp": to_json(event.last.replace(microsecond=0)),
-            "message": event.note,
-        }
-        await client.patch(
-            CoreEvent,
-            event.name,
-            MergePatch(changes),
-            namespace=event.namespace,
-            field_manager=self._field_manager,
-        )
-
-
-def _regarding(event: RecordedEvent) -> ObjectReference:
+def regarding_of(event: RecordedEvent) -> ObjectReference:
+    """The object that the event is about, or the part of it."""
     reference = _reference(event.subject.regarding, event.regarding_revision)
     reference.field_path = event.subject.field_path or None
     return reference
 
 
-def _related(event: RecordedEvent) -> ObjectReference | None:
+def related_of(event: RecordedEvent) -> ObjectReference | None:
+    """The other object that was involved."""
     related = event.subject.related
     return _reference(related, event.related_revision) if related is not None else None
 

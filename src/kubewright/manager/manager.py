@@ -37,7 +37,6 @@ from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.watched import Watched
 from kubewright.manager.arguments import check_arguments, checked_permissions
 from kubewright.manager.cluster import Cluster
-from kubewright.manager.debug import add_debug_routes
 from kubewright.manager.endpoints import Endpoints
 from kubewright.manager.exposition import Family
 from kubewright.manager.fence import clock_of, fenced, system_clock
@@ -151,7 +150,10 @@ class Manager:
         """The metrics of this program; declare your own here."""
         self.ready.add("controllers", self._not_ready_reason)
         self.metrics.collect(self._families)
-        add_debug_routes(self._endpoints.debug_server, lambda: self._controllers, self._informers)
+        if self._endpoints.debug_server.is_enabled:
+            from kubewright.manager.debug import add_debug_routes
+
+            add_debug_routes(self._endpoints.debug_server, lambda: self._controllers, self._informers)
 
     # For controllers
 

@@ -55,7 +55,7 @@ from kubewright.controlplane.controllers.rollout import (
     was_scaled,
 )
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
-from kubewright.manager.event_form import CoreV1
+from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _UNLIMITED_HISTORY = 2**31 - 1

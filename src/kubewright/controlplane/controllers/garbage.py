@@ -38,7 +38,7 @@ from kubewright.controlplane.controllers.owner_graph import (
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.controllers.served import ServedKind
 from kubewright.controlplane.controllers.whole_cluster import WholeCluster
-from kubewright.manager.event_form import CoreV1
+from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _WORKERS = 8

@@ -34,7 +34,7 @@ from kubewright.controlplane.controllers.pod_life import (
 )
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
-from kubewright.manager.event_form import CoreV1
+from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _POD_NETWORK = IPv4Network("10.244.0.0/16")

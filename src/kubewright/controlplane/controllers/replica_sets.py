@@ -29,7 +29,7 @@ from kubewright.controlplane.controllers.ownership import (
 )
 from kubewright.controlplane.controllers.pods import available_in, condition, is_active, is_ready, is_terminating
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
-from kubewright.manager.event_form import CoreV1
+from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _BURST = 500

@@ -14,7 +14,7 @@ from kubewright.api.core.v1 import ConfigMap, Event, ObjectReference
 from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
-from kubewright.manager.event_form import CoreV1
+from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster, EventRecorder
 
 ABOUT = ConfigMap(metadata=ObjectMeta(name="settings", namespace="default", uid="1", resource_version="5"))
