@@ -1,7 +1,7 @@
 """Which Python the measured programs run on: the fastest of this version in PATH that can.
 
 Distributions, container images and uv ship a Python that was compiled with profile-guided optimisation; pyenv compiles
-one without unless it is told to, which costs a tenth. The Go programs beside ours are made by a release of Go as
+one without unless it is configured to, which costs a tenth. The Go programs beside ours are made by a release of Go as
 everybody has it, so ours run on a Python as nearly everybody has it. The libraries are those of this environment.
 """
 

@@ -53,7 +53,7 @@ class StepFailed(Exception):
 
 @contextmanager
 def step(words: str) -> Generator[None]:
-    """One thing that the demo does. What goes wrong in it is told with its name."""
+    """One thing that the demo does. Its errors are reported with its name."""
     say(f"\n{words}")
     try:
         yield
@@ -87,7 +87,7 @@ async def demo(*, real: bool, wait: bool) -> None:
             async with asyncio.TaskGroup() as group:
                 simulating = [group.create_task(run()) for run in simulation]
                 group.create_task(manager.run())
-                with told(manager):
+                with printing(manager):
                     await walk(client)
                     say(TRY.format(kubeconfig=kubeconfig))
                     if wait:
@@ -149,11 +149,11 @@ async def farewell(client: Client) -> None:
 
 
 @contextmanager
-def told(manager: Manager) -> Generator[None]:
+def printing(manager: Manager) -> Generator[None]:
     """Say what the manager sees happen to pods and to their PodManager."""
     known: dict[str, str] = {}
 
-    def tell(what: str, state: str) -> None:
+    def print_change(what: str, state: str) -> None:
         if known.get(what) != state:
             known[what] = state
             say(f"  {what}: {state}")
@@ -162,11 +162,11 @@ def told(manager: Manager) -> Generator[None]:
         pod = decode(Pod, new.body) if new is not None else None
         entry = new or old
         if entry is not None and "podmanager" in entry.labels:
-            tell(f"pod {entry.key.name}", state_of(pod) if pod is not None else "gone")
+            print_change(f"pod {entry.key.name}", state_of(pod) if pod is not None else "gone")
 
     def manager_changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
         for each in decode(PodManager, new.body).status.conditions if new is not None else ():
-            tell(f"podmanager {NAME}", f"{each.type}={each.status}, {each.message}")
+            print_change(f"podmanager {NAME}", f"{each.type}={each.status}, {each.message}")
 
     with manager.cache.watch(Pod) as pods, manager.cache.watch(PodManager) as managers:
         pods.subscribe(pod_changed)

@@ -82,7 +82,7 @@ PACKAGES = ("api", "cache", "client", "controller", "controlplane", "manager", "
 
 
 def test_no_name_at_the_front_door_is_that_of_a_package() -> None:
-    """Importing the package would put it in the place of the name."""
+    """Importing the package would replace the name."""
     packages = {path.name for path in Path(kubewright.__file__).parent.iterdir() if path.is_dir()}
     assert not packages & set(kubewright.__all__)
 

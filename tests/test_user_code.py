@@ -22,13 +22,13 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_mypy_is_content_in_strict_mode(project: Path) -> None:
+def test_mypy_passes_in_strict_mode(project: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--explicit-package-bases", "."]
     answer = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert answer.stdout.startswith("Success"), answer.stdout + answer.stderr
 
 
-def test_pyright_is_content_in_strict_mode(project: Path) -> None:
+def test_pyright_passes_in_strict_mode(project: Path) -> None:
     command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
     answer = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert answer.stdout.startswith("0 errors"), answer.stdout + answer.stderr

@@ -34,7 +34,7 @@ _KEPT = ("name", "namespace", "labels", "annotations")
 
 
 def main() -> int:
-    """Write the files; 1 when the server cannot be asked."""
+    """Write the files; 1 when the server cannot be reached."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.generate_bootstrap",
         description="Writes the roles, bindings and flow control of a new kube-apiserver for the embedded one.",

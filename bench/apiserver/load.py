@@ -1,4 +1,4 @@
-"""What is asked of a server: custom resources of 2 KB, created, read, updated and watched, 8 requests in flight."""
+"""The load of a server: custom resources of 2 KB, created, read, updated and watched, 8 requests in flight."""
 
 from __future__ import annotations
 

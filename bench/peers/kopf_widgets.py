@@ -2,7 +2,7 @@
 
 Handlers are plain functions with the official client, as kopf's own documentation has them: each call makes its client
 and, with it, a connection. 16 of them run at once. With KOPF_TUNED=true there is one client for all, and as many
-objects are worked on at once as there are threads for them: what somebody would do who has looked where time goes.
+objects are worked on at once as there are threads for them: as tuned by a user who has profiled it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write_child(
     patch: kopf.Patch,
     **_: object,
 ) -> None:
-    """Keep one ConfigMap per Widget and tell in the status for which generation that was done."""
+    """Keep one ConfigMap per Widget and report in the status for which generation that was done."""
     if namespace is None:
         raise kopf.PermanentError("a Widget is in a namespace")
     child = kubernetes.client.V1ConfigMap(

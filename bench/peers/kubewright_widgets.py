@@ -36,16 +36,16 @@ _log = logging.getLogger("widgets")
 
 
 class Operator:
-    """Keeps one ConfigMap per Widget and tells in the status for which generation it did."""
+    """Keeps one ConfigMap per Widget and reports in the status for which generation it did."""
 
     def __init__(self, client: Client, events: Recorder) -> None:
-        self.passes = 0
+        self.reconciles = 0
         self._client = client
         self._events = events
 
     async def reconcile(self, request: Request) -> Result:
-        """One pass."""
-        self.passes += 1
+        """One reconcile."""
+        self.reconciles += 1
         widget = await self._client.find(Widget, request)
         if widget is None or widget.metadata.deletion_timestamp is not None:
             return Result()
@@ -73,15 +73,15 @@ class Reader:
     """
 
     def __init__(self, client: Client) -> None:
-        self.passes = 0
+        self.reconciles = 0
         self.latencies: list[int] = []
         self._client = client
         self._started = time.time_ns()
         self._seen: dict[Request, str] = {}
 
     async def reconcile(self, request: Request) -> Result:
-        """One pass."""
-        self.passes += 1
+        """One reconcile."""
+        self.reconciles += 1
         widget = await self._client.find(Widget, request)
         if widget is None:
             return Result()
@@ -133,18 +133,18 @@ class Requeuer:
 
     async def run(self) -> None:
         """Wait for the signal, again and again."""
-        told = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)
+        signalled = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, signalled.set)
         await _say_when_synced(self._manager)
         while True:
-            await told.wait()
-            told.clear()
+            await signalled.wait()
+            signalled.clear()
             requests = [widget.key for widget in await self._manager.client.list(Widget)]
             for _ in range(int(os.environ["REQUEUES"])):
-                done = self._reconciler.passes + len(requests)
+                done = self._reconciler.reconciles + len(requests)
                 for request in requests:
                     self._channel.send(request)
-                while self._reconciler.passes < done:
+                while self._reconciler.reconciles < done:
                     await asyncio.sleep(0.001)
             print("requeued", flush=True)
 
@@ -163,7 +163,7 @@ async def _sync(manager: Manager) -> None:
 
 
 async def main(mode: str) -> None:
-    """Run until SIGTERM, and tell what was counted."""
+    """Run until SIGTERM, and print what was counted."""
     configure()
     async with Client() as client:
         # The metrics server is on, as its peer's is.
@@ -186,7 +186,7 @@ async def main(mode: str) -> None:
             await manager.run()
     if reconciler is not None:
         latencies = reconciler.latencies if isinstance(reconciler, Reader) else []
-        print(msgspec.json.encode({"reconciles": reconciler.passes, "latencies": latencies}).decode())
+        print(msgspec.json.encode({"reconciles": reconciler.reconciles, "latencies": latencies}).decode())
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ async def _sync(plan: _Plan, programs: _Programs, client: Client, kubeconfig: Pa
 async def _converge(plan: _Plan, programs: _Programs, client: Client, kubeconfig: Path) -> list[Figure]:
     figures = []
     for count in plan.converge:
-        # What a settled object costs, and kopf, are looked at with the least objects. These are also the ones that can
+        # What a settled object costs, and kopf, are measured with the least objects. These are also the ones that can
         # be had in many rounds: between two, the CPU of the same program varies by a fifth.
         first = count == plan.converge[0]
         rounds = 4 * plan.rounds if first else plan.rounds
@@ -182,7 +182,9 @@ async def _converge(plan: _Plan, programs: _Programs, client: Client, kubeconfig
         ]
         if first:
             figures += [
-                Figure("settled pass: widget and child from the cache", ours.settled_pass, go.settled_pass),
+                Figure(
+                    "settled reconcile: widget and child from the cache", ours.settled_reconcile, go.settled_reconcile
+                ),
                 Figure("… with the watch event that caused it", ours.touched_pass, go.touched_pass),
             ]
         if first and plan.kopf:
@@ -204,7 +206,7 @@ async def _latency(plan: _Plan, programs: _Programs, client: Client, kubeconfig:
     ours, go = await latency.measure(kubeconfig, peers, plan.seconds, change, rounds=plan.latency_rounds)
     await objects.clear(client)
     return [
-        Figure("no-op pass: widget from the cache", ours.read_pass, go.read_pass, "at most 60"),
+        Figure("no-op reconcile: widget from the cache", ours.read_reconcile, go.read_reconcile, "at most 60"),
         Figure("change to reconcile, 1,000/s, write included, p50", ours.median, go.median, "", "us"),
         Figure("… p99", ours.p99, go.p99, "at most 1.0 x Go", "us"),
         Figure("… changes that the server took", ours.rate, go.rate, "", "per s"),

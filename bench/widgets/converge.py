@@ -18,15 +18,15 @@ _TOUCHES = 3
 
 @dataclass
 class Converged:
-    """The least of all rounds: seconds of CPU and MB to converge, microseconds of CPU for a pass that changes nothing.
+    """The least of all rounds: seconds of CPU and MB to converge, microseconds of CPU for a no-op reconcile.
 
-    `events` tells how many of the events the operator recorded reached the server: what is dropped costs nothing.
+    `events` is how many of the events the operator recorded reached the server: what is dropped costs nothing.
     """
 
     cpu: float = float("inf")
     peak: float = float("inf")
     events: float = float("inf")
-    settled_pass: float = float("inf")
+    settled_reconcile: float = float("inf")
     touched_pass: float = float("inf")
 
 
@@ -35,7 +35,7 @@ async def converge(
 ) -> list[Converged]:
     """Start each program on `count` new Widgets, in turns; the CPU is that of the process from its start.
 
-    With `settled`, look afterwards at what reconciling costs that has nothing to do.
+    With `settled`, measure afterwards what a reconcile costs that has nothing to do.
     """
     results = [Converged() for _ in peers]
     for _ in range(rounds):
@@ -76,6 +76,6 @@ async def _settled(client: Client, program: Program, peer: Peer, result: Converg
         await objects.relabel(client, count, str(touch))
     await program.quiet()
     touched = (program.cpu() - before) / (_TOUCHES * count) * 1e6
-    result.settled_pass = min(result.settled_pass, requeued)
+    result.settled_reconcile = min(result.settled_reconcile, requeued)
     result.touched_pass = min(result.touched_pass, touched)
     progress(f"settled {count:,}: {peer.name}: {requeued:.0f} us of CPU when requeued, {touched:.0f} us when touched")

@@ -1,4 +1,4 @@
-"""From a change to the reconciler that sees it: 1,000 changes per second, and what a pass costs that only reads."""
+"""From a change to its reconcile: 1,000 changes per second, and the cost of a reconcile that only reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RATE = 1000
 
 @dataclass
 class Latency:
-    """The least of all rounds: microseconds from stamp to reconcile, and of CPU for each change and each pass.
+    """The least of all rounds: microseconds from stamp to reconcile, and of CPU for each change and each reconcile.
 
     `rate` is the most changes per second that came about.
     """
@@ -23,7 +23,7 @@ class Latency:
     p99: float = float("inf")
     rate: float = 0.0
     change: float = float("inf")
-    read_pass: float = float("inf")
+    read_reconcile: float = float("inf")
 
 
 async def measure(
@@ -53,9 +53,9 @@ async def measure(
             median, p99 = float(samples[len(samples) // 2]), float(samples[len(samples) * 99 // 100])
             result.median, result.p99 = min(result.median, median), min(result.p99, p99)
             result.rate = max(result.rate, rate)
-            result.change, result.read_pass = min(result.change, change_cpu), min(result.read_pass, read_cpu)
+            result.change, result.read_reconcile = min(result.change, change_cpu), min(result.read_reconcile, read_cpu)
             progress(
                 f"{rate:.0f} changes/s: {peer.name}: p50 {median:.0f} us, p99 {p99:.0f} us ({len(samples):,} samples), "
-                f"{change_cpu:.0f} us of CPU each; {read_cpu:.0f} us for a pass that only reads"
+                f"{change_cpu:.0f} us of CPU each; {read_cpu:.0f} us for a reconcile that only reads"
             )
     return results

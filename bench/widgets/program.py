@@ -23,7 +23,7 @@ import msgspec
 from bench.interpreter import environment, interpreter
 
 REQUEUES = 20
-"""How often a program that is told to enqueues every Widget."""
+"""How often a program enqueues every Widget when signalled."""
 
 _PATIENCE = 280.0
 _QUIET_SECONDS, _QUIET_CPU = 0.7, 0.01
@@ -42,7 +42,7 @@ class Peer:
 
 
 class Counted(msgspec.Struct):
-    """What a program tells when it ends: its reconciles, and the ages of the stamps it read in microseconds."""
+    """What a program prints when it ends: its reconciles, and the ages of the stamps it read in microseconds."""
 
     reconciles: int = 0
     latencies: list[int] | None = None
@@ -168,5 +168,5 @@ def _environment() -> dict[str, str]:
 
 
 def progress(message: str) -> None:
-    """Tell a person who waits where we are."""
+    """Report the progress."""
     print(f"  {message}", file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ class Synced:
 
 
 async def sync(kubeconfig: Path, peers: Sequence[Peer], count: int, *, rounds: int) -> list[Synced]:
-    """Fill the cache of each program in turns. `count` is only told: the server has that many Widgets."""
+    """Fill the cache of each program in turns. `count` is only printed: the server has that many Widgets."""
     results = [Synced() for _ in peers]
     for _ in range(rounds):
         for peer, result in zip(peers, results, strict=True):

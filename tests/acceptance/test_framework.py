@@ -213,13 +213,13 @@ class Lasting:
 
     async def reconcile(self, request: Request) -> Result:
         self.begun.append(request.name)
-        await self._tell()
+        await self._notify()
         await self.let_go.wait()
         self.ended.append(request.name)
-        await self._tell()
+        await self._notify()
         return Result()
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         async with self._news:
             self._news.notify_all()
 

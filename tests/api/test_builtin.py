@@ -89,7 +89,7 @@ def test_a_kind_that_is_only_the_body_of_a_subresource_has_a_type(cls: type[Obje
     assert str(resource_info(cls).gvk) == kind
 
 
-def test_what_go_holds_by_value_is_never_none() -> None:
+def test_structures_that_go_holds_by_value_are_never_none() -> None:
     service = Service()
     template = PodTemplateSpec(spec=PodSpec(containers=[Container(name="web")]))
 

@@ -67,18 +67,18 @@ def test_an_error_names_the_object_and_the_field() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"<html>", b'{"metadata":', b'{"metadata":{"name":"\xff"}}', b'{"metadata": 5, "x": ']
 )
-def test_what_is_no_json_is_an_error_of_its_own(raw: bytes) -> None:
+def test_malformed_json_is_an_error_of_its_own(raw: bytes) -> None:
     with pytest.raises(MalformedJSON):
         decode(Box, raw)
 
 
-def test_an_object_remembers_its_json_and_one_made_in_python_does_not() -> None:
+def test_an_object_keeps_its_json_and_one_made_in_python_has_none() -> None:
     raw = b'{"metadata":{"name":"a"},"spec":{}}'
     assert origin(decode(Box, raw)) == remembered(decode(Box, raw)) == raw
     assert origin(Box(spec=BoxSpec())) is remembered(Box(spec=BoxSpec())) is None
 
 
-def test_a_manifest_is_remembered_and_was_sent_by_no_server() -> None:
+def test_a_manifest_is_kept_and_was_sent_by_no_server() -> None:
     box = copy.deepcopy(from_json(Box, {"metadata": {"name": "a"}, "spec": {"novel": 1}}))
     assert origin(box) is None
     assert remembered(box) == b'{"metadata":{"name":"a"},"spec":{"novel":1}}'
@@ -95,7 +95,7 @@ def test_a_list_is_decoded_item_by_item() -> None:
     assert origin(boxes[1]) == b'{"metadata":{"name":"b"},"spec":{"unknown":1}}'
 
 
-def test_a_list_of_nothing_may_be_null() -> None:
+def test_an_empty_list_may_be_null() -> None:
     assert decode_list(Box, b'{"metadata":{},"items":null}')[1] == []
 
 

@@ -22,7 +22,7 @@ def test_a_dynamic_object_is_read_and_written_by_name() -> None:
 
 
 @pytest.mark.parametrize("path", [("spec", "nothing"), ("spec", "ports", 7), ("spec", "ports", "port"), ("other",)])
-def test_a_path_that_is_not_there_is_none(path: tuple[str | int, ...]) -> None:
+def test_the_value_at_an_absent_path_is_none(path: tuple[str | int, ...]) -> None:
     assert decode(Widget, b'{"metadata":{},"spec":{"ports":[]}}').get(*path) is None
 
 
@@ -40,7 +40,7 @@ def test_the_same_kind_is_the_same_type() -> None:
     assert Dynamic.of("example.com/v2", "Widget") is not Widget
 
 
-def test_what_discovery_must_answer_is_left_open() -> None:
+def test_what_needs_discovery_is_left_open() -> None:
     assert resource_info(Widget).namespaced is None
     known = resource_info(Dynamic.of("example.com/v1", "Mouse", plural="mice", namespaced=False))
     assert (known.plural, known.namespaced) == ("mice", False)
@@ -52,7 +52,7 @@ def test_an_object_made_in_python_carries_its_kind() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"[]", b'{"metadata":{"name":3}}', b"nonsense"])
-def test_what_is_no_object_is_refused(raw: bytes) -> None:
+def test_json_that_is_no_object_is_refused(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         decode(Widget, raw)
 

@@ -35,7 +35,7 @@ def test_a_path_is_read_step_by_step(text: str, steps: tuple[Step, ...]) -> None
 @pytest.mark.parametrize(
     "text", ["", ".", "a..b", "a.", "..a", "a[", "a[x]", "a]b", "a[0]b", '["x', 'a[""]', "a b", "a{b}", ".spec.ports[0"]
 )
-def test_what_is_no_path_is_refused_at_once(text: str) -> None:
+def test_an_invalid_path_is_refused_at_once(text: str) -> None:
     with pytest.raises(FieldPathError, match=r'is not the path of a field, from ".*" on: expected something like'):
         FieldPath(text)
 

@@ -33,7 +33,7 @@ def test_a_header_has_what_finds_indexes_and_orders_an_object() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"{}", b'{"labels": null, "annotations": null, "ownerReferences": null}'])
-def test_what_is_absent_or_null_is_empty(raw: bytes) -> None:
+def test_absent_and_null_fields_are_empty(raw: bytes) -> None:
     header = msgspec.json.decode(raw, type=Header)
 
     assert header == Header()

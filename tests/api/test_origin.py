@@ -186,7 +186,7 @@ def with_unknown(value: JSONValue) -> JSONValue:
 
 
 @given(specs, specs)
-def test_what_is_written_is_what_python_has_plus_what_python_does_not_know(before: Spec, after: Spec) -> None:
+def test_fields_of_python_and_unknown_fields_are_written(before: Spec, after: Spec) -> None:
     stored = with_unknown(to_json(App(spec=before)))
     assert isinstance(stored, dict)
     stored["spec"]["byName"].pop("unknown")  # type: ignore[union-attr, index, call-overload, arg-type]

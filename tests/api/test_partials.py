@@ -61,7 +61,7 @@ def test_nothing_is_sent_but_the_names_until_something_is_set() -> None:
     assert fields_of(partial(Plain, name="web", namespace="shop")) == {}
 
 
-def test_what_is_set_is_sent_and_no_default_beside_it() -> None:
+def test_set_fields_are_sent_without_defaults() -> None:
     web = partial(Widget, name="web", namespace="shop")
     web.spec.replicas = 5
     web.spec.limits.cpu = 1
@@ -75,7 +75,7 @@ def test_what_is_set_is_sent_and_no_default_beside_it() -> None:
     }
 
 
-def test_what_was_only_reached_through_is_absent() -> None:
+def test_structures_that_were_only_read_are_absent() -> None:
     web = partial(Widget, name="web", namespace="shop")
     assert not web.spec.limits.cpu
     assert not web.spec.args

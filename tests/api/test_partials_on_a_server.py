@@ -45,7 +45,7 @@ async def test_an_apply_claims_the_fields_that_were_set_and_no_others(
     assert claimed(applied, "reporter") == {"f:status": {"f:phase": {}}}
 
 
-async def test_a_field_that_is_no_longer_set_is_given_up(
+async def test_a_field_that_is_no_longer_set_is_released(
     admin: Client, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
 ) -> None:
     await install(Widget)
@@ -66,7 +66,7 @@ async def test_a_field_that_is_no_longer_set_is_given_up(
         await admin.apply(other, field_manager="two")
 
 
-async def test_an_item_of_a_list_is_claimed_as_far_as_it_is_set(admin: Client, namespace: str) -> None:
+async def test_only_the_set_fields_of_a_list_item_are_claimed(admin: Client, namespace: str) -> None:
     whole = partial(PodTemplate, name="web", namespace=namespace)
     whole.template.spec.containers.append(partial(Container, name="app", image="app:1"))
     await admin.apply(whole, field_manager="one")

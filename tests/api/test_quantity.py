@@ -248,7 +248,7 @@ def test_number_that_is_not_finite_is_refused(value: Decimal) -> None:
         ("1 ", "suffix ' '"),
     ],
 )
-def test_error_shows_the_text_the_reason_and_what_is_right(text: str, reason: str) -> None:
+def test_error_shows_the_text_the_reason_and_the_expected_form(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as caught:
         Quantity(text)
     assert str(caught.value).startswith(f"{text!r} is not a quantity")
@@ -266,7 +266,7 @@ def test_error_about_a_huge_exponent_names_it() -> None:
 
 
 @pytest.mark.parametrize("value", ["1000m", "1.50", "+1Ki", " 1Gi ", 1000, 1.5, 0])
-def test_what_was_read_is_written_back_unchanged(value: str | int | float) -> None:
+def test_a_quantity_is_written_back_as_it_was_read(value: str | int | float) -> None:
     quantity = Quantity.from_json(value)
     int(quantity)
     assert json.dumps(quantity.to_json()) == json.dumps(value)
@@ -318,7 +318,7 @@ def test_decimal_context_of_the_program_does_not_matter() -> None:
         assert int(-quantity) == -126419752
 
 
-def test_enormous_exponents_cost_nothing() -> None:
+def test_enormous_exponents_are_cheap() -> None:
     """A value such as 1e999999999 in one object must not stall the program that reads it."""
     start = time.process_time()
     enormous, tiny = Quantity("1e999999999"), Quantity("1e-999999999")
@@ -334,7 +334,7 @@ def test_enormous_exponents_cost_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["0" * 200_000 + "x", "1" * 200_000 + "x", "." + "0" * 200_000 + "x"])
-def test_long_rubbish_is_refused_quickly_and_shown_in_part(text: str) -> None:
+def test_long_invalid_text_is_refused_quickly_and_shown_in_part(text: str) -> None:
     start = time.process_time()
     with pytest.raises(ValueError, match="…") as caught:
         Quantity(text)

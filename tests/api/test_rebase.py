@@ -73,7 +73,7 @@ def test_items_go_by_their_key() -> None:
     }
 
 
-def test_what_is_in_an_item_is_merged_too() -> None:
+def test_the_fields_of_an_item_are_merged_too() -> None:
     assert on(
         {"parts": [{"name": "a", "weight": 3, "tags": ["t", "theirs"]}]},
         {"parts": [{"name": "a", "weight": 1, "tags": ["t"]}]},
@@ -118,12 +118,12 @@ def test_a_new_order_is_kept() -> None:
 
 
 @pytest.mark.parametrize("after", [{}, {"members": []}])
-def test_of_a_list_that_became_empty_what_others_added_is_left(after: JSONObject) -> None:
+def test_items_that_others_added_to_a_list_that_became_empty_stay(after: JSONObject) -> None:
     assert on({"members": ["a", "theirs"]}, {"members": ["a"]}, after) == {"members": ["theirs"]}
     assert on({"members": ["a"]}, {"members": ["a"]}, after) == after
 
 
-def test_of_a_map_that_became_empty_what_others_added_is_left() -> None:
+def test_entries_that_others_added_to_a_map_that_became_empty_stay() -> None:
     assert on({"settings": {"a": "1", "theirs": "2"}}, {"settings": {"a": "1"}}, {}) == {"settings": {"theirs": "2"}}
     assert on({"settings": {"a": "2"}}, {"settings": {"a": "1"}}, {}) == {}
 
@@ -223,14 +223,14 @@ def test_on_an_unchanged_object_the_change_is_exact(before: JSONObject, after: J
 
 
 @given(members, members, members)
-def test_of_a_set_both_changes_survive(before: list[str], after: list[str], live: list[str]) -> None:
+def test_both_changes_of_a_set_survive(before: list[str], after: list[str], live: list[str]) -> None:
     result = on(*({"members": cast(JSONValue, each)} for each in (live, before, after)))
     expected = (set(live) - (set(before) - set(after))) | (set(after) - set(before))
     assert set(cast("dict[str, list[str]]", result).get("members", ())) == expected
 
 
 @given(settings, settings, settings)
-def test_of_a_map_both_changes_survive(before: dict[str, str], after: dict[str, str], live: dict[str, str]) -> None:
+def test_both_changes_of_a_map_survive(before: dict[str, str], after: dict[str, str], live: dict[str, str]) -> None:
     result = on(*({"settings": cast(JSONValue, each)} for each in (live, before, after)))
     assert cast("dict[str, dict[str, str]]", result).get("settings", {}) == {
         name: value
@@ -240,7 +240,7 @@ def test_of_a_map_both_changes_survive(before: dict[str, str], after: dict[str, 
 
 
 @given(parts, parts, parts)
-def test_of_keyed_items_both_changes_survive(
+def test_both_changes_of_keyed_items_survive(
     before: list[JSONObject], after: list[JSONObject], live: list[JSONObject]
 ) -> None:
     result = cast(

@@ -77,7 +77,7 @@ def test_the_key_is_namespace_and_name() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_remembers_what_it_was_read_from(copied: object) -> None:
+def test_a_copy_keeps_the_json_it_was_read_from(copied: object) -> None:
     assert callable(copied)
     raw = b'{"metadata":{"name":"a"},"spec":{"beds":1,"soil":"clay"}}'
     garden = decode(Garden, raw)
@@ -112,7 +112,7 @@ def test_a_class_without_the_decorator_is_no_kind() -> None:
         ("green.example.com/v1", "Gardens", '"Gardens" is not a plural'),
     ],
 )
-def test_names_that_no_server_would_take_are_refused_at_once(
+def test_names_that_no_server_would_accept_are_refused_at_once(
     api_version: str, plural: str | None, complaint: str
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
@@ -268,7 +268,7 @@ def test_options_of_a_kind_belong_to_the_decorator() -> None:
             pass
 
 
-def test_a_dict_in_place_of_a_structure_is_refused_with_what_to_write() -> None:
+def test_a_dict_instead_of_a_structure_is_refused_with_the_fix() -> None:
     metadata: Any = {"name": "a"}
     with pytest.raises(TypeError, match=r"^ConfigMap: metadata and spec are structures .*ObjectMeta\(name=...\), or"):
         ConfigMap(metadata=metadata)

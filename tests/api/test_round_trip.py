@@ -252,7 +252,7 @@ def test_there_is_an_object_of_every_kind_that_can_be_created() -> None:
 
 @pytest.mark.usefixtures("pod")
 @pytest.mark.parametrize("document", [document for document in OBJECTS if type_of(document) in STORED], ids=name_of)
-async def test_what_the_server_accepts_survives_and_is_accepted_again(
+async def test_an_accepted_object_survives_and_is_accepted_again(
     document: dict[str, JSONValue], session: Session
 ) -> None:
     cls = type_of(document)
@@ -267,7 +267,7 @@ async def test_what_the_server_accepts_survives_and_is_accepted_again(
 
 
 @pytest.mark.parametrize("document", [document for document in OBJECTS if type_of(document) in REVIEWS], ids=name_of)
-async def test_a_review_is_understood_and_its_answer_survives(document: dict[str, JSONValue], session: Session) -> None:
+async def test_a_review_is_accepted_and_its_response_survives(document: dict[str, JSONValue], session: Session) -> None:
     cls = type_of(document)
     question = from_json(cls, document)
 
@@ -277,7 +277,7 @@ async def test_a_review_is_understood_and_its_answer_survives(document: dict[str
 
 
 @pytest.mark.parametrize("cls", STORED, ids=lambda cls: str(resource_info(cls).gvk))
-async def test_what_is_on_the_server_survives(cls: type[Object], session: Session) -> None:
+async def test_existing_objects_survive(cls: type[Object], session: Session) -> None:
     gvk = resource_info(cls).gvk
     listed = await send(session, "GET", collection_of(cls, namespace=""))
 

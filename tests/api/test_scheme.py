@@ -34,7 +34,7 @@ def test_kubernetes_own_kinds_are_known() -> None:
 @pytest.mark.parametrize(
     ("api_version", "kind"), [("apps/v1", "DeploymentSpec"), ("apps/v1", "Nothing"), ("v9", "Pod")]
 )
-def test_what_is_no_kind_of_kubernetes_is_dynamic(api_version: str, kind: str) -> None:
+def test_an_unknown_kind_is_dynamic(api_version: str, kind: str) -> None:
     assert issubclass(Scheme().type_for(api_version, kind), Dynamic)
 
 

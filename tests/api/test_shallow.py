@@ -37,6 +37,6 @@ def test_depth_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"7", b"[]", b'{"a":1', b'{"a', b'{"a":"}'])
-def test_what_is_no_object_or_not_all_of_one_is_an_error(raw: bytes) -> None:
+def test_incomplete_or_other_json_is_an_error(raw: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         members(raw)

@@ -32,7 +32,7 @@ PORT = Shape("model", model=Port)
 
 
 @pytest.mark.parametrize("annotation", [int, str | None, list, dict, JSONValue, Annotated[str, Atomic()], UnsetType])
-def test_what_does_not_nest_is_a_scalar(annotation: object) -> None:
+def test_a_type_that_does_not_nest_is_a_scalar(annotation: object) -> None:
     assert shape_of(annotation) is SCALAR
 
 
@@ -47,7 +47,7 @@ def test_scalars_that_can_be_written_in_several_ways_have_their_type(annotation:
     "annotation",
     [Annotated[Port | None, Atomic()], Annotated[list[str], Atomic()], Annotated[dict[str, str], Atomic()]],
 )
-def test_what_is_replaced_whole_is_atomic(annotation: object) -> None:
+def test_a_type_that_is_replaced_whole_is_atomic(annotation: object) -> None:
     assert shape_of(annotation).is_atomic
 
 
@@ -99,7 +99,7 @@ def test_fields_go_by_their_json_names() -> None:
     assert Shape("model", model=Spec).fields == fields_of(Spec)
 
 
-def test_a_structure_that_is_there_empty_unless_set_is_held_by_value() -> None:
+def test_a_structure_that_is_empty_unless_set_is_held_by_value() -> None:
     class Holder(Model):
         filled: Port = field(default_factory=lambda: Port(container_port=1))
         empty: Tree = field(default_factory=Tree)

@@ -90,7 +90,7 @@ def test_micro_time_is_read_with_any_fraction(text: str, expected: datetime) -> 
         (None, "NoneType"),
     ],
 )
-def test_what_is_not_a_micro_time_is_refused(value: object, found: str) -> None:
+def test_an_invalid_micro_time_is_refused(value: object, found: str) -> None:
     with pytest.raises(ValueError, match=f'expected a time such as "2026-01-01T00:00:00.000000Z", found {found}'):
         MicroTime.from_json(value)
 

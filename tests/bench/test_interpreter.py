@@ -27,7 +27,7 @@ def test_the_standard_library_is_searched_before_our_code(monkeypatch: pytest.Mo
     )
     found = msgspec.json.decode(done.stdout, type=_Searched)
     standard, ours, benchmarks = [
-        next(place for place, folder in enumerate(found.path) if folder and module.startswith(f"{folder}/"))
+        next(position for position, folder in enumerate(found.path) if folder and module.startswith(f"{folder}/"))
         for module in found.modules
     ]
     assert standard < ours
@@ -35,7 +35,7 @@ def test_the_standard_library_is_searched_before_our_code(monkeypatch: pytest.Mo
     assert "/elsewhere" not in found.path
 
 
-def test_bytecode_is_written_whoever_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytecode_is_written_whichever_program_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     assert "PYTHONDONTWRITEBYTECODE" not in interpreter.environment()
 

@@ -95,7 +95,7 @@ async def test_a_watch_that_is_open_leaves_no_traceback_at_the_end(serve: Serve,
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-async def test_it_serves_until_it_is_told_to_end(serve: Serve, ending: signal.Signals) -> None:
+async def test_it_serves_until_it_is_interrupted(serve: Serve, ending: signal.Signals) -> None:
     async with serve("--port", "0") as served:
         assert re.fullmatch(r"https://127\.0\.0\.1:\d+", served.url)
         assert stat.S_IMODE(served.kubeconfig.stat().st_mode) == 0o600
@@ -155,7 +155,7 @@ def test_a_bad_definition_is_named_with_its_file_and_document(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [OF_SOMEBODY, "no kubeconfig at all", "notes: []", "\x00\xff"])
-def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path, content: str) -> None:
+def test_a_file_of_another_program_is_not_overwritten(tmp_path: Path, content: str) -> None:
     file = tmp_path / "config"
     file.write_text(content)
 
@@ -168,9 +168,7 @@ def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path, content: str
     )
 
 
-async def test_a_kubeconfig_of_ours_with_somebodys_cluster_in_it_is_not_overwritten(
-    serve: Serve, tmp_path: Path
-) -> None:
+async def test_a_kubeconfig_of_ours_with_another_cluster_in_it_is_not_overwritten(serve: Serve, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     async with serve("--port", "0"):
         found = json.loads(file.read_text())
@@ -189,7 +187,7 @@ async def test_force_overwrites_it(serve: Serve, tmp_path: Path) -> None:
         assert Config.from_kubeconfig(served.kubeconfig).server == served.url
 
 
-async def test_what_a_run_that_was_killed_has_left_is_overwritten(serve: Serve) -> None:
+async def test_the_kubeconfig_of_a_killed_run_is_overwritten(serve: Serve) -> None:
     async with serve("--port", "0") as killed:
         killed.process.kill()
         await killed.process.wait()
@@ -226,7 +224,7 @@ async def test_the_kubeconfig_of_another_run_is_not_removed(serve: Serve) -> Non
         assert Config.from_kubeconfig(second.kubeconfig).server == second.url
 
 
-async def test_the_port_is_the_one_that_was_asked_for(serve: Serve) -> None:
+async def test_the_port_is_the_given_one(serve: Serve) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     async with serve("--port", str(port)) as served:
@@ -242,7 +240,7 @@ async def test_the_port_is_the_one_that_was_asked_for(serve: Serve) -> None:
         ("0.0.0.0", r"https://127\.0\.0\.1:\d+", True),
     ],
 )
-async def test_it_says_so_when_other_machines_can_reach_it(serve: Serve, host: str, url: str, notice: bool) -> None:
+async def test_it_warns_when_other_machines_can_reach_it(serve: Serve, host: str, url: str, notice: bool) -> None:
     async with serve("--port", "0", "--host", host) as served:
         assert re.fullmatch(url, served.url)
         async with served.client() as client:
@@ -251,7 +249,7 @@ async def test_it_says_so_when_other_machines_can_reach_it(serve: Serve, host: s
     assert (f"kubewright: listening on {host}: reachable from other machines\n" in errors) is notice
 
 
-async def test_as_many_nodes_run_pods_as_were_asked_for(serve: Serve) -> None:
+async def test_the_given_number_of_nodes_runs_pods(serve: Serve) -> None:
     async with serve("--port", "0", "--nodes", "2") as served, served.client() as client:
         for name in ("node-1", "node-2"):
             await client.wait_for(Node, name, condition("Ready"), timeout=30)
@@ -317,7 +315,7 @@ async def test_the_real_one_is_served_alike(serve: Serve, ending: signal.Signals
         ),
     ],
 )
-def test_a_wrong_use_is_told_in_one_line(arguments: list[str], complaint: str) -> None:
+def test_a_wrong_use_is_reported_in_one_line(arguments: list[str], complaint: str) -> None:
     answer = run("controlplane", *arguments)
     assert answer.returncode != 0
     assert complaint in answer.stderr
@@ -325,7 +323,7 @@ def test_a_wrong_use_is_told_in_one_line(arguments: list[str], complaint: str) -
     assert answer.stdout == ""
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         answer = run("controlplane", "--port", port, "--kubeconfig", str(tmp_path / "kubeconfig"))
@@ -337,7 +335,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_real_one_that_was_never_built_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_one_that_was_never_built_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answer = run("controlplane", "--real", "--kubeconfig", str(tmp_path / "kubeconfig"))

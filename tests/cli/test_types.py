@@ -82,7 +82,7 @@ def test_a_module_is_generated_again_but_no_other_file_is_overwritten(tmp_path: 
         ([str(CRDS)], f"cannot read {CRDS}: Is a directory"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(arguments: list[str], message: str) -> None:
+def test_an_error_is_one_line(arguments: list[str], message: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"kubewright: {message}\n")
 

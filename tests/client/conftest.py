@@ -1,4 +1,4 @@
-"""Servers that say exactly what a test tells them to, and certificates good and bad.
+"""Scripted servers, and certificates good and bad.
 
 Every test that uses `serve` or `refuse` runs on the asyncio loop and on uvloop.
 """
@@ -198,7 +198,7 @@ class Certificates:
 
     For servers: `server` (127.0.0.1, localhost), `expired`, `lasting`, which outlives its authority, `other` (of
     another name), `below`, whose authority is `intermediate`, which `ca` has signed. For clients: `client`, and
-    `stranger`, whose authority nobody knows.
+    `stranger`, whose authority is not trusted.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -353,7 +353,7 @@ class ScriptedBody:
 
 
 class ScriptedServer:
-    """A `Transport` without sockets: gives the answers it was told, in order, and remembers what it was asked."""
+    """A `Transport` without sockets: returns scripted responses in order, and records the requests."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
@@ -432,10 +432,10 @@ class ScriptedServer:
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """A server for the test to script. What is scripted and never asked for fails the test."""
+    """A server for the test to script. A scripted response that is never requested fails the test."""
     scripted = ScriptedServer()
     yield scripted
-    assert not scripted.left, f"{len(scripted.left)} answers were scripted and never asked for"
+    assert not scripted.left, f"{len(scripted.left)} scripted responses were never requested"
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_the_answer_of_a_proxy_is_quoted(content_type: str, body: bytes, quoted:
     assert str(error).isprintable()
 
 
-def test_an_answer_without_anything_is_told_apart_from_one_without_words() -> None:
+def test_a_response_without_a_body_and_one_without_a_message_are_different_errors() -> None:
     assert str(failure(400, headers(), b"", "")) == (
         "HTTP 400 (no content type) without a Kubernetes status: empty body"
     )
@@ -117,7 +117,7 @@ def test_a_long_answer_is_cut_short() -> None:
         (b'{"kind":"Secret","data":{"password":"czNjcmV0', False),
     ],
 )
-def test_a_page_in_place_of_an_object_is_quoted_in_one_line_and_half_an_object_is_not(
+def test_an_html_page_instead_of_an_object_is_quoted_in_one_line_and_half_an_object_is_not(
     body: bytes, quoted: bool
 ) -> None:
     response = Response(200, headers(("Content-Type", "text/html")), body)
@@ -181,12 +181,12 @@ def test_each_warning_is_logged_once_with_the_request_that_it_is_about(caplog: p
     assert caplog.messages == [f"{REQUEST}: {text}" for text in ("one", "two, with a comma", "three")]
 
 
-def test_a_warning_can_go_elsewhere_than_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[str] = []
-    warnings = Warnings(told.append)
+def test_a_warning_can_be_handled_instead_of_logged(caplog: pytest.LogCaptureFixture) -> None:
+    reported: list[str] = []
+    warnings = Warnings(reported.append)
     warnings.read(headers(("Warning", '299 - "one"'), ("Warning", '299 - "one"')), REQUEST)
 
-    assert told == ["one"]
+    assert reported == ["one"]
     assert caplog.messages == []
 
 
@@ -201,7 +201,7 @@ def test_a_server_that_never_warns_the_same_way_twice_does_not_fill_the_memory_o
     assert len(caplog.messages) == 1000
 
 
-def test_an_error_of_the_connection_gets_the_words_of_the_request() -> None:
+def test_an_error_of_the_connection_gets_the_request_description() -> None:
     error = described(ConnectionLost("GET example.com: gone"), REQUEST)
 
     assert type(error) is ConnectionLost

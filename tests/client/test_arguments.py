@@ -250,7 +250,9 @@ async def test_a_closed_client_says_so(client: Client) -> None:
         await client.get(Pod, "web")
 
 
-async def test_selectors_by_names_that_are_no_fields_are_for_the_server(client: Client, server: ScriptedServer) -> None:
+async def test_selectors_by_names_that_are_no_fields_are_left_to_the_server(
+    client: Client, server: ScriptedServer
+) -> None:
     server.answers({"items": []})
     assert await client.list(Pod, fields={"status.podIP": "10.0.0.1", "spec.unknown": "x"}) == []
 

@@ -12,7 +12,7 @@ def test_the_delay_doubles_with_each_failure_up_to_the_limit() -> None:
     assert [backoff.delay(failures) for failures in range(1, 7)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
-def test_what_has_not_failed_does_not_wait() -> None:
+def test_without_a_failure_there_is_no_delay() -> None:
     assert Backoff(0.1, 1.0, jitter=0.5).delay(0) == 0.0
 
 
@@ -26,7 +26,7 @@ def test_jitter_shortens_a_delay_by_no_more_than_its_fraction(failures: int, jit
     assert exact * (1 - jitter) <= Backoff(0.1, 30.0, jitter).delay(failures) <= exact
 
 
-def test_jitter_tells_apart_those_who_failed_together() -> None:
+def test_jitter_spreads_callers_that_failed_together() -> None:
     backoff = Backoff(0.1, 30.0, jitter=0.5)
     assert len({backoff.delay(5) for _ in range(20)}) > 1
 

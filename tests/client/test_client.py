@@ -53,9 +53,7 @@ async def test_get_can_read_metadata_alone(client: Client, server: ScriptedServe
     assert server.sent[0].header("Accept") == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
 
 
-async def test_an_object_that_is_not_there_is_an_error_for_get_and_none_for_find(
-    client: Client, server: ScriptedServer
-) -> None:
+async def test_an_absent_object_is_an_error_for_get_and_none_for_find(client: Client, server: ScriptedServer) -> None:
     for _ in range(2):
         server.refuses(404, "NotFound", 'configmaps "a" not found', name="a", kind="configmaps")
     with pytest.raises(NotFound, match=r'^get ConfigMap shop/a: configmaps "a" not found$'):
@@ -63,7 +61,7 @@ async def test_an_object_that_is_not_there_is_an_error_for_get_and_none_for_find
     assert await client.find(ConfigMap, "a") is None
 
 
-async def test_find_returns_what_is_there(client: Client, server: ScriptedServer) -> None:
+async def test_find_returns_an_existing_object(client: Client, server: ScriptedServer) -> None:
     server.answers({"metadata": {"name": "a"}})
     found = await client.find(ConfigMap, "a")
 
@@ -97,7 +95,7 @@ async def test_find_raises_every_other_error(client: Client, server: ScriptedSer
         await client.find(ConfigMap, "a")
 
 
-async def test_discovery_is_there_for_users_too(client: Client, server: ScriptedServer) -> None:
+async def test_discovery_is_available_to_users(client: Client, server: ScriptedServer) -> None:
     server.answers({"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]})
     (found,) = await client.discover("v1")
 
@@ -120,7 +118,7 @@ async def test_delete_takes_an_object_or_a_kind_and_a_name(client: Client, serve
 
 
 @pytest.mark.parametrize("propagation", ["Orphan", "Background", "Foreground"])
-async def test_delete_says_how(client: Client, server: ScriptedServer, propagation: Propagation) -> None:
+async def test_delete_sends_its_options(client: Client, server: ScriptedServer, propagation: Propagation) -> None:
     server.answers({})
     await client.delete(
         ConfigMap, "a", propagation=propagation, grace_period=0, uid="u-1", resource_version="7", dry_run=True
@@ -144,7 +142,7 @@ async def test_one_precondition_is_enough(client: Client, server: ScriptedServer
     assert server.sent[0].json == {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u-1"}}
 
 
-async def test_deleting_what_is_gone_is_an_error_unless_that_is_fine(client: Client, server: ScriptedServer) -> None:
+async def test_deleting_an_absent_object_is_an_error_unless_ignored(client: Client, server: ScriptedServer) -> None:
     for _ in range(2):
         server.refuses(404, "NotFound", 'configmaps "a" not found', name="a")
     with pytest.raises(NotFound, match=r"^delete ConfigMap shop/a: "):
@@ -152,7 +150,7 @@ async def test_deleting_what_is_gone_is_an_error_unless_that_is_fine(client: Cli
     await client.delete(ConfigMap, "a", missing_ok=True)
 
 
-async def test_a_deletion_that_went_astray_is_never_fine(client: Client, server: ScriptedServer) -> None:
+async def test_a_404_that_does_not_name_the_object_is_never_ignored(client: Client, server: ScriptedServer) -> None:
     for _ in range(2):
         server.answers(b"no such page", status=404)
     with pytest.raises(NotFound):
@@ -273,7 +271,7 @@ async def test_a_kind_without_a_name_is_refused(client: Client, server: Scripted
 
 
 @pytest.mark.parametrize("name", [".", ".."])
-async def test_a_name_that_would_name_another_place_is_refused(client: Client, name: str) -> None:
+async def test_a_name_that_would_change_the_endpoint_is_refused(client: Client, name: str) -> None:
     with pytest.raises(ValueError, match=f'"{name}" cannot be the name of an object'):
         await client.delete(ConfigMap, name)
 
@@ -283,7 +281,7 @@ async def test_a_class_that_is_no_kind_is_refused(client: Client) -> None:
         await client.get(Unnamed, "a")
 
 
-def test_without_any_configuration_a_client_says_what_it_looked_for(
+def test_without_any_configuration_the_error_lists_what_was_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
@@ -308,7 +306,7 @@ async def test_closing_a_view_leaves_the_client_open(client: Client, server: Scr
 
 
 async def test_a_separate_client_has_connections_of_its_own_and_no_rate_limit(serve: Serve) -> None:
-    """A limit of one request in a day holds up nobody but the client it was made for."""
+    """A limit of one request in a day holds up only the client it was made for."""
     numbers = []
 
     async def handler(peer: Peer) -> None:

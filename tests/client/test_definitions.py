@@ -121,7 +121,7 @@ def test_a_definition_that_will_not_serve_the_kind_is_not_waited_for(
 
 
 @pytest.mark.parametrize("code", [403, 404])
-def test_who_may_not_read_definitions_or_finds_none_is_told_at_once(
+def test_without_permission_for_definitions_or_without_one_the_error_is_raised_at_once(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime, code: int
 ) -> None:
     server.answers(PAGE, status=404)

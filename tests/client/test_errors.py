@@ -46,7 +46,7 @@ def test_every_error_says_whether_trying_again_may_help(cls: type[Exception]) ->
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_every_error_is_of_the_one_family(cls: type[Exception]) -> None:
+def test_every_error_is_a_kubernetes_error(cls: type[Exception]) -> None:
     assert issubclass(cls, KubernetesError)
     assert not (issubclass(cls, APIError) and issubclass(cls, TransportError))
 
@@ -125,7 +125,7 @@ def test_the_message_names_the_request() -> None:
         (Status(code=410), "watch Pod: the server answered 410 and gave no reason"),
     ],
 )
-def test_a_server_without_words_still_makes_a_sentence(status: Status, text: str) -> None:
+def test_a_status_without_a_message_still_makes_a_sentence(status: Status, text: str) -> None:
     assert str(Expired(status, "watch Pod")) == text
 
 

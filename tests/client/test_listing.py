@@ -35,16 +35,16 @@ async def test_awaiting_gives_the_objects_of_all_pages(client: Client, server: S
     ]
 
 
-async def test_iterating_asks_for_the_next_page_when_it_is_needed(client: Client, server: ScriptedServer) -> None:
+async def test_iterating_requests_the_next_page_when_it_is_needed(client: Client, server: ScriptedServer) -> None:
     server.answers(page("a", "b", continue_="next-1"))
     server.answers(page("c"))
-    asked = [(item.metadata.name, len(server.sent)) async for item in client.list(ConfigMap)]
+    requests = [(item.metadata.name, len(server.sent)) async for item in client.list(ConfigMap)]
 
-    assert asked == [("a", 1), ("b", 1), ("c", 2)]
+    assert requests == [("a", 1), ("b", 1), ("c", 2)]
     assert server.sent[0].query == {"limit": "500"}
 
 
-async def test_leaving_early_asks_for_no_further_page(client: Client, server: ScriptedServer) -> None:
+async def test_leaving_early_requests_no_further_page(client: Client, server: ScriptedServer) -> None:
     server.answers(page("a", continue_="next-1"))
     async for item in client.list(ConfigMap):
         assert item.metadata.name == "a"
@@ -62,7 +62,7 @@ async def test_pages_show_their_revision(client: Client, server: ScriptedServer)
     assert seen == [("42", 1), ("42", 1)]
 
 
-async def test_a_listing_can_be_read_again_and_asks_anew(client: Client, server: ScriptedServer) -> None:
+async def test_a_listing_can_be_read_again_with_new_requests(client: Client, server: ScriptedServer) -> None:
     listing = client.list(ConfigMap)
     server.answers(page("a"))
     server.answers(page("a", "b"))
@@ -77,7 +77,7 @@ async def test_an_empty_list_has_no_items(client: Client, server: ScriptedServer
     assert await client.list(ConfigMap) == []
 
 
-async def test_a_revision_is_asked_for_on_the_first_page_only(client: Client, server: ScriptedServer) -> None:
+async def test_a_revision_is_sent_for_the_first_page_only(client: Client, server: ScriptedServer) -> None:
     """A continue token names its revision; the server refuses another one beside it."""
     server.answers(page("a", continue_="next-1"))
     server.answers(page("b"))
@@ -148,7 +148,7 @@ async def test_lists_span_all_namespaces_unless_one_is_given(client: Client, ser
     ]
 
 
-async def test_metadata_alone_is_asked_for_where_metadata_is_enough(client: Client, server: ScriptedServer) -> None:
+async def test_only_metadata_is_requested_where_metadata_is_enough(client: Client, server: ScriptedServer) -> None:
     server.answers(page("a"))
     (found,) = await client.list(metadata_only(Secret))
 
@@ -182,7 +182,7 @@ async def test_objects_that_do_not_fit_their_type_are_left_out_and_each_is_logge
     ]
 
 
-async def test_one_object_that_is_nested_too_deeply_does_not_keep_the_others_back(
+async def test_one_object_that_is_nested_too_deeply_does_not_hold_up_the_others(
     client: Client, server: ScriptedServer
 ) -> None:
     deep = b'{"metadata":{"name":"b"},"data":%b1%b}' % (b'{"a":' * 100_000, b"}" * 100_000)

@@ -33,7 +33,7 @@ async def test_the_pod_is_given_by_name_by_key_or_itself(client: Client, server:
     assert {sent.path for sent in server.sent} == {"/api/v1/namespaces/data/pods/db-0/log"}
 
 
-async def test_everything_that_was_asked_for_is_sent(client: Client, server: ScriptedServer) -> None:
+async def test_all_options_are_sent(client: Client, server: ScriptedServer) -> None:
     server.streams()
     lines = client.logs(
         "web-1",

@@ -55,7 +55,7 @@ async def test_a_dynamic_kind_that_says_all_itself_needs_no_discovery(mapper: Ma
     assert server.sent == []
 
 
-async def test_what_is_not_known_is_asked_of_the_server(mapper: Mapper, server: ScriptedServer) -> None:
+async def test_an_unknown_scope_is_discovered(mapper: Mapper, server: ScriptedServer) -> None:
     server.answers(resources(WIDGETS, WIDGETS_STATUS))
     info = await mapper.info(Widget)
 
@@ -102,7 +102,7 @@ async def test_a_missing_group_is_the_same_error(mapper: Mapper, server: Scripte
         await mapper.info(Widget)
 
 
-async def test_a_missing_kind_is_asked_for_again(mapper: Mapper, server: ScriptedServer) -> None:
+async def test_a_missing_kind_is_looked_up_again(mapper: Mapper, server: ScriptedServer) -> None:
     """Its definition may have been installed since."""
     server.answers(status=404)
     server.answers(NO_DEFINITIONS)
@@ -176,7 +176,7 @@ async def test_a_404_alone_does_not_say_that_a_kind_is_not_served(mapper: Mapper
 
 
 @pytest.mark.parametrize("status", [200, 404])
-async def test_json_that_is_no_discovery_does_not_say_it_either(
+async def test_json_that_is_no_discovery_does_not_say_that_a_kind_is_not_served(
     mapper: Mapper, server: ScriptedServer, status: int
 ) -> None:
     server.answers({"status": "ok"}, status=status)

@@ -68,7 +68,7 @@ def read() -> App:
 # create
 
 
-async def test_create_posts_the_object_and_returns_what_became_of_it(client: Client, server: ScriptedServer) -> None:
+async def test_create_posts_the_object_and_returns_the_result(client: Client, server: ScriptedServer) -> None:
     server.answers(stored(uid="u-1"), status=201)
     created = await client.create(App(metadata=ObjectMeta(name="a"), spec=Spec(size=1)))
 
@@ -356,7 +356,7 @@ async def test_a_list_goes_with_the_revision_that_it_was_read_in(client: Client,
     ]
 
 
-async def test_a_change_that_others_got_ahead_of_is_made_again_on_what_is_there(
+async def test_a_change_that_lost_to_another_writer_is_made_again_on_the_current_object(
     client: Client, server: ScriptedServer
 ) -> None:
     modified(server)
@@ -423,7 +423,7 @@ async def test_what_is_left_of_a_change_without_a_list_needs_no_lock(client: Cli
     assert server.sent[2].json == {"spec": {"size": 5}}
 
 
-def test_a_change_that_others_get_ahead_of_each_time_is_a_conflict(
+def test_a_change_that_loses_to_another_writer_each_time_is_a_conflict(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
     for revision in range(8, 17):
@@ -482,7 +482,7 @@ async def test_a_list_without_keys_that_others_changed_too_is_a_conflict(
     assert len(server.sent) == 2
 
 
-async def test_a_change_from_an_unknown_revision_is_made_on_what_is_there(
+async def test_a_change_from_an_unknown_revision_is_made_on_the_current_object(
     client: Client, server: ScriptedServer
 ) -> None:
     base = App(metadata=ObjectMeta(name="a", namespace="shop", finalizers=["a"]), spec=Spec())

@@ -39,7 +39,7 @@ def test_equal_objects_have_no_difference() -> None:
     assert difference(copy.deepcopy(base), base) == {}
 
 
-def test_what_only_the_server_sets_is_no_difference() -> None:
+def test_fields_set_by_the_server_are_no_difference() -> None:
     base = read()
     newer = copy.deepcopy(base)
     newer.metadata.resource_version = "8"
@@ -75,7 +75,7 @@ def test_a_lock_is_put_beside_what_else_changes_in_the_metadata() -> None:
     assert locked({"status": {}}, "7") == {"status": {}, "metadata": {"resourceVersion": "7"}}
 
 
-def test_a_change_is_made_again_on_what_is_there() -> None:
+def test_a_change_is_made_again_on_the_current_object() -> None:
     base = read()
     changed = copy.deepcopy(base)
     changed.metadata.finalizers.append("ours")

@@ -63,7 +63,7 @@ def test_a_name_never_changes_the_path(name: str, step: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
-def test_what_would_name_another_place_is_refused(name: str) -> None:
+def test_a_name_that_would_change_the_path_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f'"{name}" cannot be the name of an object'):
         object_path(POD, "shop", name)
 

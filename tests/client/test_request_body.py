@@ -120,7 +120,7 @@ def test_apply_sends_what_was_set_and_nothing_the_server_decides() -> None:
     }
 
 
-def test_apply_leaves_out_structures_that_nobody_set_and_keeps_empty_ones_that_somebody_did() -> None:
+def test_apply_leaves_out_unset_structures_and_keeps_empty_ones_that_were_set() -> None:
     pod = Pod(
         metadata=ObjectMeta(name="web-1"),
         spec=PodSpec(

@@ -70,7 +70,7 @@ class Unrenewable:
 
 
 class Pauses(list[float]):
-    """A sleep that takes no time and remembers what was asked of it."""
+    """A sleep that takes no time and records its durations."""
 
     async def sleep(self, seconds: float) -> None:
         self.append(seconds)
@@ -157,9 +157,7 @@ async def test_a_request_is_tried_again_ten_times_and_not_more(server: ScriptedS
     assert caught.value.retry_after == 1.0
 
 
-async def test_a_server_that_asks_for_long_patience_is_for_the_caller_to_wait_for(
-    server: ScriptedServer, pauses: Pauses
-) -> None:
+async def test_a_long_retry_after_is_left_to_the_caller(server: ScriptedServer, pauses: Pauses) -> None:
     server.answers(status=503, headers={"Retry-After": "3600"})
     with pytest.raises(ServiceUnavailable) as caught:
         await session_of(server, pauses).request("GET", "/api", request=REQUEST)
@@ -215,7 +213,7 @@ async def test_a_write_on_a_reused_connection_that_broke_reaches_the_server_once
     server = await serve(handler)
     session = Session(Config(server=f"http://{server.address}"))
     await session.request("GET", "/api", request=REQUEST)
-    with pytest.raises(ConnectionLost, match=r"^update Pod shop/web-1: .* without an answer"):
+    with pytest.raises(ConnectionLost, match=r"^update Pod shop/web-1: .* without a response"):
         await session.request(method, "/api", request="update Pod shop/web-1", body=b"{}")
     await session.aclose()
 
@@ -266,7 +264,7 @@ async def test_a_rejected_credential_is_renewed_and_the_request_sent_once_more(
     assert credentials.rejections == [bearer("s3cret-0")]
 
 
-async def test_a_renewed_credential_that_is_rejected_too_is_the_end(server: ScriptedServer, pauses: Pauses) -> None:
+async def test_a_renewed_credential_that_is_rejected_too_is_final(server: ScriptedServer, pauses: Pauses) -> None:
     credentials = Renewing(9)
     server.answers(status=401)
     server.refuses(401, "Unauthorized", "who are you?")
@@ -416,7 +414,9 @@ def certificate_of(certificates: Certificates, name: str) -> Certificate:
     )
 
 
-async def test_a_new_client_certificate_is_shown_on_a_new_connection(serve: Serve, certificates: Certificates) -> None:
+async def test_a_new_client_certificate_is_presented_on_a_new_connection(
+    serve: Serve, certificates: Certificates
+) -> None:
     """A kept connection would go on as the old user."""
     shown: list[bytes] = []
 

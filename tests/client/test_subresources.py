@@ -48,14 +48,14 @@ async def test_scaling_changes_the_number_and_nothing_else(client: Client, serve
     assert sent.json == {"spec": {"replicas": 0}}
 
 
-async def test_scaling_what_is_not_there_names_it(client: Client, server: ScriptedServer) -> None:
+async def test_scaling_an_absent_object_names_it(client: Client, server: ScriptedServer) -> None:
     server.refuses(404, "NotFound", "no", name="web")
     with pytest.raises(NotFound, match=r"^patch Deployment/scale shop/web: no$"):
         await client.scale(Deployment, "web", replicas=3)
 
 
 @pytest.mark.parametrize("pod", [POD, "web-1", ObjectKey("shop", "web-1")], ids=["object", "name", "key"])
-async def test_an_eviction_is_asked_for(client: Client, server: ScriptedServer, pod: Pod | str | ObjectKey) -> None:
+async def test_an_eviction_is_posted(client: Client, server: ScriptedServer, pod: Pod | str | ObjectKey) -> None:
     server.answers(DONE, status=201)
     await client.evict(pod, grace_period=0)
 
@@ -92,7 +92,7 @@ async def test_a_pod_is_bound_to_a_node(client: Client, server: ScriptedServer) 
     }
 
 
-async def test_a_token_is_asked_for_a_service_account(client: Client, server: ScriptedServer) -> None:
+async def test_a_token_is_requested_for_a_service_account(client: Client, server: ScriptedServer) -> None:
     server.answers(
         {
             "kind": "TokenRequest",

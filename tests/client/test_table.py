@@ -48,7 +48,7 @@ async def test_a_table_without_rows_is_empty(client: Client, server: ScriptedSer
     assert (await client.table(Pod)).column("Name") == []
 
 
-def test_a_column_that_is_not_there_is_an_error_that_lists_the_others() -> None:
+def test_an_unknown_column_is_an_error_that_lists_the_others() -> None:
     table = Table(column_definitions=[TableColumn(name="Name"), TableColumn(name="Age")], rows=[TableRow(cells=["a"])])
     with pytest.raises(KeyError, match=r'no column \\?"Status\\?" \(columns: Name, Age\)'):
         table.column("Status")

@@ -31,7 +31,7 @@ def _times(virtual_time: VirtualTime, bucket: TokenBucket, count: int, *, idle: 
 
 
 def test_requests_are_spread_evenly_over_time(virtual_time: VirtualTime) -> None:
-    """By the loop's clock: in virtual time nobody waits."""
+    """By the loop's clock: in virtual time there is no wait."""
     assert _times(virtual_time, TokenBucket(rate=0.25), 4) == [0.0, 4.0, 8.0, 12.0]
 
 
@@ -39,7 +39,7 @@ def test_a_burst_goes_out_at_once(virtual_time: VirtualTime) -> None:
     assert _times(virtual_time, TokenBucket(rate=8, burst=5), 6) == [0.0] * 5 + [0.125]
 
 
-def test_idle_time_gives_back_a_burst_and_not_more(virtual_time: VirtualTime) -> None:
+def test_idle_time_restores_a_burst_and_no_more(virtual_time: VirtualTime) -> None:
     assert _times(virtual_time, TokenBucket(rate=8, burst=2), 3, idle=3600) == [0.0, 0.0, 0.125]
 
 
@@ -79,7 +79,7 @@ def test_a_clock_that_goes_backwards_adds_and_takes_nothing() -> None:
 
 
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=40), st.sampled_from([0.5, 1.0, 8.0]), st.integers(1, 5))
-def test_no_more_than_burst_and_rate_allow_are_given_out_within_any_time(
+def test_no_more_tokens_than_burst_and_rate_allow_are_taken_within_any_time(
     steps: list[float], rate: float, burst: int
 ) -> None:
     bucket = TokenBucket(rate, burst)

@@ -47,7 +47,7 @@ def test_expectations_combine_as_truth_values_do(left: Expectation, right: Expec
     assert (~(left & right)).holds(None) == (~left | ~right).holds(None)
 
 
-def test_combined_expectations_have_combined_words() -> None:
+def test_combined_expectations_have_combined_descriptions() -> None:
     assert (YES & NO).description == "(yes and no)"
     assert (YES | ~NO).description == "(yes or not no)"
     assert (~(YES & NO) | ready).description == "(not (yes and no) or Ready=True)"
@@ -86,7 +86,7 @@ def test_a_field_is_found_by_its_path(path: str, value: JSONValue) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "a..b", "a.", "a[", "a[x]", "a]b", "a[0]b", '["x', 'a[""]'])
 def test_what_is_no_path_is_refused_at_once(path: str) -> None:
-    """Otherwise the wait would end with its timeout, and nobody would know why."""
+    """Otherwise the wait would end with its timeout, without a reason."""
     with pytest.raises(ValueError, match=r"is not the path of a field, from .* expected something like"):
         Field(path)
 
@@ -135,7 +135,7 @@ READY: dict[str, JSONValue] = {"type": "Ready", "status": "True"}
         (None, False),
     ],
 )
-def test_a_condition_holds_when_it_is_about_the_generation_that_is_there(
+def test_a_condition_holds_when_it_is_about_the_current_generation(
     view: dict[str, JSONValue] | None, holds: bool
 ) -> None:
     assert ready.holds(view) == holds
@@ -199,7 +199,7 @@ def known(content: dict[str, JSONValue]) -> Pod:
     return decode(Pod, json.dumps(content).encode())
 
 
-async def test_what_holds_already_needs_no_watch(client: Client, server: ScriptedServer) -> None:
+async def test_an_expectation_that_holds_already_needs_no_watch(client: Client, server: ScriptedServer) -> None:
     server.answers(listed(pod("Running")))
     found = await client.wait_for(Pod, "web-1", ready)
 
@@ -258,7 +258,7 @@ async def test_a_recreated_object_is_another_one(client: Client, server: Scripte
     assert await client.wait_for(known(pod(uid="u-1")), deleted) is None
 
 
-def test_by_name_a_recreated_object_is_still_there(
+def test_by_name_a_recreated_object_is_the_same(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
     server.answers(listed(pod(uid="u-2")))
@@ -278,7 +278,7 @@ def test_by_name_a_recreated_object_is_still_there(
     ],
     ids=["orderly end", "cut", "410", "ERROR 410", "500"],
 )
-def test_a_watch_that_ended_is_begun_again_with_what_is_there_by_then(
+def test_a_watch_that_ended_is_restarted_with_the_current_state(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime, script: Callable[[ScriptedServer], object]
 ) -> None:
     server.answers(listed(pod()))
@@ -290,7 +290,7 @@ def test_a_watch_that_ended_is_begun_again_with_what_is_there_by_then(
     assert virtual_time.elapsed == pytest.approx(0.1)
 
 
-def test_a_server_that_ends_every_watch_at_once_is_asked_ever_less_often(
+def test_a_server_that_ends_every_watch_at_once_is_retried_with_backoff(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
     for _ in range(8):
@@ -302,7 +302,7 @@ def test_a_server_that_ends_every_watch_at_once_is_asked_ever_less_often(
     assert virtual_time.elapsed == pytest.approx(0.1 + 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 5 + 5)
 
 
-def test_a_watch_that_told_something_is_begun_again_quickly(
+def test_a_watch_that_brought_an_event_is_restarted_quickly(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime
 ) -> None:
     for _ in range(3):
@@ -351,7 +351,7 @@ async def test_an_object_that_does_not_fit_its_type_is_raised_at_once(client: Cl
         (listed({"metadata": {"name": "web-1"}, "spec": {"containers": []}}), "last seen: no conditions"),
     ],
 )
-def test_a_timeout_tells_what_was_expected_and_what_was_there(
+def test_a_timeout_reports_the_expectation_and_the_last_state(
     client: Client, server: ScriptedServer, virtual_time: VirtualTime, content: dict[str, JSONValue], summary: str
 ) -> None:
     server.answers(content)

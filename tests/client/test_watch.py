@@ -161,7 +161,7 @@ def test_metadata_that_does_not_fit_is_left_out_of_the_header() -> None:
 
 
 def spellings(content: dict[str, JSONValue], type_: str) -> list[bytes]:
-    """One event in every order of its keys, with and without white space and keys that nobody knows."""
+    """One event in every order of its keys, with and without white space and unknown keys."""
     fields: dict[str, JSONValue] = {"type": type_, "object": content, "novelty": {"type": "DELETED", "object": {}}}
     found = []
     for count in (2, 3):
@@ -214,7 +214,7 @@ async def test_one_undecodable_object_does_not_stop_the_watch(client: Client, se
     assert [event.header.name for event in await collected(client)] == ["a", "bad", "a"]
 
 
-async def test_a_watch_asks_for_bookmarks_and_an_end(client: Client, server: ScriptedServer) -> None:
+async def test_a_watch_requests_bookmarks_and_a_timeout(client: Client, server: ScriptedServer) -> None:
     server.streams()
     server.streams()
     await collected(client)
@@ -242,7 +242,7 @@ async def test_a_watch_can_begin_with_what_exists(client: Client, server: Script
     }
 
 
-async def test_only_the_events_of_an_initial_list_are_let_come_together(client: Client, server: ScriptedServer) -> None:
+async def test_only_the_events_of_an_initial_list_are_gathered(client: Client, server: ScriptedServer) -> None:
     end: JSONValue = {"metadata": {"resourceVersion": "99", "annotations": {INITIAL_EVENTS_END: "true"}}}
     sent = [("ADDED", OBJECT), ("BOOKMARK", end), ("MODIFIED", OBJECT)]
     body = server.streams(*(line(type_, content) + b"\n" for type_, content in sent))
@@ -255,7 +255,7 @@ async def test_only_the_events_of_an_initial_list_are_let_come_together(client: 
         assert [body.gather async for event in events] == [0]
 
 
-async def test_a_watch_can_go_on_from_a_revision_and_be_selective(client: Client, server: ScriptedServer) -> None:
+async def test_a_watch_can_start_from_a_revision_and_use_selectors(client: Client, server: ScriptedServer) -> None:
     server.streams()
     async with client.watch(
         ConfigMap, resource_version="7", labels={"app": "web"}, fields={"metadata.name": "a"}, timeout=60
@@ -357,7 +357,7 @@ async def test_metadata_alone_can_be_watched(client: Client, server: ScriptedSer
     assert server.sent[0].header("Accept") == ["application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"]
 
 
-async def test_an_expired_revision_is_told_on_connecting_or_in_the_stream(
+async def test_an_expired_revision_is_raised_on_connecting_or_in_the_stream(
     client: Client, server: ScriptedServer
 ) -> None:
     server.refuses(410, "Expired", "too old")
@@ -376,7 +376,7 @@ async def test_rubbish_in_the_stream_names_the_watch(client: Client, server: Scr
         await collected(client)
 
 
-async def test_a_stream_that_is_cut_gives_what_came_and_then_the_error(client: Client, server: ScriptedServer) -> None:
+async def test_a_broken_stream_returns_what_came_and_then_raises(client: Client, server: ScriptedServer) -> None:
     body = server.streams(line("ADDED") + b"\n", ConnectionLost("the connection ended within the body"))
     events = aiter(client.watch(ConfigMap, namespace="shop"))
     assert (await anext(events)).type == "ADDED"
@@ -397,7 +397,7 @@ async def test_leaving_early_closes_the_connection(client: Client, server: Scrip
     assert body.is_closed
 
 
-async def test_a_watch_that_nobody_opened_can_be_closed(client: Client, server: ScriptedServer) -> None:
+async def test_a_watch_that_was_never_opened_can_be_closed(client: Client, server: ScriptedServer) -> None:
     await client.watch(ConfigMap).aclose()
 
     assert server.sent == []

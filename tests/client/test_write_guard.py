@@ -1,4 +1,4 @@
-"""Writes that are not sent because nobody may make them any more, and those that are taken back on their way."""
+"""Writes that are not sent because the guard refuses them, and those that are dropped on their way."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _answering(seen: list[str]) -> Callable[[Peer], Awaitable[None]]:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-async def test_a_guarded_task_and_those_it_begins_send_no_write_that_the_guard_refuses(
+async def test_a_guarded_task_and_those_it_starts_send_no_write_that_the_guard_refuses(
     serve: Serve, method: str
 ) -> None:
     seen: list[str] = []
@@ -61,7 +61,7 @@ async def test_a_guarded_task_and_those_it_begins_send_no_write_that_the_guard_r
 
 
 @pytest.mark.parametrize("refusing", ["outer", "inner"])
-async def test_a_guard_within_another_does_not_take_its_place(refusing: str) -> None:
+async def test_a_guard_within_another_does_not_replace_it(refusing: str) -> None:
     """As in the work of one election that runs another: it may write with both leases only."""
 
     def check(name: str) -> None:
@@ -80,16 +80,16 @@ async def test_a_guard_within_another_does_not_take_its_place(refusing: str) -> 
     await asyncio.create_task(outer())
 
 
-async def test_the_guard_is_asked_again_after_a_wait_for_a_connection(serve: Serve) -> None:
+async def test_the_guard_is_checked_again_after_a_wait_for_a_connection(serve: Serve) -> None:
     """A process may be stopped in the middle of it, for longer than it may write."""
     seen: list[str] = []
-    asked, may_answer = asyncio.Event(), asyncio.Event()
+    requested, may_answer = asyncio.Event(), asyncio.Event()
 
     async def answer(peer: Peer) -> None:
         while True:
             head, _ = await peer.request()
             seen.append(head.split()[0])
-            asked.set()
+            requested.set()
             await may_answer.wait()
             await peer.answer(b"{}")
 
@@ -106,7 +106,7 @@ async def test_the_guard_is_asked_again_after_a_wait_for_a_connection(serve: Ser
         await client.request("PUT", "/", body=b"{}")
 
     reading = asyncio.create_task(client.request("GET", "/"))
-    await asked.wait()
+    await requested.wait()
     writing = asyncio.create_task(guarded())
     await asyncio.sleep(0)
     may_write = False
@@ -151,18 +151,18 @@ def _read_to_the_end(connection: socket.socket) -> None:
 
 
 async def test_reads_are_not_dropped_with_the_writes(serve: Serve) -> None:
-    asked, may_answer = asyncio.Event(), asyncio.Event()
+    requested, may_answer = asyncio.Event(), asyncio.Event()
 
     async def answer(peer: Peer) -> None:
         await peer.request()
-        asked.set()
+        requested.set()
         await may_answer.wait()
         await peer.answer(b"read")
 
     server = await serve(answer)
     client = HTTPTransport(f"http://{server.address}")
     reading = asyncio.create_task(client.request("GET", "/"))
-    await asked.wait()
+    await requested.wait()
     client.drop_writes()
     may_answer.set()
     assert (await reading).body == b"read"

@@ -120,16 +120,16 @@ def kubeconfig(embedded_control_plane: EmbeddedControlPlane, tmp_path: Path) -> 
 async def _started(
     program: Path, command: str, kubeconfig: Path, output: Path
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The program at work, with its output in a file; what it wrote is told with any failure."""
+    """The program at work, with its output in a file; what it wrote is shown with any failure."""
     # Apart from the output, because client-go may log there what it thinks of a broken watch.
     log = output.with_suffix(".log")
-    with output.open("wb") as told, log.open("wb") as logged:
+    with output.open("wb") as printed, log.open("wb") as logged:
         process = await asyncio.create_subprocess_exec(
             program,
             command,
             _NAMESPACE,
             env=os.environ | {"KUBECONFIG": str(kubeconfig)},
-            stdout=told,
+            stdout=printed,
             stderr=logged,
         )
     try:
@@ -147,8 +147,8 @@ def _website(name: str, page: str) -> Dynamic:
     return Website(metadata=ObjectMeta(name=name), content={"spec": {"page": page}})
 
 
-def _asked(plane: EmbeddedControlPlane) -> list[tuple[str, str, int]]:
-    """Verb, resource and status of what the Go program asked the server, in order."""
+def _requests(plane: EmbeddedControlPlane) -> list[tuple[str, str, int]]:
+    """Verb, resource and status of the requests of the Go program, in order."""
     events = (event for event in plane.audit.events if event.user_agent.startswith("clients/"))
     return [(event.verb, event.resource, event.status) for event in events]
 
@@ -158,7 +158,7 @@ def _in_the_namespace(resource: str) -> Chooser:
     return lambda target: (target.resource, target.namespace) == (resource, _NAMESPACE)
 
 
-# What the informers tell, in this order, when nothing is lost and nothing comes twice.
+# What the informers emit, in this order, when nothing is lost and nothing comes twice.
 _TOLD = [
     f"{what} {kind}{rest}"
     for kind in ("configmap", "website")
@@ -180,7 +180,7 @@ async def present(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("present")
-async def test_a_client_go_informer_syncs_by_watch_list_and_tells_every_event(
+async def test_a_client_go_informer_syncs_by_watch_list_and_emits_every_event(
     program: Path, embedded_control_plane: EmbeddedControlPlane, kubeconfig: Path, tmp_path: Path
 ) -> None:
     """The typed clientset sends protobuf, the dynamic one JSON."""
@@ -189,17 +189,17 @@ async def test_a_client_go_informer_syncs_by_watch_list_and_tells_every_event(
         assert await asyncio.wait_for(process.wait(), _PATIENCE) == 0
         assert output.read_text().splitlines() == _TOLD
 
-    assert _asked(embedded_control_plane) == [
+    assert _requests(embedded_control_plane) == [
         (verb, resource, status)
         for resource in ("configmaps", "websites")
-        # No list: it is only asked for when the server cannot stream it.
+        # No list: it is only requested when the server cannot stream it.
         for verb, status in [("watch", 200), ("create", 201), ("update", 200), ("delete", 200)]
     ]
 
 
 @pytest.mark.parametrize("pieces", [1, 3], ids=["while it syncs", "after it has synced"])
 @pytest.mark.usefixtures("present")
-async def test_a_client_go_informer_whose_watch_is_cut_tells_every_event_once(
+async def test_a_client_go_informer_whose_watch_breaks_emits_every_event_once(
     program: Path, embedded_control_plane: EmbeddedControlPlane, kubeconfig: Path, tmp_path: Path, pieces: int
 ) -> None:
     for resource in ("configmaps", "websites"):
@@ -210,7 +210,7 @@ async def test_a_client_go_informer_whose_watch_is_cut_tells_every_event_once(
         assert await asyncio.wait_for(process.wait(), 2 * _PATIENCE) == 0
         assert output.read_text().splitlines() == _TOLD
 
-    watched = [resource for verb, resource, _ in _asked(embedded_control_plane) if verb == "watch"]
+    watched = [resource for verb, resource, _ in _requests(embedded_control_plane) if verb == "watch"]
     assert watched == ["configmaps", "configmaps", "websites", "websites"]
 
 

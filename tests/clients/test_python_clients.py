@@ -39,7 +39,7 @@ from kubernetes import client, config, watch
 
 config.load_kube_config()
 core, apps, custom = client.CoreV1Api(), client.AppsV1Api(), client.CustomObjectsApi()
-told = {"version": client.VersionApi().get_code().git_version}
+summary = {"version": client.VersionApi().get_code().git_version}
 
 core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name="official")))
 
@@ -47,15 +47,15 @@ for name, tier in (("one", "front"), ("two", "back")):
     metadata = client.V1ObjectMeta(name=name, labels={"tier": tier})
     core.create_namespaced_config_map("official", client.V1ConfigMap(metadata=metadata, data={"name": name}))
 listed = core.list_namespaced_config_map("official", label_selector="tier in (front,back)", limit=1)
-told["first page"] = [item.metadata.name for item in listed.items]
+summary["first page"] = [item.metadata.name for item in listed.items]
 listed = core.list_namespaced_config_map(
     "official", label_selector="tier in (front,back)", limit=1, _continue=listed.metadata._continue
 )
-told["second page"] = [item.metadata.name for item in listed.items]
+summary["second page"] = [item.metadata.name for item in listed.items]
 listed = core.list_config_map_for_all_namespaces(label_selector="tier=back")
-told["by label"] = [item.metadata.name for item in listed.items]
+summary["by label"] = [item.metadata.name for item in listed.items]
 listed = core.list_namespaced_config_map("official", field_selector="metadata.name=one")
-told["by field"] = [item.metadata.name for item in listed.items]
+summary["by field"] = [item.metadata.name for item in listed.items]
 
 def container(name, image):
     return client.V1Container(name=name, image=image)
@@ -75,25 +75,25 @@ apps.create_namespaced_deployment(
 for event in watch.Watch().stream(
     apps.list_namespaced_deployment, "official", field_selector="metadata.name=web", timeout_seconds=20
 ):
-    told["ready replicas"] = event["object"].status.ready_replicas
-    if told["ready replicas"] == 2:
+    summary["ready replicas"] = event["object"].status.ready_replicas
+    if summary["ready replicas"] == 2:
         break
-told["pods"] = len(core.list_namespaced_pod("official", label_selector="app=web").items)
+summary["pods"] = len(core.list_namespaced_pod("official", label_selector="app=web").items)
 change = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "busybox:1.38"}]}}}}
 patched = apps.patch_namespaced_deployment("web", "official", change)
-told["images"] = sorted(each.image for each in patched.spec.template.spec.containers)
-told["generation"] = patched.metadata.generation
+summary["images"] = sorted(each.image for each in patched.spec.template.spec.containers)
+summary["generation"] = patched.metadata.generation
 scaled = apps.patch_namespaced_deployment_scale("web", "official", {"spec": {"replicas": 1}})
-told["scaled"] = scaled.spec.replicas
+summary["scaled"] = scaled.spec.replicas
 
 revision = core.list_namespaced_config_map("official").metadata.resource_version
 core.patch_namespaced_config_map("two", "official", {"data": {"changed": "yes"}})
 core.delete_namespaced_config_map("two", "official")
-told["events"] = []
+summary["events"] = []
 for event in watch.Watch().stream(
     core.list_namespaced_config_map, "official", label_selector="tier", resource_version=revision, timeout_seconds=20
 ):
-    told["events"].append([event["type"], event["object"].metadata.name, event["object"].data.get("changed")])
+    summary["events"].append([event["type"], event["object"].metadata.name, event["object"].data.get("changed")])
     if event["type"] == "DELETED":
         break
 
@@ -106,23 +106,23 @@ for name, action in (
     try:
         action()
     except client.ApiException as error:
-        told[name] = [error.status, json.loads(error.body)["reason"]]
+        summary[name] = [error.status, json.loads(error.body)["reason"]]
 
-place = ("clients.example.com", "v1", "official", "bowls")
+resource = ("clients.example.com", "v1", "official", "bowls")
 bowl = {"apiVersion": "clients.example.com/v1", "kind": "Bowl", "metadata": {"name": "blue"}, "spec": {"fruit": "fig"}}
-custom.create_namespaced_custom_object(*place, bowl)
-custom.patch_namespaced_custom_object(*place, "blue", {"spec": {"fruit": "plum"}})
-custom.patch_namespaced_custom_object_status(*place, "blue", {"status": {"phase": "Full"}})
-found = custom.list_namespaced_custom_object(*place)["items"]
-told["bowls"] = [[each["spec"], each["status"]] for each in found]
-custom.delete_namespaced_custom_object(*place, "blue")
-told["bowls left"] = len(custom.list_namespaced_custom_object(*place)["items"])
+custom.create_namespaced_custom_object(*resource, bowl)
+custom.patch_namespaced_custom_object(*resource, "blue", {"spec": {"fruit": "plum"}})
+custom.patch_namespaced_custom_object_status(*resource, "blue", {"status": {"phase": "Full"}})
+found = custom.list_namespaced_custom_object(*resource)["items"]
+summary["bowls"] = [[each["spec"], each["status"]] for each in found]
+custom.delete_namespaced_custom_object(*resource, "blue")
+summary["bowls left"] = len(custom.list_namespaced_custom_object(*resource)["items"])
 
 url = core.api_client.configuration.host + "/api/v1/namespaces/official/configmaps?labelSelector=tier"
 table = core.api_client.call_api("GET", url, {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"})
 table = json.loads(table.read())
-told["columns"] = [column["name"] for column in table["columnDefinitions"]]
-told["rows"] = [row["cells"][:2] for row in table["rows"]]
+summary["columns"] = [column["name"] for column in table["columnDefinitions"]]
+summary["rows"] = [row["cells"][:2] for row in table["rows"]]
 
 revision = core.list_namespace().metadata.resource_version
 core.delete_namespace("official")
@@ -130,9 +130,9 @@ for event in watch.Watch().stream(
     core.list_namespace, field_selector="metadata.name=official", resource_version=revision, timeout_seconds=20
 ):
     if event["type"] == "DELETED":
-        told["namespace"] = "deleted"
+        summary["namespace"] = "deleted"
         break
-pathlib.Path(sys.argv[1]).write_text(json.dumps(told))
+pathlib.Path(sys.argv[1]).write_text(json.dumps(summary))
 """
 
 
@@ -203,14 +203,14 @@ async def python(*arguments: str, kubeconfig: Path, output: Path) -> AsyncIterat
 
 @pytest.mark.usefixtures("client")
 async def test_the_official_client_works(kubeconfig: Path, tmp_path: Path) -> None:
-    summary, output = tmp_path / "summary.json", tmp_path / "output"
-    async with python("-c", OFFICIAL_CLIENT, str(summary), kubeconfig=kubeconfig, output=output) as process:
+    written, output = tmp_path / "summary.json", tmp_path / "output"
+    async with python("-c", OFFICIAL_CLIENT, str(written), kubeconfig=kubeconfig, output=output) as process:
         code = await asyncio.wait_for(process.wait(), 2 * TIMEOUT)
 
     assert code == 0, output.read_text()
-    told = json.loads(summary.read_text())
-    assert told.pop("version").startswith("v1.")
-    assert told == {
+    summary = json.loads(written.read_text())
+    assert summary.pop("version").startswith("v1.")
+    assert summary == {
         "first page": ["one"],
         "second page": ["two"],
         "by label": ["two"],
@@ -269,4 +269,4 @@ async def test_a_kopf_operator_works(client: Client, kubeconfig: Path, tmp_path:
 def handled(fruit: str) -> Expectation:
     """That kopf has written down this content as the one it has seen to."""
     last = Field('metadata.annotations["kopf.zalando.org/last-handled-configuration"]')
-    return last.satisfies(lambda value: f'"{fruit}"' in str(value), f"tells of {fruit}")
+    return last.satisfies(lambda value: f'"{fruit}"' in str(value), f"names {fruit}")

@@ -244,13 +244,13 @@ async def test_a_mistake_is_an_error_that_names_the_fix(mistake: str) -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (["web"], 'found returned \'web\' in place of a key: expected keys such as Request("namespace", "name"), or'),
+        (["web"], 'found returned \'web\' instead of a key: expected keys such as Request("namespace", "name"), or'),
         ("web", "found returned 'web': expected a list of keys, such as Request("),
         (Request("shop", "web"), "expected a list of keys, such as Request("),
-        ([("shop", "web")], "found returned ('shop', 'web') in place of a key"),
+        ([("shop", "web")], "found returned ('shop', 'web') instead of a key"),
         (
             [ConfigMap()],
-            'in place of a key: expected keys such as Request("namespace", "name"), or the .key of an object',
+            'instead of a key: expected keys such as Request("namespace", "name"), or the .key of an object',
         ),
         (None, "found returned None: expected a list of keys"),
     ],
@@ -296,7 +296,7 @@ async def test_what_a_builder_watches_is_checked_and_keeps_the_name_of_its_funct
     assert checked_requests(for_object) is for_object
     watched = builder().watches(ConfigMap, every_widget).complete(reconcile).sources[-1]
     assert isinstance(watched, Watched)
-    with pytest.raises(WrongKeys, match="every_widget returned 'web' in place of a key"):
+    with pytest.raises(WrongKeys, match="every_widget returned 'web' instead of a key"):
         watched._handler(added())
 
 

@@ -240,7 +240,7 @@ async def test_options_of_a_controller_go_before_those_of_the_manager(home: Home
 
 
 @at_home
-async def test_a_controller_is_expected_from_the_moment_it_is_begun(home: Home) -> None:
+async def test_a_controller_is_expected_from_the_moment_its_builder_is_made(home: Home) -> None:
     builder = controller_for(home, ConfigMap)
     controller_for(home, Secret, name="secrets")
     assert home.expected == ["configmap", "secrets"]
@@ -302,7 +302,7 @@ def test_unless_given_that_is_ten_hours() -> None:
 
 
 @at_home
-async def test_an_object_is_reconciled_when_something_happens_to_one_that_it_controls(home: Home) -> None:
+async def test_an_object_is_reconciled_on_events_of_those_it_controls(home: Home) -> None:
     noting, every = Noting(), Noting()
     only_parents = {"fields": {"metadata.name": "parent"}}
     controller_for(home, ConfigMap, **only_parents).owns(ConfigMap).complete(noting)  # type: ignore[arg-type]
@@ -369,7 +369,7 @@ async def test_other_kinds_can_be_watched_whole_or_by_their_metadata(home: Home)
 
 
 @at_home
-async def test_a_watched_kind_can_be_cut_down(home: Home) -> None:
+async def test_a_watched_kind_can_be_transformed(home: Home) -> None:
     def as_it_is(raw: bytes) -> bytes:
         return raw
 
@@ -554,7 +554,7 @@ async def test_an_optional_kind_that_gets_installed_leaves_the_queue_of_a_standb
     await asyncio.wait(standby)
 
 
-def test_a_kind_that_is_not_optional_and_missing_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_required_kind_that_is_not_installed_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     @at_home
     async def scenario(home: Home) -> None:
         controller_for(home, ConfigMap).owns(Gadget).complete(Noting())
@@ -659,7 +659,7 @@ def _is_readable(body: bytes) -> bool:
     return True
 
 
-def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_given_up_until_it_changes() -> None:
+def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_not_retried_until_it_changes() -> None:
     @at_home
     async def scenario(home: Home) -> None:
         await without_validation(home.client)
@@ -691,7 +691,7 @@ def test_an_object_that_is_nested_too_deeply_to_be_decoded_is_given_up_until_it_
     scenario()
 
 
-def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
+def test_a_repaired_object_is_watched_as_any_other() -> None:
     @at_home
     async def scenario(home: Home) -> None:
         await without_validation(home.client)
@@ -713,7 +713,7 @@ def test_an_object_that_was_mended_is_watched_as_any_other() -> None:
 
 
 @pytest.mark.parametrize("own", [gadget(), unfit("a")], ids=["fits", "does not fit either"])
-def test_another_object_that_does_not_fit_its_type_is_tried_again(own: Object) -> None:
+def test_an_error_about_another_undecodable_object_is_retried(own: Object) -> None:
     """It may be mended without the reconciled one changing."""
 
     @at_home

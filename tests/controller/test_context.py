@@ -29,7 +29,7 @@ async def test_each_task_has_its_own_context() -> None:
     assert current.get() is None
 
 
-def test_ids_of_two_processes_hardly_ever_meet() -> None:
+def test_ids_of_two_processes_almost_never_collide() -> None:
     command = "from kubewright.controller.context import new_reconcile_id; print(new_reconcile_id())"
     ids = {subprocess.run([sys.executable, "-c", command], capture_output=True, check=True).stdout for _ in range(2)}
     assert len(ids) == 2

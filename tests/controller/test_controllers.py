@@ -184,7 +184,7 @@ async def test_many_reconciles_that_wait_for_nothing_yield_to_others() -> None:
     ],
 )
 @virtual
-async def test_a_result_says_when_the_next_reconcile_is(
+async def test_a_result_decides_when_the_next_reconcile_is(
     result: Result | None, times: list[float], counted: str
 ) -> None:
     reconciler = Reconciler(in_turn(result))
@@ -199,7 +199,7 @@ async def test_a_result_says_when_the_next_reconcile_is(
 
 
 @virtual
-async def test_asking_to_come_again_backs_off_as_failures_do() -> None:
+async def test_a_requeue_backs_off_as_failures_do() -> None:
     reconciler = Reconciler(in_turn(*[Result(requeue=True)] * 3))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -246,7 +246,7 @@ async def test_the_next_reconcile_has_the_priority_of_this_one_unless_the_result
 
 
 @virtual
-async def test_what_a_reconcile_writes_is_written_with_its_priority() -> None:
+async def test_writes_of_a_reconcile_carry_its_priority() -> None:
     written_with: dict[str, int] = {}
 
     async def act(key: str) -> None:
@@ -400,7 +400,7 @@ async def test_durations_and_reasons_are_counted() -> None:
 
 
 @virtual
-async def test_a_reconcile_knows_what_it_is_for_the_log() -> None:
+async def test_a_reconcile_has_its_context_for_the_log() -> None:
     seen: list[ReconcileContext | None] = []
 
     class Both:
@@ -506,7 +506,7 @@ async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() ->
 
 
 @virtual
-async def test_stop_lets_reconciles_finish_and_begins_none() -> None:
+async def test_stop_lets_reconciles_finish_and_starts_none() -> None:
     ended: list[str] = []
 
     async def act(key: str) -> None:

@@ -27,7 +27,7 @@ from kubewright.testing.virtual_time import run_virtual, virtual
 
 
 @virtual
-async def test_a_reconcile_that_fails_is_retried_ever_more_slowly() -> None:
+async def test_a_reconcile_that_fails_is_retried_with_backoff() -> None:
     reconciler = Reconciler(in_turn(*[ValueError("no")] * 4))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -37,7 +37,7 @@ async def test_a_reconcile_that_fails_is_retried_ever_more_slowly() -> None:
 
 
 @virtual
-async def test_back_off_begins_anew_after_a_success() -> None:
+async def test_backoff_is_reset_by_a_success() -> None:
     reconciler = Reconciler(in_turn(ValueError("no"), ValueError("no"), None, ValueError("no")))
     controller = Controller("test", reconciler)
     async with running(controller):
@@ -292,7 +292,7 @@ async def test_a_reconcile_that_cancels_its_own_task_is_a_failure_and_costs_no_w
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_is_meant_to_end_the_program_does(error: type[BaseException]) -> None:
+def test_an_exception_that_ends_a_program_is_raised(error: type[BaseException]) -> None:
     async def scenario() -> None:
         controller = Controller("test", Reconciler(in_turn(error())), workers=2)
         async with running(controller):

@@ -49,7 +49,7 @@ class Slow:
 
 
 @virtual
-async def test_no_reconcile_begins_before_the_sources_are_synced() -> None:
+async def test_no_reconcile_starts_before_the_sources_are_synced() -> None:
     first, second = Slow("pods are being listed"), Slow("nodes are being listed")
     reconciler = Reconciler(succeed)
     controller = Controller("test", reconciler)
@@ -141,7 +141,7 @@ async def test_a_source_that_is_removed_is_not_waited_for_any_more(caplog: pytes
 
 
 @virtual
-async def test_what_waiting_for_a_source_raises_is_raised() -> None:
+async def test_an_error_while_waiting_for_a_source_is_raised() -> None:
     class Broken(Slow):
         async def synced(self) -> None:
             raise ValueError("cannot be complete")
@@ -188,7 +188,7 @@ async def test_a_source_removed_before_the_start_never_runs() -> None:
 
 
 @virtual
-async def test_sources_end_with_the_controller_and_can_begin_again() -> None:
+async def test_sources_end_with_the_controller_and_can_be_restarted() -> None:
     source = Slow()
     controller = Controller("test", Reconciler(succeed))
     controller.watch(source)
@@ -317,7 +317,7 @@ async def test_an_object_that_is_busy_but_not_written_is_not_slowed(caplog: pyte
 
 
 @virtual
-async def test_a_controller_may_write_as_often_as_it_likes_when_it_says_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_hot_loop_protection_can_be_disabled(caplog: pytest.LogCaptureFixture) -> None:
     async def act(key: str) -> None:
         write()
         if len(reconciler.begun) < 10 * MAX_WRITING:

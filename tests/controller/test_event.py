@@ -39,7 +39,7 @@ def test_an_event_about_nothing_is_refused_when_it_is_read() -> None:
         _ = event(None, None).entry
 
 
-def test_objects_are_decoded_when_asked_for_and_once() -> None:
+def test_objects_are_decoded_when_read_and_once() -> None:
     broken = entry(1, data="not a mapping")
     seen = event(broken, entry(2, data={"x": "1"}))
     assert seen.new_object is not None
@@ -56,7 +56,7 @@ def test_the_object_before_is_what_it_was() -> None:
     assert seen.old_object is seen.old_object
 
 
-def test_what_is_not_there_is_none() -> None:
+def test_an_absent_object_is_none() -> None:
     assert event(None, entry(1)).old_object is None
     assert event(entry(1), None).new_object is None
 

@@ -29,12 +29,12 @@ def owner(name: str, *, kind: str = "ReplicaSet", version: str = "apps/v1", cont
     return {"apiVersion": version, "kind": kind, "name": name, "uid": name, "controller": controls}
 
 
-def test_an_object_concerns_itself() -> None:
+def test_for_object_enqueues_the_object_itself() -> None:
     assert list(for_object(event(None, entry()))) == [Request("shop", "a")]
     assert list(for_object(event(entry(), None))) == [Request("shop", "a")]
 
 
-def test_an_owned_object_concerns_its_controller() -> None:
+def test_for_owner_enqueues_the_controlling_owner() -> None:
     assert list(for_owner(ReplicaSet)(event(None, entry(owner("web"))))) == [Request("shop", "web")]
     assert list(for_owner(ReplicaSet)(event(entry(owner("web")), None))) == [Request("shop", "web")]
     assert list(for_owner(ReplicaSet)(event(None, entry()))) == []
@@ -72,7 +72,7 @@ def test_a_cluster_scoped_owner_is_enqueued_without_a_namespace() -> None:
     assert list(for_owner(Namespace)(owned)) == [Request("", "shop")]
 
 
-def test_an_object_that_changes_hands_concerns_both_owners() -> None:
+def test_an_object_whose_owner_changes_enqueues_both_owners() -> None:
     moved = event(entry(owner("old")), entry(owner("new")))
     assert list(for_owner(ReplicaSet)(moved)) == [Request("shop", "old"), Request("shop", "new")]
 
@@ -114,7 +114,7 @@ async def test_a_function_maps_the_object_before_and_the_object_after(
     assert await outcome(handler, event(entry(data={"x": ""}), None)) == [Request("shop", "x")]
 
 
-async def test_what_does_not_fit_its_type_does_not_hide_the_other_half(
+async def test_an_undecodable_old_object_does_not_hide_the_new_one(
     handler: Handler[Request], caplog: pytest.LogCaptureFixture
 ) -> None:
     """An object that is mended concerns whom it names now, though what it was cannot be read."""

@@ -61,7 +61,7 @@ def test_one_key_does_not_slow_another() -> None:
     assert loops.note("b", 1, now) == 0.0
 
 
-def test_a_key_that_kept_still_begins_anew() -> None:
+def test_a_key_that_was_idle_starts_over() -> None:
     loops = HotLoops[str]()
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)
     number, _, again = until_paused(loops, "a", now + pause + SECONDS, 0.01)
@@ -70,7 +70,7 @@ def test_a_key_that_kept_still_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("earlier_pauses", [0, 8])
-def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
+def test_nothing_is_kept_of_idle_keys(earlier_pauses: int) -> None:
     loops = HotLoops[int]()
     now = 0.0
     for number in range(MAX_WRITING + earlier_pauses):
@@ -84,7 +84,7 @@ def test_nothing_is_kept_of_keys_that_keep_still(earlier_pauses: int) -> None:
     assert set(loops._windows) == {1000}
 
 
-def test_a_paused_key_is_remembered_beyond_its_pause() -> None:
+def test_a_paused_key_is_kept_beyond_its_pause() -> None:
     """Else a loop that is slowed to a reconcile a minute would look like a new one each time."""
     loops = HotLoops[str]()
     _, now, pause = until_paused(loops, "a", 0.0, 0.01)

@@ -94,7 +94,7 @@ def test_the_resource_version_changes_with_every_write() -> None:
     assert not resource_version_changed(event(entry(1), entry(1)))
 
 
-def test_a_comparison_of_ones_own_is_one_line() -> None:
+def test_a_custom_comparison_is_one_line() -> None:
     size_changed = changed(lambda entry: len(entry.body), "size changed")
     assert size_changed(event(entry(data={"x": "1"}), entry(data={"x": "10"})))
     assert not size_changed(event(entry(data={"x": "1"}), entry(data={"x": "2"})))
@@ -110,7 +110,7 @@ def test_predicates_combine_as_booleans_do(left: Predicate, right: Predicate) ->
     assert (~left)(seen) is not left(seen)
 
 
-def test_what_is_decided_already_is_not_asked() -> None:
+def test_predicates_short_circuit() -> None:
     test = Mock(return_value=True)
     costly = Predicate("costly", test)
     assert not (never & costly)(event(None, entry()))
@@ -118,11 +118,11 @@ def test_what_is_decided_already_is_not_asked() -> None:
     test.assert_not_called()
 
 
-def test_a_combination_has_words() -> None:
+def test_a_combination_has_a_description() -> None:
     assert repr(~(always & never) | in_namespaces("a", "b")) == "Predicate((not (always and never) or in a, b))"
 
 
-def test_a_function_judges_the_objects_before_and_after() -> None:
+def test_a_function_tests_the_objects_before_and_after() -> None:
     @predicate
     def grew(old: ConfigMap | None, new: ConfigMap | None) -> bool:
         return len(new.data if new else {}) > len(old.data if old else {})
@@ -134,7 +134,7 @@ def test_a_function_judges_the_objects_before_and_after() -> None:
     assert repr(grew) == "Predicate(grew)"
 
 
-def test_a_function_without_a_name_will_do() -> None:
+def test_a_function_without_a_name_can_be_a_predicate() -> None:
     class Judge:
         def __call__(self, old: ConfigMap | None, new: ConfigMap | None) -> bool:
             return new is not None
@@ -145,7 +145,7 @@ def test_a_function_without_a_name_will_do() -> None:
     assert repr(judge) == "Predicate(function)"
 
 
-def test_a_function_of_objects_is_not_asked_about_one_that_does_not_fit_its_type() -> None:
+def test_a_function_of_objects_is_not_called_for_an_undecodable_one() -> None:
     test = Mock(return_value=True)
     with pytest.raises(DecodeError, match="data"):
         predicate(test)(event(None, entry(data="not a mapping")))
@@ -230,7 +230,7 @@ def test_a_change_of_the_status_alone_is_left_out(before: str, after: str, old: 
     ],
 )
 @pytest.mark.parametrize("status", ['{"ready":1}', '{"ready":2}', ""])
-def test_any_other_change_is_left_in_whatever_becomes_of_the_status(
+def test_any_other_change_is_left_in_whether_the_status_changes_or_not(
     now: Callable[[str], CacheEntry], status: str
 ) -> None:
     assert beyond_status(event(widget(1, before=SPEC, status='{"ready":1}'), now(status)))

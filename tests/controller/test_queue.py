@@ -163,7 +163,7 @@ async def test_lower_priorities_are_not_starved() -> None:
         queue.add(f"high {number} too")
         taken.append(await take(queue))
 
-    assert [place for place, key in enumerate(taken) if key in ("old", "young")] == [15, 31]
+    assert [position for position, key in enumerate(taken) if key in ("old", "young")] == [15, 31]
     assert [taken[15], taken[31]] == ["old", "young"]
 
 
@@ -258,7 +258,7 @@ async def test_exactly_one_getter_is_woken_for_each_available_key() -> None:
 
 
 @virtual
-async def test_a_getter_that_is_cancelled_after_it_was_woken_passes_the_key_on() -> None:
+async def test_a_getter_that_is_cancelled_after_it_was_woken_wakes_another() -> None:
     queue = Queue[str]()
     first, second = asyncio.create_task(take(queue)), asyncio.create_task(take(queue))
     await asyncio.sleep(1)
@@ -288,7 +288,7 @@ async def test_a_getter_that_is_cancelled_while_it_waits_is_forgotten() -> None:
 
 
 @virtual
-async def test_a_closed_queue_takes_nothing_in_and_hands_out_what_is_due() -> None:
+async def test_a_closed_queue_accepts_no_keys_and_hands_out_what_is_due() -> None:
     queue = Queue[str]()
     queue.add("a")
     queue.add("later", after=1)

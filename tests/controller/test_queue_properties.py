@@ -1,4 +1,4 @@
-"""The queue against a model that is as simple as it can be: no heap, no timer, no levels; it looks at every key."""
+"""The queue against a model that is as simple as it can be: no heap, no timer, no levels; it checks every key."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Doubling:
 class Expected:
     """All that should be true of one key."""
 
-    asked: float = NEVER
+    requested: float = NEVER
     quiet: float = NEVER
     burst_ends: float = NEVER
     priority: int = 0
@@ -57,11 +57,11 @@ class Expected:
     running: bool = False
     held: float = 0.0  # the end of its pause
     due_since: float = NEVER
-    place: tuple[float, int] | None = None  # where it stands in its level; the same for keys whose order is open
+    position: tuple[float, int] | None = None  # where it stands in its level; the same for keys whose order is open
     level: int = 0
 
     def added_for(self) -> float:
-        return min(self.asked, self.quiet)
+        return min(self.requested, self.quiet)
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Model:
     passed_over: int = 0
     adds: int = 0
     retries: int = 0
-    places: int = 0
+    positions: int = 0
 
     def add(self, name: str, priority: int, after: float) -> None:
         if self.closed:
@@ -84,20 +84,20 @@ class Model:
         key = self.keys[name]
         key.priority = priority if key.added_for() == NEVER else max(key.priority, priority)
         if after:
-            key.asked = min(key.asked, self.now + after)
+            key.requested = min(key.requested, self.now + after)
         elif self.debounce and key.due_since == NEVER:
             if key.quiet == NEVER:
                 key.burst_ends = self.now + self.limit
             key.quiet = min(self.now + self.debounce, key.burst_ends)
         else:
-            key.asked = min(key.asked, self.now)
+            key.requested = min(key.requested, self.now)
         self.settle()
 
     def add_failed(self, name: str, priority: int | None) -> None:
         if self.closed:
             return
         key = self.keys[name]
-        pending = self.now < key.retry < NEVER or (key.retry <= self.now and key.place is not None)
+        pending = self.now < key.retry < NEVER or (key.retry <= self.now and key.position is not None)
         if not pending:
             key.retry = self.now + self.limiter.delay(name)
             self.retries += 1
@@ -110,15 +110,15 @@ class Model:
         if key.retry == NEVER:
             return
         key.retry = NEVER
-        if key.place is not None and key.added_for() > self.now:
-            key.place, key.due_since = None, NEVER
+        if key.position is not None and key.added_for() > self.now:
+            key.position, key.due_since = None, NEVER
         self.settle()
 
     def advance(self, seconds: float) -> None:
         """From one moment at which anything is due to the next."""
         end = self.now + seconds
         while True:
-            times = [time for key in self.keys.values() for time in (key.asked, key.quiet, key.retry, key.held)]
+            times = [time for key in self.keys.values() for time in (key.requested, key.quiet, key.retry, key.held)]
             self.now = min([time for time in times if self.now < time <= end], default=end)
             self.settle()
             if self.now == end:
@@ -126,15 +126,15 @@ class Model:
 
     def settle(self) -> None:
         """Let everything be due that is by now. What becomes due at the same moment may come in any order."""
-        self.places += 1
+        self.positions += 1
         for key in self.keys.values():
             if key.held > self.now:
                 continue
             added = key.added_for() <= self.now
             if not added and (key.running or key.retry > self.now):
-                if key.place is None and not key.running and min(key.added_for(), key.retry) == NEVER:
+                if key.position is None and not key.running and min(key.added_for(), key.retry) == NEVER:
                     key.level = 0  # nothing is known of it any more
-                if key.place is None:
+                if key.position is None:
                     continue
             if key.due_since == NEVER:
                 key.due_since = self.now
@@ -143,20 +143,20 @@ class Model:
                 continue
             wishes = [key.priority] if key.added_for() < NEVER else []
             wishes += [key.retry_priority] if key.retry < NEVER else []
-            if key.place is None or max(wishes) > key.level:
+            if key.position is None or max(wishes) > key.level:
                 key.level = max(wishes)
-                key.place = (self.now, self.places)
+                key.position = (self.now, self.positions)
 
     def choices(self) -> set[str]:
         """Which keys may be handed out now."""
         levels: dict[int, dict[str, Expected]] = {}
         for name, key in self.keys.items():
-            if key.place is not None:
+            if key.position is not None:
                 levels.setdefault(key.level, {})[name] = key
         firsts = []
         for _, level in sorted(levels.items(), reverse=True):
-            first = min(key.place for key in level.values() if key.place is not None)
-            firsts.append({name for name, key in level.items() if key.place == first})
+            first = min(key.position for key in level.values() if key.position is not None)
+            firsts.append({name for name, key in level.items() if key.position == first})
         if self.passed_over < 15 or len(firsts) < 2:
             return firsts[0]
         return set().union(*firsts[1:])
@@ -164,7 +164,7 @@ class Model:
     def hand_out(self, work: Work[str]) -> None:
         assert work.key in self.choices()
         key = self.keys[work.key]
-        waiting = {key.level for key in self.keys.values() if key.place is not None}
+        waiting = {key.level for key in self.keys.values() if key.position is not None}
         turn = self.passed_over == 15 and len(waiting) > 1
         if turn:
             assert key.level < max(waiting)
@@ -173,7 +173,7 @@ class Model:
         assert work.priority == key.level
         assert work.waited == self.now - key.due_since
         assert work.attempt == self.limiter.failures(work.key)
-        key.place, key.due_since, key.asked, key.quiet = None, NEVER, NEVER, NEVER
+        key.position, key.due_since, key.requested, key.quiet = None, NEVER, NEVER, NEVER
         key.running = True
         if key.retry <= self.now:
             key.retry = NEVER
@@ -193,8 +193,8 @@ class Model:
             if key.held > self.now:
                 key.held, key.due_since = self.now, NEVER
             if key.due_since == NEVER or key.added_for() > self.now:
-                key.asked = key.quiet = NEVER
-            if key.place is None or key.retry > self.now:
+                key.requested = key.quiet = NEVER
+            if key.position is None or key.retry > self.now:
                 key.retry = NEVER
         self.settle()
 
@@ -260,7 +260,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.model.done(key, pause)
         self.serve_getters()
 
-    @precondition(lambda self: any(key.place is not None for key in self.model.keys.values()))
+    @precondition(lambda self: any(key.position is not None for key in self.model.keys.values()))
     @rule(count=st.integers(1, 3))
     def get_ready(self, count: int) -> None:
         for _ in range(min(count, len(self.queue))):
@@ -323,12 +323,12 @@ class QueueMachine(RuleBasedStateMachine):
         for getter in served:
             if isinstance(getter.exception(), QueueClosed):
                 assert self.model.closed
-                assert not any(key.place for key in self.model.keys.values())
+                assert not any(key.position for key in self.model.keys.values())
             else:
                 self.model.hand_out(getter.result())
         if self.getters:
             assert not self.model.closed
-            assert not any(key.place for key in self.model.keys.values()), "a getter waits although a key is ready"
+            assert not any(key.position for key in self.model.keys.values()), "a getter waits although a key is ready"
 
     @invariant()
     def what_can_be_seen_is_as_expected(self) -> None:
@@ -337,7 +337,7 @@ class QueueMachine(RuleBasedStateMachine):
         keys = self.model.keys
         depth = dict[int, int]()
         for key in keys.values():
-            if key.place is not None:
+            if key.position is not None:
                 depth[key.level] = depth.get(key.level, 0) + 1
         assert {level: count for level, count in self.queue.depth().items() if count} == depth
         assert len(self.queue) == sum(depth.values())

@@ -13,7 +13,7 @@ from kubewright.testing.virtual_time import run_virtual, virtual
 
 
 @virtual
-async def test_a_failed_key_comes_again_after_ever_longer_delays() -> None:
+async def test_a_failed_key_is_requeued_with_backoff() -> None:
     queue = Queue[str](ExponentialBackoff(1.0, 3.0))
     queue.add("a")
     seen = list[tuple[float, int]]()
@@ -152,7 +152,7 @@ async def test_a_retry_keeps_the_priority_of_the_failed_run() -> None:
 
 
 @virtual
-async def test_a_retry_may_say_another_priority() -> None:
+async def test_a_retry_may_have_another_priority() -> None:
     queue = Queue[str]()
     queue.add("a", priority=10)
     await queue.get()

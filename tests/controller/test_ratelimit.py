@@ -33,7 +33,7 @@ def test_backoff_of_one_key_does_not_delay_another() -> None:
     assert (backoff.failures("a"), backoff.failures("b"), backoff.failures("c")) == (10, 1, 0)
 
 
-def test_backoff_begins_anew_and_releases_memory_after_forget() -> None:
+def test_forget_resets_the_backoff_and_releases_memory() -> None:
     backoff = ExponentialBackoff()
     empty = vars(backoff)["_failures"].copy()
     for key in range(100):
@@ -51,7 +51,7 @@ def test_forgetting_an_unknown_key_is_fine() -> None:
     ExponentialBackoff().forget("a")
 
 
-def test_a_bucket_gives_its_burst_at_once_and_then_its_rate() -> None:
+def test_a_bucket_allows_its_burst_at_once_and_then_its_rate() -> None:
     async def main() -> list[float]:
         bucket = Bucket(rate=10, burst=3)
         return [bucket.delay(key) for key in ("a", "a", "b", "c", "a", "b")]

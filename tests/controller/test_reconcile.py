@@ -63,7 +63,7 @@ def test_a_result_is_taken_as_it_is(result: Result) -> None:
         (Result(priority="high"), "priority='high': expected an integer"),  # type: ignore[arg-type]
     ],
 )
-def test_anything_else_is_named(returned: object, message: str) -> None:
+def test_any_other_result_is_an_error_that_names_it(returned: object, message: str) -> None:
     """The types of a result are not checked where it is made, and mypy is not everybody's."""
     with pytest.raises(TypeError, match=message):
         checked_result(returned)

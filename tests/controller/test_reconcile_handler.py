@@ -59,7 +59,7 @@ async def test_a_reconcile_that_wrote_is_logged_with_how_long_it_took_and_why_it
 
 
 @virtual
-async def test_when_it_comes_again_is_in_the_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_line_has_the_time_of_the_requeue(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     assert await lines(first(1, Result(requeue_after=30), seconds=12.34), caplog) == [
         "INFO [widget web] reconciled in 12.3 s with 1 write (Pod deleted shop/web-0), again in 30 s"
@@ -67,7 +67,7 @@ async def test_when_it_comes_again_is_in_the_line(caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize("outcome", [None, Result(), Result(requeue=True), Result(requeue_after=30), conflict()])
-def test_a_reconcile_that_changed_nothing_is_logged_with_more_verbosity_alone(
+def test_a_reconcile_that_changed_nothing_is_logged_at_debug(
     outcome: Result | Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     @virtual
@@ -112,7 +112,7 @@ def test_a_reconcile_that_failed_is_logged_with_why_it_ran(
 
 
 @virtual
-async def test_of_many_reasons_the_first_are_named_and_the_others_counted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_first_of_many_reasons_are_named_and_the_others_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     controller = Controller("widget", Reconciler(first(1)))
     for number in range(8):

@@ -24,7 +24,7 @@ WAIT = 30.0  # for what happens in other threads, however busy the machine is
 
 
 @virtual
-async def test_what_is_sent_before_the_start_is_kept() -> None:
+async def test_keys_sent_before_the_start_are_kept() -> None:
     channel = Channel[str]("orders")
     queue = Queue[str]()
     channel.send("a")
@@ -39,7 +39,7 @@ async def test_what_is_sent_before_the_start_is_kept() -> None:
 
 
 @virtual
-async def test_what_is_sent_after_the_end_is_kept_for_the_next_start() -> None:
+async def test_keys_sent_after_the_end_are_kept_for_the_next_start() -> None:
     channel = Channel[str]()
     first, second = Queue[str](), Queue[str]()
     async with feeding(channel, first):
@@ -176,7 +176,7 @@ async def test_a_first_poll_that_fails_is_not_the_initial_list() -> None:
 
 
 @virtual
-async def test_an_answer_that_is_no_mapping_is_a_poll_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_result_that_is_no_mapping_is_a_failed_poll(caplog: pytest.LogCaptureFixture) -> None:
     answers: list[object] = [None, {"a": 1}]
 
     async def fetch() -> Mapping[str, Hashable]:
@@ -194,7 +194,7 @@ async def test_an_answer_that_is_no_mapping_is_a_poll_that_failed(caplog: pytest
 
 
 @virtual
-async def test_a_poll_that_begins_again_is_synced_by_its_own_answer() -> None:
+async def test_a_restarted_poll_is_synced_by_its_own_result() -> None:
     system = System(a=1)
     queue = Queue[str]()
     polled = Polled(system.fetch, every=10)
@@ -212,7 +212,7 @@ async def test_a_poll_that_begins_again_is_synced_by_its_own_answer() -> None:
 
 
 @pytest.mark.parametrize("every", [0, -1])
-def test_a_poll_needs_time_between(every: float) -> None:
+def test_a_poll_needs_an_interval(every: float) -> None:
     with pytest.raises(ValueError, match=f"every={every}: expected a number of seconds above 0"):
         Polled(System().fetch, every=every)
 
@@ -221,7 +221,7 @@ def test_a_poll_needs_time_between(every: float) -> None:
 
 
 @virtual
-async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
+async def test_a_function_adds_keys_while_it_runs() -> None:
     async def ticks(add: Callable[[str], None]) -> None:
         for name in "abc":
             add(name)
@@ -237,7 +237,7 @@ async def test_a_function_adds_keys_as_long_as_it_likes() -> None:
 
 
 @virtual
-async def test_a_function_that_fails_is_begun_again_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_function_that_fails_is_restarted_with_backoff(caplog: pytest.LogCaptureFixture) -> None:
     starts: list[float] = []
 
     async def feed(add: Callable[[str], None]) -> None:
@@ -296,7 +296,7 @@ async def test_a_function_that_ends_is_started_again_and_that_is_logged(caplog: 
 
 
 @virtual
-async def test_a_function_whose_task_is_cancelled_is_begun_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_function_whose_task_is_cancelled_is_restarted(caplog: pytest.LogCaptureFixture) -> None:
     starts = 0
 
     async def feed(add: Callable[[str], None]) -> None:
@@ -350,7 +350,7 @@ def test_a_function_without_a_name_has_one() -> None:
 
 
 @virtual
-async def test_a_standby_polls_nothing_and_is_ready_all_the_same() -> None:
+async def test_a_standby_polls_nothing_and_is_still_ready() -> None:
     polls: list[float] = []
 
     async def fetch() -> dict[str, int]:

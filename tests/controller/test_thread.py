@@ -81,7 +81,7 @@ async def test_the_loop_is_free_while_a_thread_works() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), TerminalError("no")], ids=repr)
-async def test_what_a_thread_raises_is_the_outcome(error: Exception) -> None:
+async def test_an_error_in_a_thread_is_the_outcome(error: Exception) -> None:
     def explode(key: str) -> None:
         raise error
 
@@ -130,7 +130,7 @@ async def test_an_async_reconciler_behind_a_decorator_is_awaited() -> None:
         assert (await anext(reconciles)).outcome == Result(priority=7)
 
 
-async def test_no_second_reconcile_begins_while_the_thread_of_one_that_timed_out_still_runs() -> None:
+async def test_no_second_reconcile_starts_while_the_thread_of_one_that_timed_out_still_runs() -> None:
     begun, release = threading.Event(), threading.Event()
     passes_of_a: list[int] = []
     active: set[str] = set()
@@ -216,7 +216,7 @@ async def test_a_thread_can_wait_for_a_coroutine_on_the_loop() -> None:
         assert (await anext(reconciles)).outcome == Result(priority=42)
 
 
-async def test_what_the_coroutine_raises_is_raised_in_the_thread() -> None:
+async def test_an_error_of_the_coroutine_is_raised_in_the_thread() -> None:
     async def fail() -> None:
         raise LookupError("not here")
 
@@ -263,7 +263,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
     assert (key, writes) == ("a", 1), "what is written from a thread counts too"
 
 
-async def test_wait_for_is_refused_where_await_would_do() -> None:
+async def test_run_in_loop_is_refused_where_await_works() -> None:
     """The coroutine is closed, so that there is no warning; filterwarnings would fail this test."""
 
     async def answer() -> int:
@@ -275,7 +275,7 @@ async def test_wait_for_is_refused_where_await_would_do() -> None:
         await asyncio.to_thread(functools.partial(run_in_loop, answer()))
 
 
-async def test_wait_for_is_refused_on_the_loop_itself() -> None:
+async def test_run_in_loop_is_refused_on_the_loop_itself() -> None:
     """It would wait for a loop that waits for it."""
 
     async def answer() -> int:

@@ -77,7 +77,7 @@ def why(what: str, name: str) -> tuple[Reason, ...]:
 
 
 @virtual
-async def test_what_exists_is_reconciled_after_what_happens() -> None:
+async def test_existing_objects_are_reconciled_after_changes() -> None:
     async with world() as here:
         await here.create("old")
         source = Watched(here.cache, ConfigMap, for_object)
@@ -97,7 +97,7 @@ async def test_what_exists_is_reconciled_after_what_happens() -> None:
 
 
 @virtual
-async def test_everything_that_exists_is_in_the_queue_when_it_is_synced() -> None:
+async def test_all_existing_objects_are_enqueued_when_the_source_is_synced() -> None:
     async with world() as here:
         names = [f"{number:03}" for number in range(300)]
         for name in names:
@@ -109,7 +109,7 @@ async def test_everything_that_exists_is_in_the_queue_when_it_is_synced() -> Non
 
 
 @virtual
-async def test_an_own_write_is_known_as_such_and_has_the_priority_of_its_reconcile() -> None:
+async def test_an_own_write_is_recognized_and_has_the_priority_of_its_reconcile() -> None:
     async with world() as here:
         client = CachedClient(here.client, here.cache)
         source = Watched(here.cache, ConfigMap, for_object)
@@ -207,7 +207,9 @@ async def test_a_map_function_that_fails_stops_nothing(
 
 
 @virtual
-async def test_a_handler_that_fails_for_every_object_is_an_error_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_handler_that_fails_for_every_object_is_logged_as_an_error_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     @mapped
     def named(settings: ConfigMap) -> list[Request]:
         return [settings.metadata.name]  # type: ignore[list-item]  # the mistake
@@ -352,7 +354,7 @@ async def test_a_watch_can_be_confined() -> None:
 
 
 @virtual
-async def test_the_copy_is_released_at_the_end_and_the_source_can_begin_again() -> None:
+async def test_the_watch_is_released_at_the_end_and_the_source_can_be_restarted() -> None:
     async with world() as here:
         await here.create("a")
         source = Watched(here.cache, ConfigMap, for_object)
@@ -409,7 +411,7 @@ async def create_gadget(client: Client) -> None:
 
 
 @virtual
-async def test_a_watch_that_is_broken_for_long_is_named_and_one_that_is_for_a_moment_is_not() -> None:
+async def test_a_watch_blocked_for_long_is_a_not_ready_reason_and_one_blocked_for_a_moment_is_not() -> None:
     async with world() as here:
         source = Watched(here.cache, ConfigMap, for_object)
         async with feeding(source, here.queue):
@@ -456,7 +458,7 @@ async def test_an_optional_kind_counts_as_one_without_objects_until_it_is_instal
 
 
 @virtual
-async def test_an_optional_kind_that_may_not_be_read_is_not_taken_for_a_missing_one() -> None:
+async def test_an_optional_kind_that_may_not_be_read_is_not_taken_for_an_absent_one() -> None:
     async with world() as here:
         here.plane.faults.fail(reads_config_maps, code=403, message="you may not", times=None)
         source = Watched(here.cache, ConfigMap, for_object, optional=True)

@@ -49,7 +49,7 @@ def names_in(file: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize(("path", "name"), sorted({(path, name) for _, path, name in references("embedded.md")}))
-def test_what_embedded_md_names_is_there(path: str, name: str) -> None:
+def test_everything_that_embedded_md_names_exists(path: str, name: str) -> None:
     assert (EMBEDDED / path).exists()
     assert not name or name in names_in(EMBEDDED / path)
 
@@ -57,13 +57,13 @@ def test_what_embedded_md_names_is_there(path: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("package", "path"), sorted({(package, path) for package, path, _ in references("architecture.md")})
 )
-def test_files_that_architecture_md_names_are_there(package: str, path: str) -> None:
+def test_files_that_architecture_md_names_exist(package: str, path: str) -> None:
     """A file is named as seen from its package, from the source, from the project or from the tests."""
     roots = [SOURCE / package, SOURCE, SOURCE / "controlplane", ROOT, ROOT / "tests" / "conformance"]
     assert any((root / path).exists() for root in roots), f"{path}, in the section about {package}"
 
 
-def test_functions_and_classes_that_architecture_md_names_are_there() -> None:
+def test_functions_and_classes_that_architecture_md_names_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     named = {found["name"] for found in _NAME.finditer(text)}
     defined = {name.rpartition(".")[2] for file in SOURCE.rglob("*.py") for name in names_in(file)}

@@ -20,7 +20,7 @@ from kubewright.testing.namespaces import unique_name
 
 Running = Callable[[Manager], AbstractAsyncContextManager[None]]
 
-# Well before the example looks again by itself, which is after 30 s.
+# Well before the example's requeue, which is after 30 s.
 SOON = 20
 
 pytestmark = pytest.mark.usefixtures("nodes")
@@ -61,7 +61,7 @@ async def pods(client: Client) -> dict[str, str]:
 
 
 async def events(client: Client, regarding: PodManager, wanted: int) -> list[tuple[str | None, ...]]:
-    """The first so many events about an object, sorted; they are written a little after what they tell of."""
+    """The first so many events about an object, sorted; they are written a little after what they report."""
     found: dict[str, tuple[str | None, ...]] = {}
     async with asyncio.timeout(SOON), client.watch(Event, initial_events=True) as watched:
         async for each in watched:
@@ -83,7 +83,7 @@ async def test_pods_appear_become_ready_and_are_counted(client: Client, manager:
     assert (await client.get_scale(created)).status.selector == created.status.selector
 
 
-async def test_item_28_deletion_takes_the_pods_along(client: Client, manager: Manager, running: Running) -> None:
+async def test_item_28_deletion_deletes_the_pods(client: Client, manager: Manager, running: Running) -> None:
     async with running(manager):
         created = await create(client, replicas=3)
         await client.delete(Pod, "it-1")
@@ -93,7 +93,7 @@ async def test_item_28_deletion_takes_the_pods_along(client: Client, manager: Ma
     assert await pods(client) == {}
 
 
-async def test_item_32_a_deleted_pod_is_back_well_before_the_next_look(
+async def test_item_32_a_deleted_pod_is_recreated_well_before_the_next_requeue(
     client: Client, manager: Manager, running: Running
 ) -> None:
     async with running(manager):
@@ -129,16 +129,16 @@ async def test_item_34_an_event_for_each_pod_created_and_deleted(
         created = await create(client, replicas=2)
         await client.scale(created, replicas=1)
         assert await client.wait_for(Pod, "it-1", deleted, timeout=SOON) is None
-        told = await events(client, created, 3)
+        recorded = await events(client, created, 3)
 
-    assert told == [
+    assert recorded == [
         ("Normal", "Created", "Created pod it-0"),
         ("Normal", "Created", "Created pod it-1"),
         ("Normal", "Deleted", "Deleted pod it-1"),
     ]
 
 
-async def test_item_35_a_refused_creation_is_told_and_tried_again(
+async def test_item_35_a_refused_creation_is_reported_and_retried(
     control_plane: ControlPlane, client: Client, namespace: str, running: Running
 ) -> None:
     user = control_plane.add_user(unique_name("podmanager"))
@@ -207,12 +207,12 @@ async def test_a_settled_object_costs_no_requests(
 ) -> None:
     async with running(manager):
         created = await create(client, replicas=3)
-        told = await events(client, created, 3)
+        recorded = await events(client, created, 3)
         reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"))
         requests = dict(manager.live.answers)
         for _ in range(20):
             assert await reconciler.reconcile(Request(namespace, "it")) == Result(requeue_after=30.0)
         assert dict(manager.live.answers) == requests
 
-    assert len(told) == 3
+    assert len(recorded) == 3
     assert (await client.get(PodManager, "it")).metadata.resource_version == created.metadata.resource_version

@@ -1,8 +1,8 @@
 """The world that an operator is put through, and what has to hold after every fault.
 
 Converged: each Widget has its one child and its status, of its newest generation; nothing else is left; the operator's
-queue is empty and its cache is what the server has. Never: two passes of one Widget at once, or a child created twice.
-After the end: no task and no file descriptor more than before.
+queue is empty and its cache is what the server has. Never: two reconciles of one Widget at once, or a child created
+twice. After the end: no task and no file descriptor more than before.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class World:
         self.births = 0
         """How many children had to be created."""
         self.creates: Counter[int] = Counter()
-        """How many times the server was asked to, by its answers. Embedded servers only."""
+        """The number of such requests that the server answered. Embedded servers only."""
         self.unanswered = 0
-        """How many of them an operator was not told of: the answer was lost, or came after its death."""
+        """How many of them an operator did not see: the response was lost, or came after its death."""
         self.binding: ClusterRoleBinding | None = None
 
     @property
@@ -215,7 +215,7 @@ class World:
         return said
 
     async def verify(self) -> None:
-        """End every operator, and see that each child was created once and no pass ran beside another of its key."""
+        """End every operator, and check: each child was created once, no two reconciles of a key overlapped."""
         for operator in list(self.operators):
             await self.dismiss(operator)
         assert self.ledger.mistakes == []

@@ -1,8 +1,8 @@
 """An operator that is killed at any of its API calls, and started again, ends where one ends that was not.
 
-Killed means that nothing more of it reaches the server: no grace, no lease given back. The calls are counted, and the
-scenario is played once for each of them: killed before the call reaches the server, or before its answer comes back;
-started again at once, or when the users have done all they wanted.
+Killed means that nothing more of it reaches the server: no grace, no release of the lease. The calls are counted, and
+the scenario is played once for each of them: killed before the call reaches the server, or before its answer comes
+back; started again at once, or when the users have done all they wanted.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Play:
         return end
 
     async def settle(self) -> None:
-        """Wait until all is as it is wanted, unless there is nobody to see to it."""
+        """Wait until the desired state is reached, unless no operator runs."""
         if self.operator is None:
             return
         converging = asyncio.create_task(self.world.converged())
@@ -99,7 +99,7 @@ def unheard_creates(wire: Wire) -> int:
 @pytest.mark.parametrize("is_elected", [False, True], ids=["alone", "elected"])
 @pytest.mark.parametrize("at_once", [True, False], ids=["started again at once", "started again in the end"])
 @pytest.mark.parametrize("takes_effect", [False, True], ids=["before the call", "after the call"])
-def test_killed_at_any_call_it_ends_where_it_would_have(
+def test_killed_at_any_call_it_reaches_the_same_state(
     in_world: InWorld, takes_effect: bool, at_once: bool, is_elected: bool
 ) -> None:
     async def scenario(world: World) -> None:

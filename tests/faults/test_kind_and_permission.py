@@ -1,4 +1,4 @@
-"""What an operator needs is taken away and given back: its kind, its permissions."""
+"""An operator loses its kind or its permissions, and gets them back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_watch_of_widgets(target: Target) -> bool:
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 300], ids=["at once", "soon", "much later"])
-def test_a_kind_that_is_removed_and_made_anew_begins_anew(in_world: InWorld, seconds: float) -> None:
+def test_a_kind_that_is_removed_and_recreated_starts_over(in_world: InWorld, seconds: float) -> None:
     """Its objects go with it, and their children with them."""
 
     async def scenario(world: World) -> None:
@@ -48,22 +48,22 @@ def test_a_kind_that_is_removed_and_made_anew_begins_anew(in_world: InWorld, sec
     in_world(scenario)
 
 
-def test_a_kind_that_is_removed_behind_the_back_of_its_operator_is_found_gone(in_world: InWorld) -> None:
-    """No watch tells of the end of its objects: they are gone with the kind when the operator can ask again."""
+def test_a_kind_that_is_removed_while_the_operator_is_away_is_noticed(in_world: InWorld) -> None:
+    """No watch emits the deletion of its objects: they are gone with the kind when the operator can read again."""
 
     async def scenario(world: World) -> None:
         operator = world.operate()
         for name in NAMES:
             await world.make(name)
         await world.converged()
-        passes = world.ledger.passes.copy()
+        reconciles = world.ledger.reconciles.copy()
         world.embedded.faults.fail(is_watch_of_widgets, code=503, times=None)
         world.embedded.faults.cut_open_watches(is_watch_of_widgets)
         await world.abandon()
         world.embedded.faults.clear()
         await asyncio.sleep(60)
-        assert all(world.ledger.passes[name] > passes[name] for name in NAMES)
-        # The passes saw that there is nothing left to do, instead of failing until the kind is there again.
+        assert all(world.ledger.reconciles[name] > reconciles[name] for name in NAMES)
+        # The reconciles saw that there is nothing left to do, instead of failing until the kind is back.
         assert operator.controller.statistics.errors == 0
         await world.collect_garbage()
         await world.install()
@@ -89,8 +89,8 @@ def test_an_operator_waits_for_its_kind(in_world: InWorld) -> None:
 
 
 @pytest.mark.parametrize("is_cut", [False, True], ids=["watches stay open", "watches are cut"])
-def test_permissions_that_are_taken_away_are_waited_for(in_world: InWorld, is_cut: bool) -> None:
-    """A server lets a watch that is open go on; what is asked anew is refused."""
+def test_revoked_permissions_are_waited_for(in_world: InWorld, is_cut: bool) -> None:
+    """A server leaves an open watch open; new requests are refused."""
 
     async def scenario(world: World) -> None:
         operator = world.operate()
@@ -116,7 +116,7 @@ def test_permissions_that_are_taken_away_are_waited_for(in_world: InWorld, is_cu
     in_world(scenario)
 
 
-def test_an_operator_that_may_nothing_says_so_and_its_next_start_succeeds(in_world: InWorld) -> None:
+def test_an_operator_without_permissions_reports_them_and_its_next_start_succeeds(in_world: InWorld) -> None:
     async def scenario(world: World) -> None:
         await world.make("one")
         await world.forbid()

@@ -27,7 +27,7 @@ NAMES = [f"widget-{number}" for number in range(4)]
 
 
 class WallClock(SystemClock):
-    """A wall clock that somebody sets. Timers do not go by it, as on any machine."""
+    """A wall clock that the test sets. Timers do not use it, as on any machine."""
 
     def __init__(self) -> None:
         self.ahead = timedelta()
@@ -74,7 +74,7 @@ def is_lease(target: Target) -> bool:
     return target.resource == "leases"
 
 
-def test_a_leader_that_is_cut_off_ends_its_work_before_another_begins(in_world: InWorld) -> None:
+def test_an_isolated_leader_ends_its_work_before_another_starts(in_world: InWorld) -> None:
     async def scenario(world: World) -> None:
         time = asyncio.get_running_loop().time
         leader, wire, standby = await leader_and_standby(world)
@@ -109,7 +109,7 @@ def test_a_lease_that_another_takes_is_lost_at_once(in_world: InWorld) -> None:
 
 
 def test_a_lease_that_is_deleted_is_held_again_by_one(in_world: InWorld) -> None:
-    """Whoever finds it missing first takes it; until the other has noticed, nothing can tell them apart."""
+    """The first candidate to find it missing takes it; until the other has noticed, the two cannot be distinguished."""
 
     async def scenario(world: World) -> None:
         leader, _, standby = await leader_and_standby(world)
@@ -174,7 +174,7 @@ def test_a_wall_clock_that_jumps_changes_no_leader(in_world: InWorld, hours: int
 
 
 @pytest.mark.parametrize(("seconds", "is_kept"), [(5.0, True), (12.0, False)])
-def test_a_pass_that_blocks_the_event_loop(in_world: InWorld, seconds: float, is_kept: bool) -> None:
+def test_a_reconcile_that_blocks_the_event_loop(in_world: InWorld, seconds: float, is_kept: bool) -> None:
     """Blocked for longer than its renew deadline, but not so long that the fence would have to end the process."""
 
     async def scenario(world: World) -> None:

@@ -22,10 +22,10 @@ class ThreeOfEach:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.passes = 0
+        self.reconciles = 0
 
     async def reconcile(self, request: Request) -> Result:
-        self.passes += 1
+        self.reconciles += 1
         owner = await self.client.find(ConfigMap, request)
         if owner is None:
             return Result()
@@ -49,7 +49,7 @@ class ThreeOfEach:
 
 
 @pytest.mark.parametrize("lost", ["watch=true", "/secrets", "/"], ids=["watches", "the children", "everything"])
-def test_children_are_not_made_again_when_a_proxy_has_lost_them(lost: str) -> None:
+def test_children_are_not_recreated_when_a_proxy_answers_404_for_them(lost: str) -> None:
     """It answers watches with 404, and the operator must not take that for the end of all objects."""
 
     async def scenario() -> None:
@@ -68,12 +68,12 @@ def test_children_are_not_made_again_when_a_proxy_has_lost_them(lost: str) -> No
             plane.faults.cut_open_watches(lambda target: target.verb == "watch")
             await asyncio.sleep(60)
             proxy.loses = lambda target: False
-            passes = reconciler.passes
+            reconciles = reconciler.reconciles
             owner = await admin.get(ConfigMap, "owner", namespace="default")
             owner.data["changed"] = "yes"
             await admin.update(owner)
             await asyncio.sleep(60)
-            assert reconciler.passes > passes
+            assert reconciler.reconciles > reconciles
             assert len(await admin.list(Secret, namespace="default")) == 3
             manager.stop()
             await task

@@ -1,4 +1,4 @@
-"""Reconcilers that do what they should not, for some passes or for one Widget; and more events than anybody needs."""
+"""Reconcilers that misbehave, for some reconciles or for one Widget; and floods of events."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ MISBEHAVIOURS = [
 
 
 @pytest.mark.parametrize("misbehaves", MISBEHAVIOURS, ids=lambda each: each.__name__)
-def test_passes_that_go_wrong_are_made_again_until_they_do_not(
+def test_failed_reconciles_are_retried_until_they_succeed(
     in_world: InWorld, misbehaves: Callable[[Request], Awaitable[None]]
 ) -> None:
     async def scenario(world: World) -> None:
@@ -107,7 +107,7 @@ def test_passes_that_go_wrong_are_made_again_until_they_do_not(
 
 
 @pytest.mark.parametrize("misbehaves", MISBEHAVIOURS, ids=lambda each: each.__name__)
-def test_one_widget_that_always_goes_wrong_is_nothing_to_the_others(
+def test_one_widget_that_always_fails_does_not_affect_the_others(
     in_world: InWorld, misbehaves: Callable[[Request], Awaitable[None]]
 ) -> None:
     async def scenario(world: World) -> None:
@@ -137,13 +137,13 @@ def test_one_widget_that_always_goes_wrong_is_nothing_to_the_others(
     in_world(scenario)
 
 
-def test_ten_thousand_events_for_one_widget_are_few_passes_and_the_last_one_counts(in_world: InWorld) -> None:
+def test_ten_thousand_events_for_one_widget_cause_few_reconciles_and_the_last_one_counts(in_world: InWorld) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate()
         await world.make("busy")
         await world.make("idle")
         await world.converged()
-        before = world.ledger.passes.copy()
+        before = world.ledger.reconciles.copy()
 
         async def takes_a_second(request: Request) -> None:
             await asyncio.sleep(1)
@@ -160,7 +160,7 @@ def test_ten_thousand_events_for_one_widget_are_few_passes_and_the_last_one_coun
                 await asyncio.sleep(0)
         await world.change("busy", "last")
         await world.converged()
-        assert 2 <= world.ledger.passes["busy"] - before["busy"] <= 5
-        assert world.ledger.passes["idle"] == before["idle"]
+        assert 2 <= world.ledger.reconciles["busy"] - before["busy"] <= 5
+        assert world.ledger.reconciles["idle"] == before["idle"]
 
     in_world(scenario)

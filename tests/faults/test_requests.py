@@ -48,10 +48,8 @@ async def life(world: World) -> None:
 
 @pytest.mark.parametrize("struck", [is_write, is_any], ids=["writes", "everything"])
 @pytest.mark.parametrize("retry_after", [0, 1, 60])
-def test_a_storm_of_429_is_weathered(
-    in_world: InWorld, operators_only: Confine, struck: Chooser, retry_after: int
-) -> None:
-    """The client waits as it is told, as long as that is short; beyond, the back-off of the queue does."""
+def test_many_429s_are_retried(in_world: InWorld, operators_only: Confine, struck: Chooser, retry_after: int) -> None:
+    """The client waits as the server asks, as long as that is short; beyond, the back-off of the queue does."""
 
     async def scenario(world: World) -> None:
         operator = world.operate()
@@ -66,17 +64,17 @@ def test_a_storm_of_429_is_weathered(
 
 @pytest.mark.parametrize("struck", [is_write, is_any], ids=["writes", "everything"])
 @pytest.mark.parametrize("code", [500, 503, 504])
-def test_a_server_that_fails_most_of_the_time_is_asked_until_it_does_not(
+def test_a_server_that_fails_most_of_the_time_is_retried_until_it_succeeds(
     in_world: InWorld, operators_only: Confine, struck: Chooser, code: int
 ) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate()
-        asked = 0
+        attempts = 0
 
         def two_in_three(target: Target) -> bool:
-            nonlocal asked
-            asked += 1
-            return struck(target) and asked % 3 != 0
+            nonlocal attempts
+            attempts += 1
+            return struck(target) and attempts % 3 != 0
 
         world.embedded.faults.fail(operators_only(two_in_three), code=code, times=None)
         world.embedded.faults.cut_open_watches(is_any)
@@ -87,7 +85,9 @@ def test_a_server_that_fails_most_of_the_time_is_asked_until_it_does_not(
 
 
 @pytest.mark.parametrize("seconds", [5.0, 29.0])
-def test_slow_answers_make_it_slow_and_nothing_else(in_world: InWorld, operators_only: Confine, seconds: float) -> None:
+def test_slow_responses_make_it_slow_and_nothing_else(
+    in_world: InWorld, operators_only: Confine, seconds: float
+) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate()
         world.embedded.faults.delay(operators_only(is_any), seconds, times=None)
@@ -98,7 +98,7 @@ def test_slow_answers_make_it_slow_and_nothing_else(in_world: InWorld, operators
     in_world(scenario)
 
 
-def test_a_server_that_does_not_answer_is_asked_again(in_world: InWorld, operators_only: Confine) -> None:
+def test_a_request_without_a_response_is_retried(in_world: InWorld, operators_only: Confine) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate()
         world.embedded.faults.delay(operators_only(is_read), asyncio.Event(), times=10)
@@ -109,7 +109,7 @@ def test_a_server_that_does_not_answer_is_asked_again(in_world: InWorld, operato
     in_world(scenario)
 
 
-def test_connections_that_are_closed_without_an_answer_are_made_again(
+def test_requests_on_connections_closed_without_a_response_are_retried(
     in_world: InWorld, operators_only: Confine
 ) -> None:
     async def scenario(world: World) -> None:
@@ -122,7 +122,7 @@ def test_connections_that_are_closed_without_an_answer_are_made_again(
     in_world(scenario)
 
 
-def test_a_write_that_took_effect_though_its_answer_was_lost_is_found_out_about(in_world: InWorld) -> None:
+def test_a_write_that_took_effect_though_its_response_was_lost_is_noticed(in_world: InWorld) -> None:
     async def scenario(world: World) -> None:
         client, wire = world.connect()
         world.operate(client)

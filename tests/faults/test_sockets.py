@@ -36,7 +36,7 @@ PATIENCE = 90.0
 
 
 class Proxy:
-    """Between an operator and its server. It passes on everything until it is told to hang up."""
+    """Between an operator and its server. It forwards everything until it is closed."""
 
     def __init__(self, server: str) -> None:
         self._to = urlsplit(server)
@@ -135,7 +135,7 @@ async def site(request: pytest.FixtureRequest, new_world: NewWorld) -> AsyncIter
         yield here
 
 
-async def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(site: Site) -> None:
+async def test_connections_that_break_repeatedly_lose_and_duplicate_nothing(site: Site) -> None:
     operator = await site.populated()
     # Writes are under way when a connection breaks, and it is not known whether they took effect. Only updates, so that
     # the operator's own account of what it created stays exact.
@@ -147,7 +147,7 @@ async def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(
     assert all(informer.statistics.restarts for informer in operator.manager.cache.informers())
 
 
-async def test_a_kind_that_is_removed_and_made_anew_begins_anew_on_every_control_plane(site: Site) -> None:
+async def test_a_kind_that_is_removed_and_recreated_starts_over_on_every_control_plane(site: Site) -> None:
     await site.populated()
     await site.world.uninstall()
     await site.world.install()
@@ -157,7 +157,7 @@ async def test_a_kind_that_is_removed_and_made_anew_begins_anew_on_every_control
     await site.world.converged(PATIENCE)
 
 
-async def test_permissions_that_are_taken_away_and_given_back_on_every_control_plane(site: Site) -> None:
+async def test_permissions_that_are_revoked_and_granted_again_on_every_control_plane(site: Site) -> None:
     operator = await site.populated()
     await site.world.forbid()
     async with asyncio.timeout(PATIENCE):
@@ -170,7 +170,7 @@ async def test_permissions_that_are_taken_away_and_given_back_on_every_control_p
     await site.world.converged(PATIENCE)
 
 
-async def test_a_pass_that_really_blocks_the_event_loop_delays_the_others_and_no_more(site: Site) -> None:
+async def test_a_reconcile_that_really_blocks_the_event_loop_delays_the_others_and_no_more(site: Site) -> None:
     operator = await site.populated()
     blocked: list[Request] = []
 

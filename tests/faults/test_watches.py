@@ -31,7 +31,7 @@ async def something_of_everything(world: World) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_what_happens_while_every_watch_is_cut_is_not_lost(in_world: InWorld, stream: bool) -> None:
+def test_changes_while_every_watch_is_broken_are_not_lost(in_world: InWorld, stream: bool) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate(stream=stream)
         await some_widgets(world)
@@ -45,7 +45,7 @@ def test_what_happens_while_every_watch_is_cut_is_not_lost(in_world: InWorld, st
 
 
 @pytest.mark.parametrize("after_events", [0, 1, 3])
-def test_watches_that_break_after_every_few_events_lose_and_double_nothing(
+def test_watches_that_break_after_every_few_events_lose_and_duplicate_nothing(
     in_world: InWorld, after_events: int
 ) -> None:
     async def scenario(world: World) -> None:
@@ -59,7 +59,7 @@ def test_watches_that_break_after_every_few_events_lose_and_double_nothing(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_watch_that_expires_on_the_way_is_listed_anew(in_world: InWorld, stream: bool) -> None:
+def test_a_watch_that_expires_is_relisted(in_world: InWorld, stream: bool) -> None:
     async def scenario(world: World) -> None:
         client, wire = world.connect()
         operator = world.operate(client, stream=stream)
@@ -75,7 +75,7 @@ def test_a_watch_that_expires_on_the_way_is_listed_anew(in_world: InWorld, strea
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_watch_that_has_expired_when_it_is_resumed_is_listed_anew(in_world: InWorld, stream: bool) -> None:
+def test_a_watch_that_has_expired_when_it_is_resumed_is_relisted(in_world: InWorld, stream: bool) -> None:
     async def scenario(world: World) -> None:
         operator = world.operate(stream=stream)
         await some_widgets(world)
@@ -90,7 +90,7 @@ def test_a_watch_that_has_expired_when_it_is_resumed_is_listed_anew(in_world: In
     in_world(scenario)
 
 
-def test_a_watch_on_which_nothing_comes_any_more_is_given_up(in_world: InWorld) -> None:
+def test_a_silent_watch_is_restarted(in_world: InWorld) -> None:
     """As when a load balancer forgets a connection: no data, no end, no error."""
 
     async def scenario(world: World) -> None:

@@ -35,21 +35,21 @@ class Widget(Resource[WidgetSpec, WidgetStatus]):
 
 
 class Ledger:
-    """What the passes of all operators of a world did."""
+    """What the reconciles of all operators of a world did."""
 
     def __init__(self) -> None:
         self.under_way: dict[Request, WidgetReconciler] = {}
-        self.passes: Counter[str] = Counter()
+        self.reconciles: Counter[str] = Counter()
         self.created = 0
         self.mistakes: list[str] = []
 
 
 async def nothing(request: Request) -> None:
-    """What happens in a pass that a test has no plans for."""
+    """The default for what a test does in a reconcile."""
 
 
 class WidgetReconciler:
-    """Finalizer, child, status, in this order; and back. `before` is what a test wants to happen in each pass."""
+    """Finalizer, child, status, in this order; and back. `before` is what a test does in each reconcile."""
 
     def __init__(self, client: CachedClient, ledger: Ledger, now: Callable[[], datetime]) -> None:
         self.client = client
@@ -59,12 +59,12 @@ class WidgetReconciler:
 
     async def reconcile(self, request: Request) -> None:
         if request in self.ledger.under_way:
-            self.ledger.mistakes.append(f"two passes of {request} at once")
+            self.ledger.mistakes.append(f"two reconciles of {request} at once")
         if any(other is not self for other in self.ledger.under_way.values()):
-            self.ledger.mistakes.append(f"a pass of {request} while another operator was at work")
+            self.ledger.mistakes.append(f"a reconcile of {request} while another operator was at work")
         self.ledger.under_way[request] = self
         try:
-            self.ledger.passes[request.name] += 1
+            self.ledger.reconciles[request.name] += 1
             await self.before(request)
             await self.converge(request)
         finally:

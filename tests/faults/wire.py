@@ -50,7 +50,7 @@ class Wire:
         await self._answered(is_last, f"{method} {target.partition('?')[0]}")
         if self.lost_answers[method]:
             self.lost_answers[method] -= 1
-            raise ConnectionLost(f"{method}: the connection was closed without an answer")
+            raise ConnectionLost(f"{method}: the connection was closed without a response")
         return response
 
     async def stream(

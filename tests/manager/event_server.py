@@ -25,7 +25,7 @@ def config_map(number: int, namespace: str = "shop") -> ConfigMap:
 
 
 class ManualTime:
-    """Time that passes only when somebody says so."""
+    """Time that passes only when it is advanced."""
 
     def __init__(self) -> None:
         self.present = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ class EventServer:
         self.is_silent = False
         self.refused: dict[str, float] = {}
         """Namespaces in which nothing is accepted, and the seconds that each refusal takes."""
-        self.asked: list[tuple[str, str, float]] = []
+        self.attempts: list[tuple[str, str, float]] = []
         """Namespace and name of each event that was sent, and when."""
         self.meanwhile: Callable[[], None] = lambda: None
 
@@ -72,7 +72,7 @@ class EventServer:
             return _failure(*failure)
         namespace = target.split("/")[5]
         name = json.loads(body or b"{}").get("metadata", {}).get("name", "")
-        self.asked.append((namespace, name, asyncio.get_running_loop().time()))
+        self.attempts.append((namespace, name, asyncio.get_running_loop().time()))
         if namespace in self.refused:
             await asyncio.sleep(self.refused[namespace])
             return _failure(500, "InternalError", "failed calling webhook")
@@ -83,19 +83,19 @@ class EventServer:
         return response
 
     def _answer(self, method: str, path: str, sent: dict[str, JSONValue]) -> Response:
-        place = re.fullmatch(r"/apis/events\.k8s\.io/v1/namespaces/([^/]+)/events(?:/(.+))?", path)
-        assert place is not None, path
+        target = re.fullmatch(r"/apis/events\.k8s\.io/v1/namespaces/([^/]+)/events(?:/(.+))?", path)
+        assert target is not None, path
         if method == "POST":
             metadata = sent["metadata"]
             assert isinstance(metadata, dict)
-            assert metadata["namespace"] == place[1]
+            assert metadata["namespace"] == target[1]
             name = str(metadata["name"])
             if name in self.events:
                 return _failure(409, "AlreadyExists", name)
             self.events[name] = sent
         else:
             assert method == "PATCH"
-            name = place[2]
+            name = target[2]
             if name not in self.events:
                 return _failure(404, "NotFound", name)
             self.events[name] |= sent

@@ -80,7 +80,7 @@ async def test_another_cluster_is_a_source(
         # Its watch has ended with the manager, and the first cluster was never watched.
         assert other.cache.informers() == []
         assert manager.cache.informers() == []
-        # Neither client was closed: whoever made them does that.
+        # Neither client was closed: their maker does that.
         assert (await there.get(ConfigMap, "later", namespace="default")).data == {"color": "blue"}
 
 
@@ -94,10 +94,10 @@ async def test_an_error_of_another_cluster_is_a_not_ready_reason(
         mirror(manager, other)
         async with running(manager):
 
-            async def is_told() -> bool:
+            async def is_reported() -> bool:
                 return 'User "visitor" cannot' in (await manager.ready.failing()).get("controllers", "")
 
-            await eventually(is_told)
+            await eventually(is_reported)
 
 
 async def test_permissions_in_another_cluster_are_checked_there(
@@ -125,12 +125,12 @@ async def test_reads_come_from_the_cache_of_what_is_watched_and_live_ones_never(
         keeping = asyncio.create_task(cluster.cache.run())
         with cluster.cache.watch(ConfigMap, namespace="default") as handle:
             await handle.synced()
-            asked = len(home.audit.events)
+            requests = len(home.audit.events)
             await cluster.client.get(ConfigMap, "watched", namespace="default")
-            assert len(home.audit.events) == asked
+            assert len(home.audit.events) == requests
             await cluster.live.get(ConfigMap, "watched", namespace="default")
-            assert len(home.audit.events) == asked + 1
-            # What nobody watches is read from the server, and is not watched because of that.
+            assert len(home.audit.events) == requests + 1
+            # An unwatched kind is read from the server, and does not become watched by that.
             assert await cluster.client.find(Secret, "unwatched", namespace="default") is None
             assert [informer.kind_name for informer in cluster.cache.informers()] == ["configmaps"]
         keeping.cancel()

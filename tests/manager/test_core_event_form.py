@@ -22,7 +22,7 @@ ABOUT = ConfigMap(metadata=ObjectMeta(name="settings", namespace="default", uid=
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    """Nobody else writes events here."""
+    """No other program writes events here."""
     async with ControlPlane.embedded(controllers=["namespaces"], nodes=0) as plane, plane.client() as client:
         yield client
 
@@ -95,7 +95,7 @@ async def test_from_the_tenth_on_events_that_differ_in_their_message_alone_becom
     }
 
 
-async def test_an_event_that_somebody_deleted_is_written_again(client: Client, recorder: EventRecorder) -> None:
+async def test_an_event_that_was_deleted_is_written_again(client: Client, recorder: EventRecorder) -> None:
     recorder.normal(ABOUT, "Synced", "done")
     (event,) = await _settled(client, lambda events: len(events) == 1)
     await client.delete(event)
@@ -105,7 +105,7 @@ async def test_an_event_that_somebody_deleted_is_written_again(client: Client, r
     assert event.count == 2
 
 
-async def test_a_namespace_that_is_not_there_does_not_stop_the_others(client: Client, recorder: EventRecorder) -> None:
+async def test_an_absent_namespace_does_not_stop_the_others(client: Client, recorder: EventRecorder) -> None:
     recorder.normal(ConfigMap(metadata=ObjectMeta(name="a", namespace="nowhere")), "Synced", "done")
     recorder.normal(ABOUT, "Synced", "done")
 
@@ -113,7 +113,7 @@ async def test_a_namespace_that_is_not_there_does_not_stop_the_others(client: Cl
     assert event.involved_object.name == "settings"
 
 
-async def test_both_servers_take_repeated_and_combined_events_of_the_core_api(
+async def test_both_servers_accept_repeated_and_combined_events_of_the_core_api(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     about = await admin.create(ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace)))

@@ -36,7 +36,7 @@ def test_an_attempt_costs_the_same_however_many_namespaces_wait(
     async def write(item: Item) -> None:
         nonlocal attempts
         attempts += 1
-        raise ConnectionLost("nobody answers")
+        raise ConnectionLost("no answer")
 
     async def main() -> None:
         queue = EventQueue[Item](write, lambda item: None)

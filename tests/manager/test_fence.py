@@ -31,16 +31,16 @@ def test_a_deadline_that_has_passed_is_reported_once_from_another_thread() -> No
 @pytest.mark.parametrize("ahead", [None, 3600.0], ids=["no deadline", "one far ahead"])
 def test_nothing_happens_before_the_deadline(ahead: float | None) -> None:
     reported: list[str] = []
-    asked = threading.Semaphore(0)
+    requested = threading.Semaphore(0)
 
     def deadline() -> float | None:
-        asked.release()
+        requested.release()
         return system_clock() + ahead if ahead is not None else None
 
     with fenced(deadline, reported.append):
         # The second question means that the first answer was acted on.
-        assert asked.acquire(timeout=30)
-        assert asked.acquire(timeout=30)
+        assert requested.acquire(timeout=30)
+        assert requested.acquire(timeout=30)
     assert reported == []
 
 
@@ -63,7 +63,7 @@ def test_its_thread_ends_with_the_block_however_that_ends() -> None:
 
 
 def test_a_process_whose_event_loop_is_blocked_exits_when_its_lease_has_run_out() -> None:
-    """The whole way: a manager that leads, a runnable that blocks the loop, and a lease that nobody can renew."""
+    """The whole way: a manager that leads, a runnable that blocks the loop, and a lease that cannot be renewed."""
     program = textwrap.dedent(
         """
         import asyncio, time

@@ -144,7 +144,7 @@ async def test_stop_cancels_all_and_returns_when_they_have_ended() -> None:
     assert ended == [1, 20]
 
 
-def test_what_does_not_end_after_a_stop_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_does_not_end_after_a_stop_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     @virtually
     async def scenario() -> None:
         group = new()

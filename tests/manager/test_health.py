@@ -17,7 +17,7 @@ async def ask(checks: Checks, path: str = "/readyz", **parameters: list[str]) ->
     return answer.status, answer.body.decode()
 
 
-async def test_ok_is_the_whole_answer_when_all_is_well() -> None:
+async def test_ok_is_the_whole_response_when_all_is_well() -> None:
     checks = Checks("readyz")
     assert await ask(checks) == (200, "ok")
     checks.add("caches", lambda: None)
@@ -64,11 +64,11 @@ async def test_one_check_can_be_probed_alone() -> None:
 
 async def test_checks_may_be_added_and_change_between_probes() -> None:
     checks = Checks("readyz")
-    trouble: str | None = "not yet"
+    reason: str | None = "not yet"
     assert (await ask(checks))[0] == 200
-    checks.add("late", lambda: trouble)
+    checks.add("late", lambda: reason)
     assert (await ask(checks))[0] == 500
-    trouble = None
+    reason = None
     assert (await ask(checks))[0] == 200
 
 
@@ -125,7 +125,7 @@ async def test_a_timeout_within_a_check_is_an_error_of_the_check() -> None:
 
 
 @pytest.mark.parametrize("result", [True, False, 0, Exception("no")])
-async def test_a_check_that_returns_something_else_has_failed_and_says_what_was_expected(result: object) -> None:
+async def test_a_check_that_returns_another_type_has_failed_and_the_reason_names_it(result: object) -> None:
     checks = Checks("readyz")
     checks.add("wrong", lambda: result)  # type: ignore[arg-type, return-value]  # the mistake
     assert await checks.failing() == {
@@ -134,7 +134,7 @@ async def test_a_check_that_returns_something_else_has_failed_and_says_what_was_
 
 
 @pytest.mark.filterwarnings("error")
-async def test_a_check_that_was_called_instead_of_given_is_refused() -> None:
+async def test_a_check_that_was_called_instead_of_passed_is_refused() -> None:
     async def database() -> str | None:
         return None
 

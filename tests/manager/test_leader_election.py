@@ -1,4 +1,4 @@
-"""Who leads, how the lease is handed over, and what an election may be asked for."""
+"""Who leads, how the lease is handed over, and the options of an election."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_the_lease_is_written_as_client_go_writes_it(plane: EmbeddedContro
 async def test_a_standby_takes_over_within_three_seconds_of_a_clean_stop(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         for number in range(20):
-            # At ever another moment between two looks of the standby.
+            # Each time at another moment between two attempts of the standby.
             await asyncio.sleep(7.3 + 0.37 * number)
             stopped = now()
             await a.stop()
@@ -85,7 +85,7 @@ async def test_work_ends_before_the_lease_is_released(plane: EmbeddedControlPlan
 
 
 @virtually
-async def test_work_that_ends_by_itself_ends_the_election_and_gives_the_lease_back(plane: EmbeddedControlPlane) -> None:
+async def test_work_that_ends_by_itself_ends_the_election_and_releases_the_lease(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a") as (a,):
         a.may_end.set()
         assert a.task is not None
@@ -137,7 +137,7 @@ async def test_a_stopped_election_may_run_again(plane: EmbeddedControlPlane) -> 
         ),
     ],
 )
-async def test_durations_that_cannot_work_are_refused(
+async def test_inconsistent_durations_are_refused(
     embedded_control_plane: EmbeddedControlPlane, options: dict[str, float], message: str
 ) -> None:
     async with embedded_control_plane.client() as client:
@@ -166,22 +166,22 @@ async def test_identities_are_different_and_the_namespace_is_the_pods_or_the_cli
         assert LeaderElection(client, NAME, namespace="other").namespace == "other"
 
 
-async def test_neither_slow_requests_nor_a_rate_limit_keep_a_candidate_from_its_lease(
+async def test_neither_slow_requests_nor_a_rate_limit_delay_renewals(
     embedded_control_plane: EmbeddedControlPlane,
 ) -> None:
     """More requests than the client has connections for, none of which is answered, and no further one allowed."""
-    plane, may_answer, asked = embedded_control_plane, asyncio.Event(), 0
+    plane, may_answer, requests = embedded_control_plane, asyncio.Event(), 0
 
     def is_slow(target: Target) -> bool:
-        nonlocal asked
-        asked += target.resource == "configmaps"
+        nonlocal requests
+        requests += target.resource == "configmaps"
         return target.resource == "configmaps"
 
     plane.faults.delay(is_slow, may_answer, times=None)
     config = Config.from_kubeconfig_text(plane.kubeconfig())
     async with asyncio.timeout(50), Client(config, rate_limit=TokenBucket(0.0001, burst=120), timeout=600) as client:
         slow = [asyncio.create_task(client.get(ConfigMap, "slow", namespace="default")) for _ in range(120)]
-        while asked < 100:
+        while requests < 100:
             await asyncio.sleep(0.01)
         leads = asyncio.Event()
 

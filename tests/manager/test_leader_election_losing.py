@@ -36,7 +36,7 @@ async def test_a_leader_that_dies_is_replaced_when_its_lease_is_over(plane: Embe
 
 
 @virtually
-async def test_a_leader_cut_off_stops_before_another_one_can_lead(plane: EmbeddedControlPlane) -> None:
+async def test_an_isolated_leader_stops_before_another_one_can_lead(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         await asyncio.sleep(30)
         plane.faults.drop(by("a"), times=None)
@@ -44,7 +44,7 @@ async def test_a_leader_cut_off_stops_before_another_one_can_lead(plane: Embedde
         lost = await a.lost()
         assert lost.is_work_over
         assert "could not be renewed for 12 s" in str(lost)
-        assert "the connection was closed without an answer" in str(lost)
+        assert "the connection was closed without a response" in str(lost)
         assert a.ended - cut <= 12
         await b.leads.wait()
         assert a.ended < b.began
@@ -54,7 +54,7 @@ async def test_a_leader_cut_off_stops_before_another_one_can_lead(plane: Embedde
 
 @pytest.mark.parametrize("is_silent", [True, False])
 @pytest.mark.parametrize("begins_after", [0.0, 0.5, 1.0, 1.5, 1.9])
-def test_an_outage_of_eight_seconds_costs_nothing(is_silent: bool, begins_after: float) -> None:
+def test_an_outage_of_eight_seconds_does_not_end_leadership(is_silent: bool, begins_after: float) -> None:
     """Whenever it begins between two renewals, and whether requests fail or hang until it is over."""
 
     @virtually
@@ -79,7 +79,7 @@ def test_an_outage_of_eight_seconds_costs_nothing(is_silent: bool, begins_after:
 
 @pytest.mark.parametrize("outage", [12.5, 14.5])
 def test_a_lease_that_was_lost_is_released_as_soon_as_the_server_answers(outage: float) -> None:
-    """So that nobody has to wait for its end as well. Its work has ended before."""
+    """So that no candidate has to wait for its end as well. Its work has ended before."""
 
     @virtually
     async def run(plane: EmbeddedControlPlane) -> None:
@@ -159,7 +159,7 @@ async def test_the_hard_deadline_counts_from_when_a_renewal_was_sent(plane: Embe
 
 
 @virtually
-async def test_losing_the_lease_cuts_a_clean_stop_short(plane: EmbeddedControlPlane) -> None:
+async def test_losing_the_lease_ends_a_graceful_stop_early(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         await asyncio.sleep(30)
         a.drain = 60.0
@@ -221,7 +221,7 @@ async def test_failures_that_end_before_the_deadline_are_survived(plane: Embedde
 
 @virtually
 async def test_a_renewal_whose_answer_is_lost_does_not_end_leadership(plane: EmbeddedControlPlane) -> None:
-    """The server has it, the leader does not know: the next one conflicts and looks first."""
+    """The server has it, the leader does not know: the next one conflicts and reads first."""
     async with started(plane, "a") as (a,):
         lease = await stored(a.client)
         lease.spec.renew_time = micro_now() + timedelta(seconds=1)
@@ -284,7 +284,7 @@ async def test_leadership_ends_at_once_when_another_has_taken_the_lease(plane: E
         lost = await a.lost()
         assert 'taken over by "usurper"' in str(lost)
         assert a.ended - taken < 3
-        # It is not ours to give back.
+        # It is not ours to release.
         assert (await stored(a.client)).spec.holder_identity == "usurper"
 
 
@@ -308,7 +308,7 @@ async def test_changes_of_labels_do_not_prolong_the_lease_of_another(plane: Embe
 
 
 @virtually
-async def test_a_deleted_lease_is_made_again(plane: EmbeddedControlPlane) -> None:
+async def test_a_deleted_lease_is_created_again(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a") as (a,):
         await a.client.delete(Lease, NAME, namespace="default")
         await asyncio.sleep(5)
@@ -327,7 +327,7 @@ async def test_a_lease_deleted_just_before_the_end_stays_deleted(plane: Embedded
 
 
 @virtually
-async def test_giving_back_is_tried_again_when_the_server_stumbles(plane: EmbeddedControlPlane) -> None:
+async def test_releasing_the_lease_is_retried_when_the_server_fails(plane: EmbeddedControlPlane) -> None:
     async with started(plane, "a", "b") as (a, b):
         plane.faults.fail(by("a", "update"), code=500, times=2)
         plane.faults.fail(by("a", "update"), code=409, times=1)
@@ -375,7 +375,7 @@ async def test_a_candidate_cancelled_while_taking_the_lease_does_not_leave_it_ta
 
 
 @virtually
-async def test_errors_are_logged_once_and_remembered(plane: EmbeddedControlPlane) -> None:
+async def test_errors_are_logged_once_and_kept(plane: EmbeddedControlPlane) -> None:
     async with plane.client() as client:
         plane.faults.fail(by("a"), code=403, message="no leases for you", times=None)
         candidate = Candidate(client, "a")
@@ -410,7 +410,7 @@ def test_a_leader_whose_loop_was_blocked_too_long_stops(seconds: float) -> None:
 
 
 def test_a_leader_that_was_frozen_sends_no_write_when_it_wakes() -> None:
-    """It has not noticed yet that its lease is over, and another may lead. What it reads harms nobody."""
+    """It has not noticed yet that its lease is over, and another may lead. Its reads do no harm."""
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -438,7 +438,7 @@ def test_a_leader_that_was_frozen_sends_no_write_when_it_wakes() -> None:
                 await election.run(work)
             words = "not sent, because the lease default/podmanager is no longer ours: another may lead"
             assert refused == [words] * 2
-            # Whoever does not lead may write.
+            # Code that does not need the lease may write.
             await write("outside")
             names = [each.metadata.name for each in await client.list(ConfigMap, namespace="default")]
             assert names == ["before", "outside"]
@@ -447,7 +447,7 @@ def test_a_leader_that_was_frozen_sends_no_write_when_it_wakes() -> None:
         runner.run(main())
 
 
-def test_an_answer_read_too_late_is_no_lease_to_begin_with() -> None:
+def test_a_response_read_too_late_does_not_acquire_the_lease() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, BlockableLoop)

@@ -161,7 +161,7 @@ def test_references_have_kind_namespace_and_name(lines: io.StringIO) -> None:
     assert line["error"] == "ValueError: broken"
 
 
-def test_what_cannot_be_shown_does_not_cost_the_line(lines: io.StringIO) -> None:
+def test_a_value_that_cannot_be_shown_does_not_lose_the_line(lines: io.StringIO) -> None:
     class Broken:
         def __str__(self) -> str:
             raise RuntimeError
@@ -216,13 +216,13 @@ def test_the_format_fits_the_stream(stream: io.StringIO, is_json: bool) -> None:
     assert stream.getvalue().startswith("{") is is_json
 
 
-def test_standard_error_is_where_it_goes_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_goes_to_standard_error_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     configure()
     log.info("hello")
     assert '"msg":"hello"' in capsys.readouterr().err
 
 
-def test_nonsense_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match='"xml" is not a format of the log: expected "console" or "json"'):
         configure("xml")  # type: ignore[arg-type]  # what is refused
     with pytest.raises(ValueError, match="the verbosity of the log is -1: expected 0 or more"):
@@ -319,7 +319,7 @@ def test_an_error_in_json_has_its_own_fields(lines: io.StringIO) -> None:
 
 
 @pytest.mark.usefixtures("reconcile")
-def test_a_line_for_people_is_short(console: io.StringIO) -> None:
+def test_a_console_line_is_short(console: io.StringIO) -> None:
     log.info(
         "scaled",
         extra={"replicas": 3, "why": "more load", "pod": ConfigMap(metadata=ObjectMeta(name="a", namespace="b"))},
@@ -337,7 +337,7 @@ def test_levels_are_aligned(console: io.StringIO) -> None:
     assert [line[13:22] for line in console.getvalue().splitlines()] == ["INFO  pod", "WARN  pod", "ERROR pod"]
 
 
-def test_what_would_steer_the_terminal_or_fake_a_line_is_made_harmless(console: io.StringIO) -> None:
+def test_control_characters_and_fake_lines_are_escaped(console: io.StringIO) -> None:
     log.info("a\x1b[31mb\r\n12:00:00.000 INFO  fake", extra={"x": "\x1b]0;title\x07\ny"})
     first, second = console.getvalue().splitlines()
     assert "\\x1b[31mb" in first
@@ -357,7 +357,7 @@ def test_tracebacks_come_below_the_line(console: io.StringIO) -> None:
 
 
 @pytest.mark.parametrize(("no_color", "is_coloured"), [(None, True), ("", True), ("1", False)])
-def test_colours_are_for_terminals_whose_users_do_not_mind(
+def test_colours_are_for_terminals_without_no_color(
     no_color: str | None, is_coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -376,8 +376,8 @@ def test_there_are_no_colours_in_a_file() -> None:
     assert "\x1b" not in stream.getvalue()
 
 
-def test_a_stack_that_was_asked_for_is_shown(lines: io.StringIO) -> None:
+def test_a_requested_stack_is_shown(lines: io.StringIO) -> None:
     log.info("here", stack_info=True)
-    assert "test_a_stack_that_was_asked_for_is_shown" in str(only(lines)["stack"])
+    assert "test_a_requested_stack_is_shown" in str(only(lines)["stack"])
     record = logging.makeLogRecord({"name": "x", "msg": "m", "stack_info": "Stack:\n  frame"})
     assert ConsoleFormatter(is_coloured=False).format(record).endswith("m\nStack:\n    frame")

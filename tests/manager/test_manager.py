@@ -30,7 +30,7 @@ from kubewright.manager import Manager, SetupError
 # The order of things
 
 
-def test_what_a_program_consists_of_begins_and_ends_in_order() -> None:
+def test_the_parts_of_a_program_start_and_end_in_order() -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
         journal = Journal()
@@ -47,7 +47,7 @@ def test_what_a_program_consists_of_begins_and_ends_in_order() -> None:
                 journal(f'cache ends, the lease is held by "{await holder(client)}"')
 
         manager.cache.run = recorded_cache  # type: ignore[method-assign]  # there is no other way to see it
-        # In no order: what comes first is not for whoever adds them to decide.
+        # In no order: the order of adding does not decide which starts first.
         manager.add(Recording("leader", journal))
         manager.add(Recording("other", journal, needs_leader=False))
         sourced: Controller[str] = Controller("sourced", Reconciles(journal))
@@ -57,13 +57,13 @@ def test_what_a_program_consists_of_begins_and_ends_in_order() -> None:
         async with running(manager):
             await journal.until("leader begins")
             assert await holder(client) == "a"
-            channel.send("pass")
-            await journal.until("pass begins")
+            channel.send("reconcile")
+            await journal.until("reconcile begins")
         assert manager.ports["health"] == 0
-        began = ["cache begins", "other begins", "source begins", "leader begins", "pass begins"]
+        began = ["cache begins", "other begins", "source begins", "leader begins", "reconcile begins"]
         assert journal.entries[:5] == began
         assert sorted(journal.entries[5:7]) == ["leader ends", "other ends"]
-        assert journal.entries[7:] == ["pass is done", "source ends", 'cache ends, the lease is held by ""']
+        assert journal.entries[7:] == ["reconcile is done", "source ends", 'cache ends, the lease is held by ""']
 
     scenario()
 
@@ -184,7 +184,7 @@ async def test_several_causes_are_all_named(plane: EmbeddedControlPlane, client:
 
 
 @pytest.mark.parametrize("needs_leader", [True, False])
-def test_what_cannot_be_started_ends_what_was_started_before_it(needs_leader: bool) -> None:
+def test_a_failed_start_ends_what_was_started_before(needs_leader: bool) -> None:
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
         journal = Journal()
@@ -201,7 +201,7 @@ def test_what_cannot_be_started_ends_what_was_started_before_it(needs_leader: bo
         manager.add(Broken())
         with pytest.raises(ValueError, match="cannot even begin"):
             await manager.run()
-        # Whether it got its first step is the event loop's business. That nothing is left is looked at by `virtually`.
+        # Whether it got its first step depends on the event loop. That nothing is left is checked by `virtually`.
         assert journal.entries in ([], ["before begins", "before ends"])
 
     scenario()
@@ -226,7 +226,7 @@ async def test_a_runnable_that_ends_by_itself_ends_nothing_else(plane: EmbeddedC
 
 
 @virtually
-async def test_what_is_added_after_the_start_begins_at_once(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_a_runnable_added_after_the_start_starts_at_once(plane: EmbeddedControlPlane, client: Client) -> None:
     journal = Journal()
     manager = Manager(client)
     async with running(manager):
@@ -240,7 +240,7 @@ async def test_what_is_added_after_the_start_begins_at_once(plane: EmbeddedContr
 
 
 @virtually
-async def test_what_a_standby_is_given_begins_when_it_leads(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_a_runnable_added_to_a_standby_starts_when_it_leads(plane: EmbeddedControlPlane, client: Client) -> None:
     journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
     async with another_leader(client):
@@ -258,24 +258,24 @@ async def test_what_a_standby_is_given_begins_when_it_leads(plane: EmbeddedContr
 
 
 @virtually
-async def test_what_is_added_while_it_ends_does_not_begin(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_a_runnable_added_during_the_stop_does_not_start(plane: EmbeddedControlPlane, client: Client) -> None:
     """It would outlive `run`."""
     journal = Journal()
     manager = Manager(client)
 
     class Adding:
         async def reconcile(self, key: str) -> None:
-            journal("pass begins")
+            journal("reconcile begins")
             await asyncio.sleep(5)
             manager.add(Recording("late", journal))
             manager.add(Recording("late other", journal, needs_leader=False))
             fed(manager, journal, "late key", name="late-fed", needs_leader=False)
-            journal("pass ends")
+            journal("reconcile ends")
 
     driven(manager, Adding(), "x", name="adding")
     async with running(manager):
-        await journal.until("pass begins")
-    assert journal.entries == ["pass begins", "pass ends"]
+        await journal.until("reconcile begins")
+    assert journal.entries == ["reconcile begins", "reconcile ends"]
 
 
 @virtually
@@ -289,7 +289,7 @@ async def test_two_controllers_of_one_name_are_refused(plane: EmbeddedControlPla
 
 
 @virtually
-async def test_what_cannot_be_run_is_refused(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_an_object_that_cannot_be_run_is_refused(plane: EmbeddedControlPlane, client: Client) -> None:
     manager = Manager(client)
     with pytest.raises(TypeError, match="cannot run 3: expected a controller, an object with run"):
         manager.add(3)  # type: ignore[arg-type]  # that is what is tested

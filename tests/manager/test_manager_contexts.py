@@ -35,7 +35,7 @@ class Pool:
 
 
 @virtually
-async def test_what_was_entered_is_left_in_reverse_order_after_everything_has_ended(
+async def test_contexts_are_left_in_reverse_order_after_everything_has_ended(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     journal = Journal()
@@ -51,7 +51,7 @@ async def test_what_was_entered_is_left_in_reverse_order_after_everything_has_en
 
 
 @virtually
-async def test_what_is_entered_while_it_runs_is_left_too(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_contexts_entered_at_run_time_are_left_too(plane: EmbeddedControlPlane, client: Client) -> None:
     journal = Journal()
     manager = Manager(client)
 
@@ -65,7 +65,7 @@ async def test_what_is_entered_while_it_runs_is_left_too(plane: EmbeddedControlP
 
 
 @virtually
-async def test_after_a_failure_it_is_left_as_well_and_the_failure_is_raised(
+async def test_after_a_failure_contexts_are_left_and_the_failure_is_raised(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     journal = Journal()

@@ -30,7 +30,7 @@ from kubewright.manager import Manager, Permission
 
 
 @virtually
-async def test_reconciles_under_way_finish_and_no_further_ones_begin(
+async def test_reconciles_under_way_finish_and_no_further_ones_start(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     journal = Journal()
@@ -127,7 +127,7 @@ async def test_a_runnable_that_is_called_as_a_controller_ends_at_once(
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_cancelling_run_ends_it_in_the_same_way(times: int) -> None:
-    """Twice, because whoever waits for it with a time limit may be cancelled too."""
+    """Twice, because a caller that waits for it with a time limit may be cancelled too."""
 
     @virtually
     async def scenario(plane: EmbeddedControlPlane, client: Client) -> None:
@@ -191,7 +191,7 @@ async def test_it_can_be_stopped_while_the_server_does_not_answer(plane: Embedde
 
 
 @virtually
-async def test_what_was_recorded_last_is_written_before_the_end(plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_the_last_events_are_written_before_the_end(plane: EmbeddedControlPlane, client: Client) -> None:
     journal = Journal()
     manager = Manager(client)
     regarding = await client.create(config_map("regarded"))

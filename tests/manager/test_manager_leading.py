@@ -71,21 +71,21 @@ async def test_a_standby_is_warm_and_its_first_reconciles_come_at_once(
         task = asyncio.create_task(manager.run())
         await eventually(lambda: sum(informer.statistics.objects for informer in manager.cache.informers()) == 5)
         assert await is_ready(manager)
-        assert len(built.queue) == 0, "it is filled when there is somebody to work it off"
+        assert len(built.queue) == 0, "it is filled when there are workers"
         assert journal.entries == []
-        asked = reads()
+        before = reads()
     await journal.until(*(f"object-{number} is done" for number in range(5)))
     assert elected_at == [now()]
-    assert reads() == asked
+    assert reads() == before
     manager.stop()
     await task
 
 
 @virtually
-async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
+async def test_the_queue_of_a_standby_does_not_grow_with_objects_that_come_and_go(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
-    """Objects that a leader has seen come and go: at a start nobody would know of them either."""
+    """Objects that a leader has seen come and go: a new leader would not know of them either."""
     journal = Journal()
     manager = Manager(client, election=candidate(client, "a"))
     built = (
@@ -114,7 +114,7 @@ async def test_the_queue_of_a_standby_does_not_grow_with_what_comes_and_goes(
 
 
 @virtually
-async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_ready_all_the_same(
+async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_still_ready(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     """A roll-out waits for the new pod to be ready before it ends the old one, which leads."""
@@ -212,7 +212,7 @@ def is_of_leases(target: Target) -> bool:
 
 
 class Timed:
-    """A reconciler whose passes do not end by themselves, and that notes how long before the deadline they did."""
+    """A reconciler that does not end by itself, and that records how long before the deadline it does."""
 
     def __init__(self, journal: Journal, election: LeaderElection) -> None:
         self.journal = journal
@@ -220,7 +220,7 @@ class Timed:
         self.left: list[float] = []
 
     async def reconcile(self, key: str) -> None:
-        self.journal("pass begins")
+        self.journal("reconcile begins")
         try:
             await asyncio.sleep(1000)
         finally:
@@ -241,7 +241,7 @@ async def test_when_the_lease_is_lost_the_leaders_work_ends_in_time_and_run_rais
     manager.add(Recording("other", journal, needs_leader=False))
     fed(manager, journal, "unelected", name="unelected", seconds=30, needs_leader=False)
     task = asyncio.create_task(manager.run())
-    await journal.until("pass begins", "leader begins", "unelected begins")
+    await journal.until("reconcile begins", "leader begins", "unelected begins")
     plane.faults.fail(is_of_leases, code=500, times=None)
     with pytest.raises(LeadershipLost, match="could not be renewed for 12 s") as lost:
         await task
@@ -263,7 +263,7 @@ async def test_when_the_lease_is_lost_while_reconciles_finish_they_end_in_time_t
     timed = Timed(journal, election)
     driven(manager, timed, "x", name="timed")
     async with running(manager):
-        await journal.until("pass begins")
+        await journal.until("reconcile begins")
         plane.faults.fail(is_of_leases, code=500, times=None)
     assert len(timed.left) == 1
     assert timed.left[0] > 0
@@ -371,7 +371,7 @@ async def test_there_is_no_deadline_once_the_leaders_work_has_ended(
 
 
 class Writing:
-    """A reconciler that writes a ConfigMap of its key's name, and tells whether it could."""
+    """A reconciler that writes a ConfigMap of its key's name, and reports whether it could."""
 
     def __init__(self, client: Client, journal: Journal) -> None:
         self.client = client
@@ -386,7 +386,7 @@ class Writing:
             self.journal(f"{key} is written")
 
 
-def test_what_only_a_leader_does_sends_no_write_once_its_lease_is_over_and_everything_else_does() -> None:
+def test_leader_only_work_sends_no_write_once_the_lease_is_over_and_everything_else_does() -> None:
     """A process that was frozen does not know it yet when it goes on. What is added later is no exception."""
 
     async def main() -> None:

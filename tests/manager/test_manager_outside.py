@@ -174,7 +174,7 @@ async def test_no_task_no_socket_and_no_thread_is_left_after_run(real_control_pl
 
 @pytest.fixture
 def fences(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], float | None]]:
-    """The deadlines that were given to a fence, instead of a thread that looks at them."""
+    """The deadlines that were given to a fence, instead of a thread that checks them."""
     deadlines: list[Callable[[], float | None]] = []
 
     @contextmanager

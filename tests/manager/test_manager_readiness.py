@@ -69,7 +69,7 @@ async def may(client: Client, user: str, *rules: PolicyRule, namespace: str = ""
 
 
 @virtually
-async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
+async def test_readiness_names_a_kind_that_is_not_installed_and_recovers_when_it_is(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     journal = Journal()
@@ -89,7 +89,7 @@ async def test_readiness_names_a_kind_that_is_not_installed_and_comes_by_itself(
 
 
 @virtually
-async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
+async def test_readiness_names_a_missing_permission_and_recovers_when_it_is_granted(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     journal = Journal()
@@ -110,7 +110,7 @@ async def test_readiness_names_a_permission_that_is_missing_and_comes_by_itself(
             assert await is_ready(manager)
 
 
-async def test_all_permissions_that_are_missing_are_listed_before_anything_begins(
+async def test_all_missing_permissions_are_listed_before_anything_starts(
     control_plane: ControlPlane, admin: Client, namespace: str
 ) -> None:
     journal = Journal()
@@ -226,7 +226,7 @@ async def test_a_cold_standby_is_not_ready_before_the_server_has_answered_at_all
     controller_for(manager, ConfigMap).complete(Reconciles(Journal()))
     async with another_leader(client), running(manager):
         await asyncio.sleep(1)
-        assert list((await manager.ready.failing()).values()) == ["waiting for the API server: no answer yet"]
+        assert list((await manager.ready.failing()).values()) == ["waiting for the API server: no response yet"]
         answers.set()
         await eventually(lambda: is_ready(manager))
 
@@ -240,7 +240,7 @@ async def test_it_can_be_stopped_while_it_waits_for_the_server(plane: EmbeddedCo
 
 
 @virtually
-async def test_a_server_that_refuses_the_question_is_not_waited_for(
+async def test_a_server_that_refuses_access_reviews_is_not_waited_for(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
     manager = Manager(client, permissions=[Permission(Pod, "list")])

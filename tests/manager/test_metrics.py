@@ -46,7 +46,7 @@ def test_counters_gauges_and_histograms_are_rendered() -> None:
     parse(metrics.render())
 
 
-def test_a_metric_without_labels_is_there_from_the_start() -> None:
+def test_a_metric_without_labels_exists_from_the_start() -> None:
     metrics = Metrics()
     metrics.counter("a_total", "a")
     metrics.histogram("b_seconds", "b", [1])
@@ -106,18 +106,18 @@ def test_another_declaration_of_the_same_name_is_refused(declare: Callable[[Metr
 
 
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "é", "a\n"])
-def test_names_that_prometheus_does_not_take_are_refused(name: str) -> None:
+def test_names_that_prometheus_does_not_accept_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f'"{name}" cannot be the name of a metric')):
         Metrics().counter(name, "a")
 
 
 @pytest.mark.parametrize("label", ["", "1a", "a-b", "__a", "é", "a:b"])
-def test_labels_that_prometheus_does_not_take_are_refused(label: str) -> None:
+def test_labels_that_prometheus_does_not_accept_are_refused(label: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f'"{label}" cannot be a label of the metric a_total')):
         Metrics().counter("a_total", "a", labels=[label])
 
 
-def test_labels_that_are_in_the_way_of_the_format_are_refused() -> None:
+def test_labels_reserved_by_the_format_are_refused() -> None:
     with pytest.raises(ValueError, match="used by the format itself"):
         Metrics().histogram("h", "h", [1], labels=["le"])
     with pytest.raises(ValueError, match="has the same label twice"):
@@ -154,12 +154,12 @@ def test_bounds_that_make_no_buckets_are_refused(bounds: Sequence[float]) -> Non
 
 def test_families_can_be_collected_and_text_included_at_a_scrape() -> None:
     metrics = Metrics()
-    asked = 0
+    scrapes = 0
 
     def collect() -> Iterable[Family]:
-        nonlocal asked
-        asked += 1
-        yield Family("collected", "gauge", "c", [Sample("", {"x": "y"}, asked)])
+        nonlocal scrapes
+        scrapes += 1
+        yield Family("collected", "gauge", "c", [Sample("", {"x": "y"}, scrapes)])
 
     metrics.collect(collect)
     metrics.include(lambda: b"# HELP included i\n# TYPE included gauge\nincluded 7")

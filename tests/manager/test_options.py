@@ -49,7 +49,7 @@ def read(*arguments: str, environment: Mapping[str, str] | None = None) -> Shops
     return flags.read(parser.parse_args(["--dns-zone", "eu", *arguments]), environment or {})
 
 
-def test_what_is_not_given_has_its_default() -> None:
+def test_an_option_that_is_not_given_has_its_default() -> None:
     assert read() == Shops(dns_zone="eu")
 
 
@@ -110,7 +110,7 @@ def test_the_value_of_a_variable_is_not_shown() -> None:
     assert str(raised.value) == "the environment variable SHOP_OPERATOR_WORKERS: expected int"
 
 
-def test_a_check_of_the_options_among_each_other_is_a_sentence_too() -> None:
+def test_an_error_of_post_init_is_reported_as_a_sentence() -> None:
     class Range(Model):
         low: int = 1
         high: int = 2
@@ -145,7 +145,7 @@ def test_help_has_types_defaults_variables_and_descriptions(capsys: pytest.Captu
         assert line in shown
 
 
-def test_an_option_that_is_required_is_asked_for_with_its_description(
+def test_a_required_option_is_reported_with_its_description(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOP_OPERATOR_DNS_ZONE", raising=False)
@@ -177,6 +177,6 @@ def test_a_field_with_the_name_of_a_flag_that_every_operator_has_is_named() -> N
 
 
 @pytest.mark.parametrize("options", [dict, "Options", Shops(dns_zone="eu")])
-def test_what_is_no_model_is_refused(options: object) -> None:
+def test_a_class_that_is_no_model_is_refused(options: object) -> None:
     with pytest.raises(TypeError, match=r"expected a class that derives from kubewright\.Model$"):
         OptionFlags(options, "shop-operator")  # type: ignore[arg-type]  # the mistake

@@ -43,7 +43,7 @@ async def may(client: Client, user: str, *rules: PolicyRule, namespace: str = ""
         await client.create(ClusterRoleBinding(metadata=meta, subjects=subjects, role_ref=reference))
 
 
-async def test_only_what_is_missing_is_reported(plane: ControlPlane) -> None:
+async def test_only_missing_permissions_are_reported(plane: ControlPlane) -> None:
     name = unique_name("operator")
     async with plane.client() as admin, plane.client(plane.add_user(name)) as client:
         await admin.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -116,7 +116,7 @@ async def eventually_permitted(client: Client, wanted: list[Permission]) -> None
             await asyncio.sleep(0.05)
 
 
-async def test_nothing_is_missing_for_one_who_may_do_everything(plane: ControlPlane) -> None:
+async def test_nothing_is_missing_for_a_cluster_admin(plane: ControlPlane) -> None:
     async with plane.client() as client:
         assert (
             await missing_permissions(client, [Permission(Pod, "*"), Permission("example.com/widgets", "list")]) == []
@@ -144,13 +144,13 @@ async def test_each_verb_is_checked_once_and_not_all_at_the_same_time(
     embedded_control_plane: EmbeddedControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with embedded_control_plane.client() as client:
-        create, under_way, most, asked = client.create, 0, 0, 0
+        create, under_way, max_under_way, reviews = client.create, 0, 0, 0
 
         async def counted(review: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
-            nonlocal under_way, most, asked
+            nonlocal under_way, max_under_way, reviews
             under_way += 1
-            asked += 1
-            most = max(most, under_way)
+            reviews += 1
+            max_under_way = max(max_under_way, under_way)
             try:
                 return await create(review)
             finally:
@@ -159,11 +159,11 @@ async def test_each_verb_is_checked_once_and_not_all_at_the_same_time(
         monkeypatch.setattr(client, "create", counted)
         permissions = [Permission(f"example.com/kind{number}", "get", "list") for number in range(50)]
         await missing_permissions(client, permissions * 2)
-        assert asked == 100
-        assert 1 <= most <= MAX_AT_ONCE
+        assert reviews == 100
+        assert 1 <= max_under_way <= MAX_AT_ONCE
 
 
-async def test_a_server_that_does_not_answer_the_question_is_an_error_not_a_permission(
+async def test_a_failed_access_review_is_an_error_not_a_permission(
     embedded_control_plane: EmbeddedControlPlane,
 ) -> None:
     async with embedded_control_plane.client() as client:
@@ -212,7 +212,7 @@ def test_verbs_that_are_none_are_refused(verbs: tuple[str, ...], found: str) -> 
     assert str(error.value).endswith(found)
 
 
-def test_what_is_cluster_scoped_is_not_checked_in_a_namespace() -> None:
+def test_cluster_scoped_kinds_are_not_checked_in_a_namespace() -> None:
     with pytest.raises(ValueError, match=re.escape("Permission(Node) is not in any namespace: leave out")):
         Permission(Node, "get", namespace="shop")
 

@@ -171,7 +171,7 @@ OPTIONS = """
 """
 
 
-async def test_its_own_options_and_what_it_opens_are_read_and_closed(kubeconfig: Path, tmp_path: Path) -> None:
+async def test_its_own_options_are_read_and_its_contexts_closed(kubeconfig: Path, tmp_path: Path) -> None:
     program = tmp_path / "shops.py"
     program.write_text(textwrap.dedent(OPTIONS).format(then="manager.stop()"))
     arguments = ["--zone", "eu", "--limit", "5", *QUIET]
@@ -241,7 +241,7 @@ FORGETFUL = """
         ),
     ],
 )
-def test_what_was_forgotten_in_setup_is_one_line(kubeconfig: Path, tmp_path: Path, body: str, message: str) -> None:
+def test_a_mistake_in_setup_is_one_line(kubeconfig: Path, tmp_path: Path, body: str, message: str) -> None:
     program = tmp_path / "forgetful.py"
     program.write_text(textwrap.dedent(FORGETFUL).format(body=body))
     done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)
@@ -530,7 +530,7 @@ async def _get(port: int, path: str) -> str:
 # What people do wrong
 
 
-def test_a_kubeconfig_that_is_not_there(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
     done = run("--kubeconfig", tmp_path / "absent.yaml", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
@@ -548,7 +548,7 @@ def test_the_last_line_of_a_log_of_json_is_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "- a list", "kind: Config\ncurrent-context: nowhere\n"])
-def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str) -> None:
+def test_a_kubeconfig_that_cannot_be_used_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "broken.yaml").write_text(text)
     done = run("--kubeconfig", tmp_path / "broken.yaml", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
@@ -557,7 +557,7 @@ def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, text: str) -> None:
     assert "broken.yaml" in line
 
 
-def test_a_context_that_is_not_in_the_kubeconfig(kubeconfig: Path) -> None:
+def test_a_context_that_is_not_in_the_kubeconfig_is_one_line(kubeconfig: Path) -> None:
     done = run("--kubeconfig", kubeconfig, "--context", "staging", *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
@@ -565,7 +565,7 @@ def test_a_context_that_is_not_in_the_kubeconfig(kubeconfig: Path) -> None:
     assert '"staging"' in line
 
 
-def test_a_port_that_is_taken(kubeconfig: Path) -> None:
+def test_a_port_that_is_taken_is_one_line(kubeconfig: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         addresses = ("--health-address", "0", "--metrics-address", f"127.0.0.1:{port}")
@@ -576,7 +576,7 @@ def test_a_port_that_is_taken(kubeconfig: Path) -> None:
     assert 'choose another address, or "0" to do without' in line
 
 
-def test_an_address_that_is_none(kubeconfig: Path) -> None:
+def test_an_invalid_address_is_one_line(kubeconfig: Path) -> None:
     done = run("--kubeconfig", kubeconfig, "--health-address", "here", *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
@@ -695,8 +695,8 @@ BROKEN = """
 """
 
 
-def test_what_is_wrong_with_the_program_itself_is_shown_whole(kubeconfig: Path, tmp_path: Path) -> None:
-    """One line is for those who use a program. Whoever wrote this one needs the place, not that of the task group."""
+def test_an_error_of_the_program_itself_is_shown_with_its_traceback(kubeconfig: Path, tmp_path: Path) -> None:
+    """One line is for those who use a program. The author of this one needs the line, not that of the task group."""
     program = tmp_path / "wrong.py"
     program.write_text(textwrap.dedent(BROKEN))
     done = run("--kubeconfig", kubeconfig, *QUIET, *CONSOLE, program=program)

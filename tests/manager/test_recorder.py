@@ -79,7 +79,7 @@ async def test_an_object_without_its_body_and_one_without_a_python_type_are_name
     assert kinds == [("v1", "ConfigMap"), ("example.com/v1", "Widget")]
 
 
-async def test_the_same_event_again_raises_the_count_of_the_one_that_is_there(
+async def test_the_same_event_again_raises_the_count_of_the_existing_one(
     broadcaster: EventBroadcaster, server: EventServer, time: ManualTime
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -217,7 +217,7 @@ async def test_repetitions_while_one_is_written_are_limited_too(
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "🙂"])
-async def test_a_note_is_cut_to_the_bytes_that_the_server_takes(
+async def test_a_note_is_cut_to_the_servers_limit(
     broadcaster: EventBroadcaster, server: EventServer, letter: str
 ) -> None:
     broadcaster.recorder("shops").normal(OBJECT, "R" * 200, letter * 2000)
@@ -261,7 +261,7 @@ async def test_an_object_whose_name_no_event_may_have_gets_events_of_another_nam
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", stored)
 
 
-async def test_what_is_remembered_is_bounded(
+async def test_the_number_of_kept_events_is_bounded(
     broadcaster: EventBroadcaster, server: EventServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kubewright.manager.event_correlator.MAX_REMEMBERED", 50)
@@ -275,7 +275,7 @@ async def test_what_is_remembered_is_bounded(
     assert len(remembered._events) == len(remembered._notes) == len(remembered._buckets) == 50
 
 
-async def test_what_cannot_be_an_event_costs_a_line_in_the_log_and_nothing_else(
+async def test_an_invalid_event_is_logged_and_fails_nothing(
     broadcaster: EventBroadcaster, server: EventServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     class NotAKind(Object):

@@ -46,7 +46,7 @@ def now() -> float:
 
 
 @virtually
-async def test_an_event_waits_for_a_server_that_is_away_and_keeps_its_place(
+async def test_an_event_waits_for_an_unreachable_server_and_keeps_its_position(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -60,7 +60,7 @@ async def test_an_event_waits_for_a_server_that_is_away_and_keeps_its_place(
     assert now() == 0.25 + 0.5 + 1
 
 
-def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_has_its_turn(
+def test_after_twelve_attempts_an_event_is_given_up_and_the_next_one_is_written(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @virtually
@@ -108,8 +108,8 @@ def test_a_namespace_in_which_everything_is_refused_does_not_hold_up_the_rest(se
             await asyncio.sleep(0.1)
             assert len(server.events) == 100 * (minute + 1)
             await asyncio.sleep(60)
-        # And the server is not asked in vain more often than it takes to notice that it has recovered.
-        assert len([each for each in server.asked if each[0] == "refusing"]) < 100
+        # And no more requests fail than it takes to notice that the server has recovered.
+        assert len([each for each in server.attempts if each[0] == "refusing"]) < 100
         server.refused = {}
         await broadcaster.flush(60)
         assert len(server.events) > 1900
@@ -152,11 +152,11 @@ async def test_what_happens_again_while_it_is_written_raises_the_count_after_it(
 
 
 @virtually
-async def test_writers_do_not_work_in_the_context_of_whoever_records(
+async def test_writers_do_not_run_in_the_context_of_the_recording_code(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     """What a reconcile may not do any more when the lease is lost, or how it is called in the log, is its own."""
-    whose: ContextVar[str] = ContextVar("whose", default="nobody's")
+    whose: ContextVar[str] = ContextVar("whose", default="unset")
     seen: list[str] = []
     server.meanwhile = lambda: seen.append(whose.get())
     task = asyncio.create_task(broadcaster.run())
@@ -164,11 +164,11 @@ async def test_writers_do_not_work_in_the_context_of_whoever_records(
     whose.set("a reconcile's")
     broadcaster.recorder("shops").normal(OBJECT, "Synced", "done")
     await asyncio.sleep(1)
-    assert seen == ["nobody's"]
+    assert seen == ["unset"]
     await _end(task)
 
 
-async def test_a_missing_permission_costs_the_event_and_one_line_in_the_log(
+async def test_a_missing_permission_drops_the_event_and_is_logged_once(
     broadcaster: EventBroadcaster, server: EventServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -183,7 +183,7 @@ async def test_a_missing_permission_costs_the_event_and_one_line_in_the_log(
     assert "Forbidden: no" in caplog.text
 
 
-async def test_a_refused_event_is_tried_afresh_when_it_happens_again(
+async def test_a_refused_event_is_retried_when_it_happens_again(
     broadcaster: EventBroadcaster, server: EventServer
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -228,7 +228,7 @@ def short_queue(monkeypatch: pytest.MonkeyPatch) -> int:
     return 20
 
 
-async def test_a_full_queue_drops_what_comes_on_top_and_says_so_once(
+async def test_a_full_queue_drops_further_events_and_logs_that_once(
     broadcaster: EventBroadcaster, server: EventServer, short_queue: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -242,7 +242,7 @@ async def test_a_full_queue_drops_what_comes_on_top_and_says_so_once(
     ]
 
 
-async def test_a_full_queue_has_room_for_those_who_have_less_in_it(
+async def test_a_full_queue_has_room_for_namespaces_with_fewer_events(
     broadcaster: EventBroadcaster, server: EventServer, short_queue: int
 ) -> None:
     recorder = broadcaster.recorder("shops")
@@ -417,7 +417,7 @@ async def test_permission_to_create_and_patch_is_enough(
         await admin.delete(created)
 
 
-async def test_a_terminating_namespace_takes_no_events_and_nothing_is_logged(
+async def test_a_terminating_namespace_accepts_no_events_and_nothing_is_logged(
     admin: Client, shop: ConfigMap, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "kubewright.manager")

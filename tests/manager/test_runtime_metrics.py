@@ -82,7 +82,7 @@ async def test_buckets_are_those_of_controller_runtime(name: str) -> None:
     assert bounds(await rendered(website())) == bounds(parse(GO.read_bytes()))
 
 
-async def test_all_series_of_a_controller_are_there_from_the_start() -> None:
+async def test_all_series_of_a_controller_exist_from_the_start() -> None:
     families = await rendered(website())
     assert families["controller_runtime_reconcile_total"].samples == {
         ("", (("controller", "website"), ("result", result))): 0 for result in RESULTS

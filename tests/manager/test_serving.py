@@ -155,7 +155,7 @@ async def test_header_fields_reach_the_handler() -> None:
         (b"GET /echo HTTP/1.1\r\n" + b"X: y\r\n" * MAX_HEAD, 431),
     ],
 )
-async def test_what_is_not_a_proper_request_is_answered_and_cut_off(
+async def test_a_malformed_request_is_answered_and_the_connection_closed(
     request_: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving_echo() as server:
@@ -166,7 +166,7 @@ async def test_what_is_not_a_proper_request_is_answered_and_cut_off(
     assert caplog.records == []
 
 
-async def test_proper_requests_before_a_bad_one_are_still_answered() -> None:
+async def test_valid_requests_before_a_malformed_one_are_still_answered() -> None:
     async with serving_echo() as server:
         answered = await exchange(
             server, b"GET /echo HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\n\r\nGET /echo HTTP/1.1\r\n\r\n"
@@ -174,7 +174,7 @@ async def test_proper_requests_before_a_bad_one_are_still_answered() -> None:
         assert re.findall(rb"HTTP/1\.1 (\d+)", answered) == [b"200", b"405"]
 
 
-async def test_an_upgrade_is_not_done() -> None:
+async def test_an_upgrade_is_ignored() -> None:
     async with serving_echo() as server:
         answered = await exchange(
             server, b"GET /echo HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nwhatever"
@@ -196,7 +196,9 @@ async def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog: pytes
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /echo HT", b"GET /echo HTTP/1.1\r\nX: y\r\n"])
-async def test_a_client_that_is_too_slow_is_cut_off(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_connection_of_a_client_that_is_too_slow_is_closed(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serving, "FIRST_TIMEOUT", 0.05)
     monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.05)
     async with serving_echo() as server:
@@ -212,7 +214,7 @@ async def test_a_client_that_has_sent_a_request_may_be_idle_for_longer(monkeypat
         assert await reader.read() == b""
 
 
-async def test_a_client_that_dribbles_does_not_get_more_time_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_sends_byte_by_byte_does_not_get_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.1)
     async with serving_echo() as server, connected(server) as (reader, writer):
         writer.write(b"GET /echo HTTP/1.1\r\n")
@@ -229,7 +231,9 @@ async def test_a_client_that_dribbles_does_not_get_more_time_by_it(monkeypatch: 
         await asyncio.wait([dribbling])
 
 
-async def test_a_client_that_does_not_take_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_connection_of_a_client_that_does_not_read_its_response_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(serving, "WRITE_TIMEOUT", 0.05)
     answered = asyncio.Event()
 
@@ -277,7 +281,7 @@ async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_ans
                 await reader.readuntil(b"\r\n\r\n")
         for _ in range(3):
             assert (await exchange(server, b"GET /echo HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
-        # Who has waited longest has made way, and nobody else.
+        # Only the connection that has waited longest was closed.
         received = 0
         with contextlib.suppress(ConnectionError):
             while data := await many[0][0].read(1024 * 1024):
@@ -288,12 +292,12 @@ async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_ans
         assert await reader.readexactly(8 if rest else size)
 
 
-async def test_requests_under_way_do_not_make_way_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_under_way_are_not_closed_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
-    asked, may_answer = asyncio.Semaphore(0), asyncio.Event()
+    requested, may_answer = asyncio.Semaphore(0), asyncio.Event()
 
     async def slow(request: HTTPRequest) -> HTTPResponse:
-        asked.release()
+        requested.release()
         await may_answer.wait()
         return HTTPResponse(body=b"done")
 
@@ -301,7 +305,7 @@ async def test_requests_under_way_do_not_make_way_for_others(monkeypatch: pytest
         server.route("/slow", slow)
         for _, writer in (one, two):
             writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
-            await asked.acquire()
+            await requested.acquire()
         with contextlib.suppress(ConnectionError):
             assert await exchange(server, b"GET /echo HTTP/1.1\r\n\r\n") == b""
         may_answer.set()
@@ -310,10 +314,10 @@ async def test_requests_under_way_do_not_make_way_for_others(monkeypatch: pytest
 
 
 async def test_closing_lets_a_request_under_way_finish_and_drops_the_idle_ones() -> None:
-    asked, may_answer = asyncio.Event(), asyncio.Event()
+    requested, may_answer = asyncio.Event(), asyncio.Event()
 
     async def slow(request: HTTPRequest) -> HTTPResponse:
-        asked.set()
+        requested.set()
         await may_answer.wait()
         return HTTPResponse(body=b"done")
 
@@ -327,7 +331,7 @@ async def test_closing_lets_a_request_under_way_finish_and_drops_the_idle_ones()
         idle_writer.write(b"GET /nowhere HTTP/1.1\r\n\r\n")
         await answer(idle_reader)
         busy_writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
-        await asked.wait()
+        await requested.wait()
         closing = asyncio.create_task(server.__aexit__(None, None, None))
         assert await idle_reader.read() == b""
         with pytest.raises(ConnectionRefusedError):
@@ -343,10 +347,10 @@ async def test_a_handler_that_never_ends_does_not_keep_the_server_from_closing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serving, "CLOSE_GRACE", 0.05)
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def forever(request: HTTPRequest) -> HTTPResponse:
-        asked.set()
+        requested.set()
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -355,7 +359,7 @@ async def test_a_handler_that_never_ends_does_not_keep_the_server_from_closing(
         server.route("/forever", forever)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"GET /forever HTTP/1.1\r\n\r\n")
-        await asked.wait()
+        await requested.wait()
     assert asyncio.all_tasks() == before
     assert await reader.read() == b""
     writer.close()

@@ -106,7 +106,7 @@ def yields_too(manager: Manager) -> Iterator[None]:
         (lambda: functools.partial(too_many), False, "cannot be called as setup(manager)"),
     ],
 )
-def test_what_cannot_be_a_setup_function_is_refused_with_the_fix(
+def test_an_invalid_setup_function_is_refused_with_the_fix(
     given: Callable[[], object], has_options: bool, message: str
 ) -> None:
     with pytest.raises(TypeError) as raised:
@@ -126,7 +126,7 @@ async def test_a_setup_function_that_adds_nothing_is_an_error(manager: Manager) 
         await set_up(setup, manager)
 
 
-async def test_what_was_entered_before_a_setup_function_failed_is_left(manager: Manager) -> None:
+async def test_contexts_entered_before_a_setup_function_failed_are_left(manager: Manager) -> None:
     left: list[str] = []
 
     async def setup(manager: Manager) -> None:
@@ -162,12 +162,12 @@ class Session:
 
 
 @pytest.mark.parametrize("given", [5, None, Session])
-async def test_what_cannot_be_entered_is_refused_with_an_example(manager: Manager, given: object) -> None:
+async def test_an_object_that_is_no_context_is_refused_with_an_example(manager: Manager, given: object) -> None:
     with pytest.raises(TypeError, match=r"expected a context manager, such as manager\.enter\(ClientSession\(\)\)$"):
         await manager.enter(given)  # type: ignore[arg-type]  # the mistake
 
 
-async def test_contexts_are_left_in_reverse_order_and_give_what_they_hold(manager: Manager) -> None:
+async def test_contexts_are_left_in_reverse_order_and_enter_returns_their_value(manager: Manager) -> None:
     left: list[str] = []
     session: AbstractAsyncContextManager[str] = resource("session", left)
     assert await manager.enter(session) == "session"

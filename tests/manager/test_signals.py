@@ -50,7 +50,7 @@ def test_the_first_signal_stops_and_each_further_one_forces(
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
-def test_the_handlers_of_before_are_back_afterwards(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+def test_the_previous_handlers_are_restored(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     received: list[int] = []
 
     def mine(number: int, frame: object) -> None:
@@ -73,7 +73,7 @@ def test_the_handlers_of_before_are_back_afterwards(new_loop: Callable[[], async
         signal.signal(signal.SIGTERM, original)
 
 
-async def test_the_handlers_are_back_also_after_an_error() -> None:
+async def test_the_handlers_are_restored_after_an_error() -> None:
     before = [signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)]
     with pytest.raises(ValueError, match="inside"):
         async with stop_on_signals(lambda: None, lambda: None):

@@ -65,7 +65,7 @@ def test_a_blocked_loop_is_reported_with_the_line_and_what_to_do(caplog: pytest.
     [record] = caplog.records
     line = somewhere.__code__.co_firstlineno + 1
     assert f"blocked for {BLOCKED:g} s by {__file__}:{line} in somewhere: " in record.message
-    assert "asyncio.sleep() in place of time.sleep()" in record.message
+    assert "asyncio.sleep() instead of time.sleep()" in record.message
     assert "`def reconcile` without async" in record.message
     assert record.levelno == logging.WARNING
 
@@ -210,7 +210,7 @@ def test_a_call_that_blocks_a_real_loop_is_found(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_a_real_loop_that_waits_is_asked_once_and_then_left_alone(
+def test_a_real_loop_that_waits_is_probed_once_and_then_left_alone(
     new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []

@@ -89,7 +89,7 @@ def test_limits_and_prose_become_keywords(annotation: object, expected: dict[str
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_an_error_naming_the_field(annotation: object, complaint: str) -> None:
+def test_a_constraint_that_does_not_fit_is_an_error_naming_the_field(annotation: object, complaint: str) -> None:
     with pytest.raises(ManifestError) as caught:
         schema_with(annotation)
     assert str(caught.value).startswith("Example.value: ")

@@ -124,7 +124,7 @@ spec:
               conditions:
                 default: []
                 items:
-                  description: One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for people.
+                  description: One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for users.
                   properties:
                     lastTransitionTime:
                       format: date-time
@@ -231,7 +231,7 @@ def test_the_type_of_a_column_is_that_of_its_field(path: str, expected: str) -> 
     assert columns[0] == {"name": "It", "type": expected, "jsonPath": path}
 
 
-def test_age_is_added_to_columns_unless_it_is_there() -> None:
+def test_age_is_added_to_columns_unless_it_exists() -> None:
     given = [Column("Age", ".spec.since"), Column("Size", ".spec.size", "string", "How big", "int32", priority=1)]
     assert version_of(example(columns=given))["additionalPrinterColumns"] == [
         {"name": "Age", "type": "date", "jsonPath": ".spec.since"},

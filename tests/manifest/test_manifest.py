@@ -9,7 +9,7 @@ import kubewright.manifest
 
 
 @pytest.mark.parametrize("name", kubewright.manifest.__all__)
-def test_what_the_package_offers_is_there(name: str) -> None:
+def test_everything_exported_exists(name: str) -> None:
     assert getattr(kubewright.manifest, name).__name__ == name
 
 

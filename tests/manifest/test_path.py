@@ -61,7 +61,7 @@ def test_a_path_leads_to_the_schema_of_its_value(path: str, expected: Schema) ->
         (".spec.ports.port", '.spec.ports has no field "port" (it has no fields)'),
     ],
 )
-def test_a_path_that_leads_nowhere_is_answered_with_what_there_is(path: str, complaint: str) -> None:
+def test_the_error_for_an_unknown_path_lists_the_existing_fields(path: str, complaint: str) -> None:
     with pytest.raises(PathError) as caught:
         schema_at(SCHEMA, FieldPath(path))
     assert complaint.removeprefix('"') in str(caught.value)

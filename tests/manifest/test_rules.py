@@ -79,7 +79,7 @@ def test_the_rules_of_a_kind_are_about_the_whole_object() -> None:
     ]
 
 
-def test_an_immutable_field_that_is_always_there_needs_one_rule() -> None:
+def test_a_required_immutable_field_needs_one_rule() -> None:
     class Spec(Model):
         zone: Annotated[str, Immutable()]
         tier: Annotated[str, Immutable()] = "standard"
@@ -148,7 +148,7 @@ def test_the_field_that_a_rule_blames_is_one_of_the_structure() -> None:
     )
 
 
-def test_what_is_no_field_of_the_structure_is_left_to_the_server() -> None:
+def test_other_names_in_a_rule_are_left_to_the_server() -> None:
     class Spec(Model, rules=[Rule("self.labels.exists(key, key == 'my_key') && self.labels.my_key != ''")]):
         labels: dict[str, str] = {}
 

@@ -205,7 +205,7 @@ def test_base64_may_be_empty_which_the_format_byte_forbids(annotation: object) -
         pytest.param(IntOrString, "25%", INT_OR_STRING | {"default": "25%"}, id="int or string"),
     ],
 )
-def test_defaults_and_null_are_told_apart_as_the_codec_does(
+def test_defaults_and_null_are_distinguished_as_in_the_codec(
     annotation: object, default: object, expected: Schema
 ) -> None:
     rendered = schema_with(annotation, default)
@@ -421,7 +421,7 @@ def test_a_dynamic_kind_has_nothing_to_render() -> None:
         schema_of(Dynamic.of("example.com/v1", "Widget"))
 
 
-def test_fields_that_every_kind_has_cannot_be_declared_anew() -> None:
+def test_fields_that_every_kind_has_cannot_be_redeclared() -> None:
     class Example(Object):
         metadata: str = ""  # type: ignore[assignment]  # the mistake this is about
 

@@ -16,7 +16,7 @@ documents: st.SearchStrategy[JSONValue] = st.recursive(
 
 
 @given(documents)
-def test_what_is_written_reads_back_as_the_same(document: JSONValue) -> None:
+def test_written_yaml_reads_back_as_the_same(document: JSONValue) -> None:
     assert yaml.safe_load(to_yaml(document)) == document
 
 

@@ -66,7 +66,7 @@ def levels_of(value: object) -> Iterator[object]:
 @pytest.mark.parametrize(
     "text", [flow(MAX_DEPTH + 1), block(MAX_DEPTH + 1), "[" * 25_000, "{" * 25_000, "{a: " * 25_000]
 )
-def test_more_are_refused(text: str) -> None:
+def test_more_levels_are_refused(text: str) -> None:
     """libyaml's own composer overflows the stack of the process."""
     with pytest.raises(yaml.MarkedYAMLError) as refused:
         read(text)

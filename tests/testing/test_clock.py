@@ -16,7 +16,7 @@ def test_time_stands_still_until_it_is_advanced() -> None:
     assert clock.now() == datetime(2030, 1, 1, 0, 1, 30, tzinfo=UTC)
 
 
-def test_calls_are_made_in_the_order_they_are_due_each_at_its_own_moment() -> None:
+def test_callbacks_are_called_in_the_order_they_are_due_each_at_its_own_time() -> None:
     clock = VirtualClock()
     start, calls = clock.now(), list[tuple[str, timedelta]]()
 
@@ -33,7 +33,7 @@ def test_calls_are_made_in_the_order_they_are_due_each_at_its_own_moment() -> No
     assert clock.now() - start == 10 * second
 
 
-def test_a_call_may_ask_for_another_within_the_same_advance() -> None:
+def test_a_callback_may_schedule_another_within_the_same_advance() -> None:
     clock, calls = VirtualClock(), list[int]()
 
     def again() -> None:
@@ -46,7 +46,7 @@ def test_a_call_may_ask_for_another_within_the_same_advance() -> None:
     assert calls == [0, 1, 2]
 
 
-def test_a_cancelled_call_does_not_come() -> None:
+def test_a_cancelled_callback_is_not_called() -> None:
     clock, calls = VirtualClock(), list[str]()
     timer = clock.call_later(1, lambda: calls.append("made"))
 
@@ -57,13 +57,13 @@ def test_a_cancelled_call_does_not_come() -> None:
     assert calls == []
 
 
-def test_a_start_in_another_zone_is_told_in_utc() -> None:
+def test_a_start_in_another_zone_is_converted_to_utc() -> None:
     clock = VirtualClock(datetime(2030, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))))
 
     assert clock.now().isoformat() == "2030-01-01T10:00:00+00:00"
 
 
-def test_wrong_uses_are_told() -> None:
+def test_wrong_uses_are_errors() -> None:
     with pytest.raises(ValueError, match="2030-01-01T00:00:00 has none"):
         VirtualClock(datetime(2030, 1, 1))
     with pytest.raises(ValueError, match=r"time does not go back: advance\(-1\)"):

@@ -36,7 +36,7 @@ def test_the_examples_pass_mypy_strict(project: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_everything_that_is_exported_is_documented_and_there() -> None:
+def test_everything_exported_is_documented_and_exists() -> None:
     for name in kubewright.testing.__all__:
         assert getattr(kubewright.testing, name).__doc__
     undocumented = {name for name in kubewright.testing.__all__ if not re.search(rf"\b{name}\b", DOCUMENT)}

@@ -30,7 +30,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     return pytester
 
 
-def test_tests_without_a_control_plane_do_not_run_and_one_line_says_so(suite: pytest.Pytester) -> None:
+def test_tests_without_a_control_plane_do_not_run_and_one_line_reports_it(suite: pytest.Pytester) -> None:
     result = suite.runpytest_subprocess()
 
     result.assert_outcomes(passed=2, skipped=2)
@@ -42,7 +42,7 @@ def test_tests_without_a_control_plane_do_not_run_and_one_line_says_so(suite: py
     )
 
 
-def test_what_is_missing_is_told_by_its_name(suite: pytest.Pytester) -> None:
+def test_what_is_missing_is_reported_by_name(suite: pytest.Pytester) -> None:
     suite.makepyfile(
         test_clients="""
         import pytest

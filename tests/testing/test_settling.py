@@ -54,7 +54,7 @@ async def test_it_returns_when_there_is_nothing_left_to_do() -> None:
 
 
 @virtual
-async def test_what_does_not_come_to_rest_is_named() -> None:
+async def test_an_object_that_does_not_settle_is_named() -> None:
     async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
         manager = Manager(client, namespaces=["default"])
         controller_for(manager, ConfigMap, name="labelling").complete(Labelling(manager, restless=True))
@@ -69,7 +69,7 @@ async def test_what_does_not_come_to_rest_is_named() -> None:
 
 
 @virtual
-async def test_an_operator_that_looks_again_and_again_is_at_rest_only_in_between() -> None:
+async def test_an_operator_that_requeues_periodically_is_settled_only_in_between() -> None:
     class Polling:
         async def reconcile(self, request: Request) -> Result:
             return Result(requeue_after=10)

@@ -70,7 +70,7 @@ def test_time_stands_still_while_something_is_ready() -> None:
     assert run_virtual(main) == 0.0
 
 
-def test_a_timeout_ends_a_wait_in_vain() -> None:
+def test_a_timeout_ends_a_hanging_wait() -> None:
     async def main() -> float:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(600):
@@ -110,7 +110,7 @@ def test_time_stands_still_while_a_thread_works() -> None:
     assert run_virtual(main) == 0.0
 
 
-def test_a_timer_that_a_thread_waits_for_fires_nevertheless() -> None:
+def test_a_timer_that_a_thread_waits_for_fires_all_the_same() -> None:
     async def main() -> float:
         loop = asyncio.get_running_loop()
 
@@ -161,7 +161,7 @@ def test_left_over_tasks_are_cancelled_and_may_clean_up() -> None:
     assert cleaned == [6.0]
 
 
-def test_a_program_that_can_never_end_is_told_where_it_waits(tmp_path: Path) -> None:
+def test_the_error_for_a_program_that_can_never_end_names_where_it_waits(tmp_path: Path) -> None:
     """In a process of its own: a thread that another test left behind could still make a call."""
     program = tmp_path / "program.py"
     program.write_text(

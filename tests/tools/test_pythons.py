@@ -19,7 +19,7 @@ def _script(folder: Path, name: str, text: str) -> Path:
     return script
 
 
-def test_a_command_in_path_that_does_not_run_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_in_path_that_does_not_run_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyenv has a command for each version, and refuses to run those that are switched off."""
     versions = tmp_path / "pyenv/versions/3.77.1/bin"
     versions.mkdir(parents=True)
@@ -37,7 +37,7 @@ def test_a_python_of_another_version_or_make_is_not_taken(tmp_path: Path) -> Non
     assert not found.runs(_script(tmp_path, "pypy", f"echo PyPy {OWN}.0"), OWN)
 
 
-def test_the_run_names_what_it_could_not_try_and_why(
+def test_the_run_names_the_versions_it_could_not_test_and_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(program, "SUPPORTED", (OWN, "3.77"))
@@ -59,9 +59,7 @@ def test_tests_that_fail_on_one_of_them_fail_the_run(
     assert capsys.readouterr().err == "kubewright: tests failed on Python 3.77\n"
 
 
-def test_a_python_that_was_not_unpacked_to_the_end_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partly_unpacked_python_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def interrupted(version: str, folder: Path, tree: Path) -> None:
@@ -74,7 +72,7 @@ def test_a_python_that_was_not_unpacked_to_the_end_is_not_there(
     assert list((tmp_path / "kubewright/pythons").iterdir()) == []
 
 
-def test_what_apt_says_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_apt_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _script(tmp_path, "apt-get", "echo 'E: Unable to locate package python3.77' >&2; exit 100")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

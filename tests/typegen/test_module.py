@@ -153,7 +153,7 @@ def test_names_that_python_cannot_have_are_found_under_their_json_name(widgets: 
     assert {name: json.loads(encode(made))[name] for name in names} == names
 
 
-def test_structures_of_the_same_name_are_told_apart_by_the_fields_around_them(widgets: ModuleType) -> None:
+def test_structures_of_the_same_name_are_distinguished_by_the_fields_around_them(widgets: ModuleType) -> None:
     spec = widgets.WidgetSpec.__annotations__
     assert (spec["template"], widgets.WidgetBackup.__annotations__["template"]) == (
         "WidgetSpecTemplate",
@@ -242,7 +242,7 @@ def test_the_version_that_kubectl_prefers_is_generated_unless_others_are_named(l
     ]
 
 
-def test_a_version_that_no_definition_has_is_refused_with_those_there_are() -> None:
+def test_an_unknown_version_is_refused_with_the_existing_ones() -> None:
     expected = 'there is no version "v9": resources.example.com has v2alpha1, v1, v3, v1beta1'
     with pytest.raises(ManifestError, match=f"^{re.escape(expected)}$"):
         generate(read_definitions(VERSIONS, "versions"), versions=["v9"])

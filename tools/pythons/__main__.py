@@ -27,20 +27,20 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 0
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    tried, failed, missing = [own], list[str](), list[str]()
+    tried, failed, unavailable = [own], list[str](), list[str]()
     for version in SUPPORTED:
         if version == own:
             continue
         try:
             python = found.find(version) or debian.fetch(version)
         except debian.Unavailable as error:
-            missing.append(f"{version} ({error})")
+            unavailable.append(f"{version} ({error})")
             continue
         print(f"kubewright: the object model and the runtime on Python {version}", flush=True)
         tried.append(version)
         if not _passes(_environment(python, version), [argument for argument in arguments if argument != "--"]):
             failed.append(version)
-    print(f"kubewright: tried on Python {', '.join(tried)}; not tried: {', '.join(missing) or 'none'}")
+    print(f"kubewright: tried on Python {', '.join(tried)}; not tried: {', '.join(unavailable) or 'none'}")
     if failed:
         print(f"kubewright: tests failed on Python {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

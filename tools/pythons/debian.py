@@ -29,7 +29,7 @@ def fetch(version: str) -> Path:
     if python.exists():
         return python
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside its place and then renamed: a run that is interrupted leaves nothing that looks complete.
+    # Made under another name and then renamed: a run that is interrupted leaves nothing that looks complete.
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         tree = Path(temporary) / "tree"
         _unpack(version, Path(temporary), tree)
@@ -76,7 +76,7 @@ def _mirror() -> str:
 
 
 def _start_with_own_libraries(python: Path, folder: Path) -> None:
-    """Put a script in the place of the program that starts it with the C library beside it."""
+    """Replace the program by a script that starts it with the C library beside it."""
     program = python.with_suffix(".elf")
     python.rename(program)
     loader = next((python.parent.parent / "lib64").glob("ld-linux-*"), None)

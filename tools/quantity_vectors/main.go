@@ -147,7 +147,7 @@ func combine(leftText, rightText string) pair {
 	return pair{leftText, rightText, left.Cmp(right), sum.String(), difference.String()}
 }
 
-// faithful tells whether the printed form still has the value.
+// faithful reports whether the printed form still has the value.
 func faithful(quantity resource.Quantity) bool {
 	printed := resource.MustParse(quantity.String())
 	return printed.Cmp(quantity) == 0

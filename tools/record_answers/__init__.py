@@ -75,18 +75,18 @@ def _with(document: Document, fields: Mapping[str, JSONValue]) -> Document:
     changed = copy.deepcopy(document)
     for path, value in fields.items():
         *steps, last = path.split(".")
-        place: JSONValue = changed
+        parent: JSONValue = changed
         for step in steps:
-            if isinstance(place, list):
-                place = place[int(step)]
-            elif isinstance(place, dict):
-                place = place.setdefault(step, {})
-        if isinstance(place, list):
-            place[int(last)] = value
-        elif isinstance(place, dict):
-            place.pop(last, None)
+            if isinstance(parent, list):
+                parent = parent[int(step)]
+            elif isinstance(parent, dict):
+                parent = parent.setdefault(step, {})
+        if isinstance(parent, list):
+            parent[int(last)] = value
+        elif isinstance(parent, dict):
+            parent.pop(last, None)
             if value is not None:
-                place[last] = copy.deepcopy(value)
+                parent[last] = copy.deepcopy(value)
     return changed
 
 

@@ -20,7 +20,7 @@ _NAMESPACE = "answers"
 
 
 def main() -> int:
-    """Write the answers; 1 when the server cannot be asked."""
+    """Write the answers; 1 when the server cannot be reached."""
     try:
         recorded = asyncio.run(_recorded())
     except (KubernetesError, ControlPlaneError) as error:

@@ -4,8 +4,8 @@
 //   - read: a reconciler that only reads the Widget from the cache and notes the age of its stamp.
 //   - sync: a cache of Widgets and nothing else.
 //
-// "synced" on standard output tells when the cache has all Widgets. SIGUSR1 enqueues every cached Widget REQUEUES times, each time after the time before has been worked off, and then
-// prints "requeued". SIGTERM ends the program, which then tells on standard output, as JSON, what it counted.
+// "synced" on standard output reports that the cache has all Widgets. SIGUSR1 enqueues every cached Widget REQUEUES times, each time after the time before has been worked off, and then
+// prints "requeued". SIGTERM ends the program, which then prints what it counted on standard output, as JSON.
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(mode string) error {
 		if err != nil {
 			return err
 		}
-		return start(ctx, mgr, requeue, &reconciler.passes, func() []int64 { return nil })
+		return start(ctx, mgr, requeue, &reconciler.reconciles, func() []int64 { return nil })
 	case "read":
 		reconciler := &reader{
 			Client:  mgr.GetClient(),
@@ -99,7 +99,7 @@ func run(mode string) error {
 		if err != nil {
 			return err
 		}
-		return start(ctx, mgr, requeue, &reconciler.passes, func() []int64 { return reconciler.latencies })
+		return start(ctx, mgr, requeue, &reconciler.reconciles, func() []int64 { return reconciler.latencies })
 	case "sync":
 		err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return synced(ctx, mgr) }))
 		if err != nil {
@@ -114,7 +114,7 @@ func start(
 	ctx context.Context,
 	mgr manager.Manager,
 	requeue chan event.TypedGenericEvent[*Widget],
-	passes *atomic.Int64,
+	reconciles *atomic.Int64,
 	latencies func() []int64,
 ) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -128,7 +128,7 @@ func start(
 			case <-ctx.Done():
 				return nil
 			case <-signals:
-				if err := requeueAll(ctx, mgr.GetClient(), requeue, passes); err != nil {
+				if err := requeueAll(ctx, mgr.GetClient(), requeue, reconciles); err != nil {
 					return err
 				}
 				fmt.Println("requeued")
@@ -141,7 +141,7 @@ func start(
 	if err := mgr.Start(ctx); err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(counted{passes.Load(), latencies()})
+	return json.NewEncoder(os.Stdout).Encode(counted{reconciles.Load(), latencies()})
 }
 
 func synced(ctx context.Context, mgr manager.Manager) error {
@@ -154,7 +154,7 @@ func synced(ctx context.Context, mgr manager.Manager) error {
 }
 
 func requeueAll(
-	ctx context.Context, reader client.Reader, requeue chan event.TypedGenericEvent[*Widget], passes *atomic.Int64,
+	ctx context.Context, reader client.Reader, requeue chan event.TypedGenericEvent[*Widget], reconciles *atomic.Int64,
 ) error {
 	times, err := strconv.Atoi(os.Getenv("REQUEUES"))
 	if err != nil {
@@ -165,11 +165,11 @@ func requeueAll(
 		return err
 	}
 	for range times {
-		done := passes.Load() + int64(len(widgets.Items))
+		done := reconciles.Load() + int64(len(widgets.Items))
 		for index := range widgets.Items {
 			requeue <- event.TypedGenericEvent[*Widget]{Object: &widgets.Items[index]}
 		}
-		for passes.Load() < done {
+		for reconciles.Load() < done {
 			time.Sleep(time.Millisecond)
 		}
 	}

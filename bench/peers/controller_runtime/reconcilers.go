@@ -20,15 +20,15 @@ import (
 
 const stampAnnotation = "bench.example.com/stamp"
 
-// operator keeps one ConfigMap per Widget and tells in the status for which generation it did.
+// operator keeps one ConfigMap per Widget and reports in the status for which generation it did.
 type operator struct {
 	client.Client
 	events events.EventRecorder
-	passes atomic.Int64
+	reconciles atomic.Int64
 }
 
 func (operator *operator) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	defer operator.passes.Add(1)
+	defer operator.reconciles.Add(1)
 	var widget Widget
 	if err := operator.Get(ctx, request.NamespacedName, &widget); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -72,7 +72,7 @@ func (operator *operator) Reconcile(ctx context.Context, request ctrl.Request) (
 // stamp is older than the program.
 type reader struct {
 	client.Client
-	passes    atomic.Int64
+	reconciles    atomic.Int64
 	started   int64
 	mutex     sync.Mutex
 	seen      map[types.NamespacedName]string
@@ -80,7 +80,7 @@ type reader struct {
 }
 
 func (reader *reader) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	defer reader.passes.Add(1)
+	defer reader.reconciles.Add(1)
 	var widget Widget
 	if err := reader.Get(ctx, request.NamespacedName, &widget); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

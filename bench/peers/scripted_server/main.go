@@ -3,7 +3,7 @@
 // It makes up COUNT Widgets of 3 KB when they are listed or watched, so that 100,000 of them cost it next to nothing,
 // and answers what an operator asks besides. DIR holds ca.pem, server.pem and server-key.pem. It prints a kubeconfig in
 // one line. A line "emit RATE TOTAL" on standard input makes it change TOTAL Widgets in turn, RATE per second, each
-// stamped with the time at which it is handed to the watches; "emitted" on standard output tells when that is done.
+// stamped with the time at which it is handed to the watches; "emitted" on standard output reports that this is done.
 // It ends when its standard input does.
 package main
 

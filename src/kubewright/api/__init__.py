@@ -1,4 +1,4 @@
-"""What an object is: models, kinds, metadata, selectors, and the conversion between JSON and Python types.
+"""API objects: models, kinds, metadata, selectors, and the conversion between JSON and Python types.
 
 Kubernetes' own kinds are in `kubewright.api.<group>.<version>`, for example `kubewright.api.apps.v1.Deployment`.
 """

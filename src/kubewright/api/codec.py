@@ -1,4 +1,4 @@
-"""Between JSON and objects.
+"""Conversion between JSON and objects.
 
 Decoding is tolerant where Kubernetes is: unknown fields are kept aside (see `origin`), null is absent.
 It is strict where a mistake would spread: a wrong type raises `DecodeError` with the object and the field.
@@ -111,7 +111,7 @@ def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
 
 
 def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
-    """An object from the JSON that a server sent, remembering it: what is changed from then on can be patched.
+    """An object from the JSON that a server sent, which it keeps: later changes can be patched.
 
     Raises `DecodeError` naming the object and the field, `MalformedJSON` when it is no JSON. Manifests are read by
     `from_json`.
@@ -128,13 +128,13 @@ def decode(cls: type[ObjectT], raw: bytes | msgspec.Raw) -> ObjectT:
 
 
 def decode_list(cls: type[ObjectT], raw: bytes) -> tuple[ListMeta, list[ObjectT]]:
-    """The metadata and the items of a list answer."""
+    """The metadata and the items of a list response."""
     metadata, items = split_list(raw)
     return metadata, [decode(cls, item) for item in items]
 
 
 def split_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
-    """The metadata of a list answer, and its items as the JSON they are."""
+    """The metadata of a list response, and its items as JSON."""
     try:
         page = decode_model(_Page, raw)
     except MalformedJSON:
@@ -178,7 +178,7 @@ class _Named(Model):
 
 
 def _split_deep_list(raw: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
-    """One of the items is nested too deeply to be passed over: that is no reason to lose the others."""
+    """One of the items is nested too deeply for the decoder: the others must not be lost for it."""
     try:
         fields = members(raw)
         items = elements(fields.get("items", b""))

@@ -1,4 +1,4 @@
-"""Objects of kinds that have no Python type, and objects seen without their body."""
+"""Objects of kinds that have no Python type, and the metadata of objects alone."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PartialObject(Object):
 
 @cache
 def metadata_only(cls: type[Object]) -> type[PartialObject]:
-    """The view of a kind that asks the server for metadata alone: `client.list(metadata_only(Secret))`."""
+    """The view of a kind that requests only metadata from the server: `client.list(metadata_only(Secret))`."""
     info = resource_info(cls)
     view = ObjectType(f"{cls.__name__}Metadata", (PartialObject,), {"__module__": cls.__module__})
     view.__naming__.info = info

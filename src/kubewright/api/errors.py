@@ -1,4 +1,4 @@
-"""The root of kubewright's errors, what can go wrong between JSON and Python types, and the way to explain misuse."""
+"""The root of kubewright's errors, the errors between JSON and Python types, and explanations of misuse."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KubernetesError(Exception):
 
     @property
     def is_temporary(self) -> bool:
-        """True when the same request may succeed later without anybody changing it."""
+        """True when the same request may succeed later, unchanged."""
         return self.temporary
 
 
@@ -36,7 +36,7 @@ class DecodeError(KubernetesError):
 
 
 class MalformedJSON(DecodeError):
-    """What should be decoded is not JSON at all, or not all of it."""
+    """The input is not JSON, or is incomplete."""
 
 
 def explain_misuse(error: BaseException | None) -> None:

@@ -1,4 +1,4 @@
-"""The names of things: what kind an object is of, and which object of that kind."""
+"""The names of kinds and objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class ObjectKey(NamedTuple):
-    """Which object of a kind. `namespace` is empty for cluster-scoped kinds."""
+    """Identifies an object of a kind. `namespace` is empty for cluster-scoped kinds."""
 
     namespace: str
     name: str

@@ -91,8 +91,8 @@ class Rule(Struct, frozen=True):
         @resource("example.com/v1", rules=[Rule("self.metadata.name.size() <= 20")])
         name: Annotated[str, Rule("self != 'admin'", message="this name is reserved")]
 
-    `self` is the structure, the object or the field, with its JSON names; `oldSelf` is what it was, and makes it a rule
-    about changes. The rest is as in Kubernetes: `message_expression` computes the message, `reason` is one of
+    `self` is the structure, the object or the field, with its JSON names; `oldSelf` is its previous value, and makes it
+    a rule about changes. The rest is as in Kubernetes: `message_expression` computes the message, `reason` is one of
     FieldValueInvalid, FieldValueForbidden, FieldValueRequired and FieldValueDuplicate, `field_path` the field that is
     blamed (".spec.max"), and with `optional_old_self` a rule about changes also sees creations.
     """
@@ -108,8 +108,8 @@ class Rule(Struct, frozen=True):
 class Immutable(Struct, frozen=True):
     """A field whose value cannot be changed once it is set: the API server refuses it.
 
-    An optional field may be set later than at creation, and cannot be removed from then on. What is inside of an
-    optional structure is only guarded while that structure is there: mark the structure instead.
+    An optional field may be set later than at creation, and cannot be removed from then on. Fields of an
+    optional structure are only guarded while that structure exists: mark the structure instead.
     """
 
 

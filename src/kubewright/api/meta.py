@@ -70,7 +70,7 @@ _CONDITION_REASON = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
 class Condition(BuiltIn):
-    """One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for people."""
+    """One aspect of an object's state. `reason` is a CamelCase word for programs, `message` a sentence for users."""
 
     # The bounds of Kubernetes' own definition. They are for the server only: a condition that another program wrote
     # before they held must not make its object unreadable.
@@ -106,7 +106,7 @@ class FieldSelectorRequirement(BuiltIn):
 
 
 class Preconditions(BuiltIn):
-    """What must hold of the stored object for a deletion to go ahead."""
+    """What must hold of the stored object for a deletion to be carried out."""
 
     uid: str | None = None
     resource_version: str | None = None

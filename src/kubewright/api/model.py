@@ -1,7 +1,7 @@
 """`Model`, the base of every structure in an object.
 
 A model is a `msgspec.Struct`: keyword-only, camelCase in JSON (see `naming`), quick to decode and encode.
-What is sent follows two rules. A field whose value is None and whose default is None is absent from the JSON.
+Two rules decide what is sent. A field whose value is None and whose default is None is absent from the JSON.
 A field with any other default is always sent, because the type declares that default.
 
 To distinguish null from absent, as custom resources with nullable fields may need, write so in the type:
@@ -47,7 +47,7 @@ class Default(Generic[_T]):
             self._fresh = lambda: copy.deepcopy(value)
 
     def __call__(self) -> _T:
-        """A value of its own for one more instance."""
+        """The default of one more instance."""
         return self._fresh()
 
 
@@ -98,7 +98,7 @@ class ModelMeta(StructMeta):
                 if field_name in namespace:
                     namespace[field_name] = _always_sent(namespace[field_name])
         inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
-        # Set before the class is made: to set them afterwards has Python look through all methods of the class again.
+        # Set before the class is made: setting them afterwards makes Python go through all methods of the class again.
         namespace["__zero_is_absent__"] = zero_is_absent
         namespace["__redacted__"] = frozenset(redacted)
         namespace["__rules__"] = (

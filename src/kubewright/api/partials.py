@@ -37,11 +37,11 @@ PARTIAL = "_partial"
 
 
 class _UnsetList(list[object]):
-    """Where items can be appended; absent while it has none."""
+    """A list to append to; absent while it is empty."""
 
 
 class _UnsetDict(dict[str, object]):
-    """Where entries can be put; absent while it has none."""
+    """A dict to put entries into; absent while it is empty."""
 
 
 @overload

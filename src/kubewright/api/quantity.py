@@ -26,9 +26,9 @@ _NANO: Final = Decimal("1e-9")
 _BINARY_LIMIT: Final = Decimal(2**63 - 1)
 
 # Nothing is rounded but by `quantize`. Sums and integers are limited, because 1e999999999 + 1 has a gigabyte of digits.
-_MOST_DIGITS: Final = 10_000
+_MAX_DIGITS: Final = 10_000
 _EXACT: Final = Context(MAX_PREC, ROUND_UP, MIN_EMIN, MAX_EMAX, traps=[InvalidOperation])
-_EXACT_SUM: Final = Context(_MOST_DIGITS, ROUND_UP, MIN_EMIN, MAX_EMAX, traps=[InvalidOperation, Inexact])
+_EXACT_SUM: Final = Context(_MAX_DIGITS, ROUND_UP, MIN_EMIN, MAX_EMAX, traps=[InvalidOperation, Inexact])
 
 
 @final
@@ -286,13 +286,13 @@ def _sum(left: tuple[Decimal, _Format], right: tuple[Decimal, _Format]) -> Quant
     try:
         amount = _EXACT_SUM.add(left[0], right[0])
     except Inexact:
-        raise OverflowError(f"the exact sum has more than {_MOST_DIGITS} digits") from None
+        raise OverflowError(f"the exact sum has more than {_MAX_DIGITS} digits") from None
     return _calculated(amount, left[1] if left[0] else right[1])
 
 
 def _integer(amount: Decimal) -> int:
-    if amount.adjusted() > _MOST_DIGITS:
-        raise OverflowError(f"the integer has more than {_MOST_DIGITS} digits; as_decimal() has the exact amount")
+    if amount.adjusted() > _MAX_DIGITS:
+        raise OverflowError(f"the integer has more than {_MAX_DIGITS} digits; as_decimal() has the exact amount")
     return int(amount.to_integral_value(ROUND_UP))
 
 

@@ -55,7 +55,7 @@ class Column(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The scale subresource: JSON paths of the wanted and the actual number of replicas, and of the label selector."""
+    """The scale subresource: JSON paths of the desired and the observed replicas, and of the label selector."""
 
     spec_replicas: str
     status_replicas: str
@@ -136,7 +136,7 @@ class ObjectType(ModelMeta):
     if not typing.TYPE_CHECKING:
 
         def __call__(cls, *args: object, **values: object) -> object:
-            """A new object. A dict in place of a structure is refused: its attributes could not be read."""
+            """A new object. A dict instead of a structure is refused: its attributes could not be read."""
             if type(values.get("metadata")) is dict or type(values.get("spec")) is dict:
                 raise TypeError(
                     f"{cls.__name__}: metadata and spec are structures and cannot be dicts: write "
@@ -182,7 +182,7 @@ class Object(Model, metaclass=ObjectType):
         return ObjectKey(self.metadata.namespace, self.metadata.name)
 
     def as_owner(self, *, controller: bool = True) -> OwnerReference:
-        """A reference for the objects that are to go with this one; an object has at most one controlling owner.
+        """A reference for the objects that are deleted with this one; an object has at most one controlling owner.
 
         `set_controller_reference` sets it after checking that the garbage collector will find the owner.
         """
@@ -230,7 +230,7 @@ class Object(Model, metaclass=ObjectType):
 
 
 class Resource(Object, Generic[SpecT, StatusT]):
-    """An object with what is wanted (`spec`) and what is (`status`).
+    """An object with its desired state (`spec`) and its observed state (`status`).
 
     `status` is never None unless the status type is: a fresh object has a fresh status. It is sent to the status
     endpoint only.
@@ -321,7 +321,7 @@ def _check_arguments(
     scale: object,
     selectable_fields: object,
 ) -> None:
-    """What type checkers find, for those who run none: each as a sentence with the fix."""
+    """Raise the mistakes that a type checker would find, each as a sentence with the fix."""
     if not isinstance(api_version, str):
         name = getattr(api_version, "__name__", "")
         raise TypeError(f'@resource needs the API group and version of {name}: write @resource("example.com/v1")')

@@ -41,7 +41,7 @@ def parse_labels(selector: str) -> LabelMatcher:
 def parse_fields(selector: str) -> FieldMatcher:
     r"""A field selector, as in `metadata.name=web,status.phase!=Running`; `\,` `\=` `\\` are values' own characters.
 
-    Which fields a kind is selected by is for the caller to check.
+    The caller checks which fields a kind can be selected by.
     """
     try:
         return FieldMatcher(tuple(_field_requirements(selector)))

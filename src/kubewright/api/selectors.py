@@ -225,7 +225,7 @@ def _test(requirement: LabelRequirement) -> Callable[[Mapping[str, str]], bool]:
 
 
 def integer(text: str) -> int | None:
-    """What Go's strconv.ParseInt makes of a text; None when that is an error."""
+    """The integer that Go's strconv.ParseInt returns for a text; None when that is an error."""
     if not re.fullmatch(r"[+-]?[0-9]{1,4000}", text):
         return None
     number = int(text)

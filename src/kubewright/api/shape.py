@@ -22,7 +22,7 @@ class Shape(Struct, frozen=True):
     """The shape of one value. `item` is the shape of list items or map values, `keys` identify list items.
 
     `is_set` marks a list of scalars that are identified by their value, `is_atomic` a value that is replaced whole,
-    `by_value` a structure that is always there, if only empty: an empty one was not set by anyone. `strategic` is how a
+    `by_value` a structure that always exists, if only empty: an empty one counts as not set. `strategic` is how a
     strategic merge patch merges a list. `scalar` is the type of a scalar that can be written in several ways.
     """
 

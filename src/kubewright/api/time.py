@@ -7,7 +7,7 @@ with a time zone, which msgspec reads and writes natively. The server accepts a 
 `2026-01-01T00:00:00Z` there. As msgspec leaves zero fractions out, they are a datetime type of their own.
 
 All timestamps come from one clock, `now` and its variants: the machine's, and inside `run_virtual` the virtual one.
-What lasts (timeouts, pauses, ages of connections) goes by the event loop's clock instead.
+Durations (timeouts, pauses, ages of connections) use the event loop's clock instead.
 """
 
 import re

@@ -44,7 +44,7 @@ def add_command(commands: Commands) -> None:
         type=Path,
         default=Path("kubeconfig"),
         metavar="FILE",
-        help="where to write the admin's kubeconfig, readable by nobody else, until the end (default ./%(default)s)",
+        help="where to write the admin's kubeconfig, readable only by you, until the end (default ./%(default)s)",
     )
     parser.add_argument(
         "--force", action="store_true", help="overwrite FILE although this command has not written what is in it"
@@ -56,7 +56,7 @@ def add_command(commands: Commands) -> None:
         help=f"which controllers run, separated by commas (default all: {', '.join(sorted(CONTROLLERS))})",
     )
     parser.add_argument(
-        "--nodes", type=_count, default=1, help="how many nodes pods seem to run on; 0 for none (default %(default)s)"
+        "--nodes", type=_count, default=1, help="how many simulated nodes run pods; 0 for none (default %(default)s)"
     )
     parser.add_argument(
         "--definitions",
@@ -139,7 +139,7 @@ async def _serve(plane: ControlPlane, kubeconfig: Path, *, host: str = _HOST, si
 
 
 async def _announced(plane: ControlPlane, kubeconfig: Path, host: str, stop: asyncio.Event) -> None:
-    """Say that the server is there, and wait for the end."""
+    """Print how to reach the server, and wait for the end."""
     if not _is_loopback(host):
         print(f"kubewright: listening on {host}: reachable from other machines", file=sys.stderr, flush=True)
     print(f"ready: {plane.url}", flush=True)
@@ -149,7 +149,7 @@ async def _announced(plane: ControlPlane, kubeconfig: Path, host: str, stop: asy
 
 @asynccontextmanager
 async def _simulation(client: Client, nodes: int) -> AsyncIterator[None]:
-    """Nodes, and pods that seem to run on them, beside a server that has none of its own."""
+    """Simulated nodes and pods, for a server that has none of its own."""
     controllers: list[BuiltInController] = []
     if nodes:
         controllers = [SimulatedNodes(client, count=nodes), Scheduler(client), PodSimulator(client)]

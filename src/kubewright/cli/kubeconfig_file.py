@@ -1,7 +1,7 @@
-"""The kubeconfig that `kubewright controlplane` leaves for others while it runs, and nobody else's.
+"""The kubeconfig that `kubewright controlplane` writes while it runs; files of others are not touched.
 
-A file is ours when it holds what such a run writes, one cluster, user and context of these names, and nothing else:
-whoever has added a cluster to it, or put another file there, finds it untouched.
+A file is ours when it contains only what such a run writes: one cluster, user and context of these names.
+A file to which a cluster was added, or that was replaced, is left alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLUSTER, _USER, _CONTEXT = "kubewright", "admin", "admin@kubewright"
 
 
 def must_be_ours(path: Path) -> None:
-    """Raise `ControlPlaneError` unless the file is missing, empty or of an earlier run."""
+    """Raise `ControlPlaneError` unless the file does not exist, is empty, or is of an earlier run."""
     if not path.exists():
         return
     if not path.is_file():
@@ -32,7 +32,7 @@ def must_be_ours(path: Path) -> None:
 
 @contextmanager
 def kubeconfig_file(plane: ControlPlane, path: Path) -> Iterator[None]:
-    """The admin's kubeconfig is in the file within the block, and the file is gone after it if it is still that."""
+    """The file has the admin's kubeconfig within the block, and is removed after it if it is unchanged."""
     try:
         plane.write_kubeconfig(path)
     except OSError as error:
@@ -46,7 +46,7 @@ def kubeconfig_file(plane: ControlPlane, path: Path) -> Iterator[None]:
 
 
 def _ours(path: Path) -> str | None:
-    """The certificate of the control plane that a kubeconfig of ours is for, by which no two are alike."""
+    """The certificate authority of the control plane that a kubeconfig of ours is for, which is unique."""
     if not path.is_file():
         return None
     try:

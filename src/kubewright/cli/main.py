@@ -1,4 +1,4 @@
-"""The command line: finds the subcommand, and turns what a person did wrong into one line on standard error."""
+"""The command line: finds the subcommand, and reports a user's mistake in one line on standard error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _add_controlplane(commands: types.Commands) -> None:
-    """Add the command, or, where only `pip install kubewright` was run, what says which package it needs."""
+    """Add the command, or, where only `pip install kubewright` was run, one that names the package it needs."""
     try:
         from kubewright.cli import controlplane
     except ModuleNotFoundError as error:
@@ -55,7 +55,7 @@ def _needs_extra(_: argparse.Namespace) -> None:
 
 
 def _check_command(arguments: Sequence[str], commands: Iterable[str]) -> None:
-    """End the process when there is no such command; without any, and with options before it, the parser says so."""
+    """End the process when there is no such command; without any, and with options before it, the parser does."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
         known = ", ".join(commands)
         _refuse(

@@ -145,7 +145,7 @@ async def _definition_name(client: Client, gvk: GroupVersionKind) -> str:
 
 
 def _write(path: Path, module: str, *, force: bool) -> None:
-    """Write the module, but not over a file that somebody else has written."""
+    """Write the module, but not over a file that this command has not written."""
     try:
         if path.is_file() and not force:
             written = path.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""Reading a server's answer: failures become errors, and each warning is reported once."""
+"""Reading a server's response: failures become errors, and each warning is reported once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger("kubewright.client")
 _WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
 _MAX_WARNINGS = 1000
 _SHOWN = 120  # characters of a body that is no Status
-_LOOKED_AT = 4096  # its bytes that are searched for something to show
+_LOOKED_AT = 4096  # its bytes that are searched for an excerpt
 # Compiled when first used: most programs never read a page.
 _TITLE = r"(?i)<title[^>]*>([^<]+)"
 _MARKUP = r"(?is)<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?"
 
 
 def failure(code: int, headers: Headers, body: bytes, request: object) -> APIError:
-    """The error for an answer that is no success. Answers of proxies (HTML, plain text) are quoted in part."""
+    """The error for a response that is no success. Responses of proxies (HTML, plain text) are quoted in part."""
     status = _server_status(body) or Status(code=code, message=_quote(code, headers, body))
     if not status.code:
         status = msgspec.structs.replace(status, code=code)
@@ -49,7 +49,7 @@ def described(error: TransportError, request: object) -> TransportError:
 
 
 def unreadable(error: DecodeError, response: Response, request: object) -> ProtocolError | DecodeError:
-    """What to raise for an answer that cannot be decoded: a proxy's login page is no API server."""
+    """The error for a response that cannot be decoded, such as a proxy's login page."""
     if isinstance(error, MalformedJSON):
         content_type = response.headers.get("Content-Type") or "no content type"
         # What was meant to be JSON is not quoted: it may be half a Secret.
@@ -63,7 +63,7 @@ def unreadable(error: DecodeError, response: Response, request: object) -> Proto
 
 @contextmanager
 def readable(response: Response, request: object) -> Iterator[None]:
-    """Raise errors of decoding an answer with the request description."""
+    """Raise errors of decoding a response with the request description."""
     try:
         yield
     except DecodeError as error:
@@ -78,7 +78,7 @@ class Warnings:
         self._seen: set[str] = set()
 
     def read(self, headers: Headers, request: object) -> None:
-        """Report what is new in the `Warning` headers of an answer; the log names the request that it is about."""
+        """Report the new `Warning` headers of a response; the log names the request."""
         for value in headers.getall("Warning"):
             for text in re.findall(_WARNING, value):
                 if text not in self._seen and len(self._seen) < _MAX_WARNINGS:
@@ -104,7 +104,7 @@ def _quote(code: int, headers: Headers, body: bytes) -> str:
 
 
 def _excerpt(body: bytes) -> str:
-    """One short line of a body that is not for us: the title of a page, else how its text begins."""
+    """One short line of a body that is not from Kubernetes: the title of a page, else how its text begins."""
     text = body[:_LOOKED_AT].decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
         title = re.search(_TITLE, text)

@@ -1,6 +1,6 @@
 """Back-off: how long to wait before another attempt at something that failed.
 
-A `Backoff` is only the schedule. It counts nothing, never sleeps and knows no clock: whoever retries counts the
+A `Backoff` is only the schedule. It counts nothing, never sleeps and knows no clock: the caller counts the
 failures and waits by the event loop's clock.
 """
 
@@ -16,8 +16,8 @@ _MAX_EXPONENT = 1000  # what has failed for weeks must not overflow a float; any
 class Backoff(Struct, frozen=True):
     """Delays of `base` seconds, doubled after each failure in a row up to `limit`.
 
-    With `jitter` (0 to 1) each delay is shortened by a random part of itself, at most by that fraction, so that those
-    who failed together do not try again together.
+    With `jitter` (0 to 1) each delay is shortened by a random part of itself, at most by that fraction, so that callers
+    that failed together do not retry together.
     """
 
     base: float

@@ -5,7 +5,7 @@
         pod.metadata.labels["tier"] = "front"
         await client.update(pod)
 
-`get` raises `NotFound`, `find` returns None. Writes return what the server made of them. Single objects are read
+`get` raises `NotFound`, `find` returns None. Writes return the resulting object. Single objects are read
 from the client's own namespace unless one is given; lists and watches span all namespaces unless one is given. An
 object that names no namespace is written to the client's own, as with kubectl; one that has an owner must name it.
 """
@@ -87,25 +87,25 @@ class Client(Reader, Writer, Subresources):
         __enter__ = __exit__ = __await__ = refusing("a client is asynchronous: write async with Client() as client")
 
     async def aclose(self) -> None:
-        """Close all connections, open watches included. Closing a view does nothing: the connections are another's."""
+        """Close all connections, open watches included. Closing a view does nothing: it owns no connections."""
         if self._owned is not None:
             await self._owned.aclose()
 
     def drop_writes(self) -> None:
-        """Reset the connections of writes under way: they end with `ConnectionLost`, and what of them has not arrived
-        at the server never will.
+        """Reset the connections of writes under way: they end with `ConnectionLost`, and what the server has not
+        received never arrives.
         """
         self._operations.session.drop_writes()
 
     @property
     def answers(self) -> Mapping[tuple[str, str, str], int]:
-        """How many answers came so far, by code, method and host; the code of a broken connection is `<error>`."""
+        """The number of responses so far, by code, method and host; the code of a broken connection is `<error>`."""
         return self._operations.session.answers
 
     def observe_requests(self, observer: RequestObserver) -> Callable[[], None]:
-        """Have `observer` called after each attempt at a request, with its method, host, path, code and duration.
+        """Call `observer` after each attempt at a request, with its method, host, path, code and duration.
 
-        Views of this client, and what `separate` makes of it, are observed, too. Returns an unsubscribe function.
+        Views of this client, and clients made by `separate`, are observed, too. Returns an unsubscribe function.
         """
         return self._operations.session.observe(observer)
 
@@ -116,7 +116,7 @@ class Client(Reader, Writer, Subresources):
 
     @property
     def config(self) -> Config:
-        """Which server this client talks to, and as whom; `client.config.to_kubeconfig()` is for kubectl."""
+        """The server and identity of this client; `client.config.to_kubeconfig()` is for kubectl."""
         return self._operations.session.config
 
     @property
@@ -139,7 +139,8 @@ class Client(Reader, Writer, Subresources):
     def separate(self) -> Client:
         """A client of the same server, user and defaults with connections of its own and no rate limit. Close it, too.
 
-        For what must not wait behind the rest of a program. A `transport` that was given to the client is shared.
+        For requests that must not wait behind the rest of a program. A `transport` that was given to the client is
+        shared.
         """
         operations = self._operations
         client = object.__new__(Client)

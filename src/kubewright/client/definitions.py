@@ -1,7 +1,7 @@
-"""Kinds that a server is going to serve: a CustomResourceDefinition claims them, and its endpoints lag behind.
+"""Kinds that a server will soon serve: a CustomResourceDefinition defines them, and its endpoints lag behind.
 
-kube-apiserver says that a definition is established, and for some moments more answers 404 for its objects and leaves
-it out of discovery. Without permission to read definitions, the server's 404 is all there is.
+kube-apiserver reports a definition as established, and for some moments still answers 404 for its objects and leaves
+it out of discovery. Without permission to read definitions, the server's 404 is final.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class _NamedList(BuiltIn):
 
 
 class Definitions:
-    """The definitions on a server, asked for when something is missing. Nothing is remembered."""
+    """The definitions on a server, requested when a kind is not served. Nothing is cached."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def claim_resource(self, group: str, version: str, plural: str) -> bool:
-        """Whether a definition claims a resource."""
+        """Whether a definition declares a resource."""
         if not may_be_custom(group):
             return False
         try:
@@ -79,7 +79,7 @@ class Definitions:
             return False
 
     async def claim_kind(self, gvk: GroupVersionKind) -> bool:
-        """Whether a definition claims a kind of which nothing is known but its name."""
+        """Whether a definition declares a kind that is known only by its name."""
         if not may_be_custom(gvk.group):
             return False
         try:

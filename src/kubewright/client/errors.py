@@ -1,7 +1,7 @@
-"""What can go wrong when talking to a Kubernetes API server, as one small hierarchy.
+"""The errors of talking to a Kubernetes API server, as one small hierarchy.
 
 Everything derives from `KubernetesError`. Two branches matter: `APIError` is a failure that the server answered
-with (its `Status` has the reason), `TransportError` is the lack of an answer. `is_temporary` tells whether to retry.
+with (its `Status` has the reason), `TransportError` is the lack of a response. `is_temporary` says whether to retry.
 No message ever holds a credential: what is printed is verb, kind, namespace, name and the server's own message.
 """
 
@@ -18,11 +18,11 @@ class ConfigError(KubernetesError):
 
 
 class CredentialError(ConfigError):
-    """Credentials could not be obtained (exec plugin missing, failing, hanging; token file unreadable)."""
+    """Credentials could not be obtained (exec plugin not found, failing, hanging; token file unreadable)."""
 
 
 class TransportError(KubernetesError):
-    """No complete answer came from the server."""
+    """No complete response came from the server."""
 
     temporary = True
 
@@ -38,11 +38,11 @@ class TLSError(TransportError):
 
 
 class ConnectionLost(TransportError):
-    """The connection ended in the middle of a request or its answer. Whether the request took effect is unknown."""
+    """The connection ended in the middle of a request or its response. Whether the request took effect is unknown."""
 
 
 class RequestTimeout(TransportError):
-    """The deadline passed before the answer was complete. Whether the request took effect is unknown."""
+    """The deadline passed before the response was complete. Whether the request took effect is unknown."""
 
 
 class ProtocolError(TransportError):
@@ -60,7 +60,7 @@ class StatusCause(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
-    """What the server's answer is about."""
+    """The object that the server's response is about."""
 
     name: str = ""
     group: str = ""
@@ -71,7 +71,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """The `v1.Status` of an answer, as the server sent it."""
+    """The `v1.Status` of a response, as the server sent it."""
 
     status: str = "Failure"
     message: str = ""
@@ -123,18 +123,18 @@ class BadRequest(APIError):
 
 
 class Unauthorized(APIError):
-    """401: the server does not know who we are."""
+    """401: the server does not accept our credentials."""
 
 
 class Forbidden(APIError):
-    """403: the server knows who we are, and does not permit the request."""
+    """403: the server does not permit the request to us."""
 
 
 class NotFound(APIError):
     """404: no such object, or no such kind."""
 
     def is_about(self, name: str) -> bool:
-        """True when the object of that name does not exist: a proxy that lost its way answers 404, too, without it."""
+        """True when the object of that name does not exist: a misconfigured proxy answers 404, too, without it."""
         return self.status.details is not None and self.status.details.name == name
 
 
@@ -147,11 +147,11 @@ class MethodNotAllowed(APIError):
 
 
 class NotAcceptable(APIError):
-    """406: the server cannot answer in the form we asked for."""
+    """406: the server cannot answer in the requested content type."""
 
 
 class AlreadyExists(APIError):
-    """409: an object of that name is there already."""
+    """409: an object of that name exists already."""
 
 
 # Of updates and patches, and of the resourceVersion among the preconditions of a deletion.
@@ -163,15 +163,15 @@ class Conflict(APIError):
 
     @property
     def is_optimistic_lock(self) -> bool:
-        """True when the object was changed since it was read: whoever reads it again will succeed.
+        """True when the object was changed since it was read: reading it again and retrying helps.
 
-        False for what reading again does not help against: another field manager, an object of another uid, a quota
+        False where reading again does not help: another field manager, an object of another uid, a quota
         that the server did not get to charge. The server has one reason for all of them, and only its message differs.
         """
         status = self.status
         if status.reason != "Conflict" or status.causes:
             return False
-        # The message is about the quota then, in the same words; somebody may well write quotas, too.
+        # The message is about the quota then, with the same text; another client may well write quotas, too.
         if status.details is not None and status.details.kind == "resourcequotas" and "Quota" not in self.request:
             return False
         return any(phrase in status.message for phrase in _MODIFIED)
@@ -186,7 +186,7 @@ class RequestTooLarge(APIError):
 
 
 class UnsupportedMediaType(APIError):
-    """415: the server does not take that kind of body or patch."""
+    """415: the server does not accept that kind of body or patch."""
 
 
 class Invalid(APIError):

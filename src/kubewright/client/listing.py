@@ -1,4 +1,4 @@
-"""The answer to `client.list`: pages, fetched as they are needed.
+"""The result of `client.list`: pages, fetched as they are needed.
 
 async for pod in client.list(Pod): ...          one page in memory at a time
 pods = await client.list(Pod)                   all of them, as a list
@@ -27,7 +27,7 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class Listing(Generic[T]):
-    """A list that has not been fetched yet. Iterating or awaiting it asks the server, each time anew."""
+    """A list that has not been fetched yet. Iterating or awaiting it asks the server each time."""
 
     def __init__(self, fetch: Callable[[str, int], Awaitable[Page[T]]], page_size: int) -> None:
         self.fetch = fetch
@@ -59,7 +59,7 @@ class Listing(Generic[T]):
 
         @property
         def items(self):
-            """Other clients have the objects there."""
+            """Raises an error with the fix: other clients have the objects there."""
             self._not_fetched()
 
     def __await__(self) -> Generator[object, None, list[T]]:
@@ -69,7 +69,7 @@ class Listing(Generic[T]):
         try:
             return [item async for item in self]
         except Expired:
-            # Nothing has been handed out yet, so the list can be read again, whole, as one consistent answer.
+            # Nothing has been returned yet, so the list can be read again, whole, as one consistent response.
             return (await self.fetch("", 0)).items
 
 

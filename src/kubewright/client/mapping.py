@@ -1,4 +1,4 @@
-"""What a server calls a kind: the plural and the scope of kinds that Python knows only by name."""
+"""The RESTMapper: the plural and the scope of kinds that Python knows only by name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _APIGroupList(BuiltIn):
 class Mapper:
     """Answers from the type where it knows, else from the server's discovery, which is read once per group and version.
 
-    A kind that discovery did not have is asked for again next time: its definition may have been installed since.
+    A kind that discovery did not have is looked up again next time: its definition may have been installed since.
     """
 
     def __init__(self, session: Session) -> None:
@@ -72,14 +72,14 @@ class Mapper:
         self._known: dict[GroupVersionKind, ResourceInfo] = {}
 
     def known(self, kind: type[Object]) -> ResourceInfo | None:
-        """All that is needed to address a kind; None when the server has to be asked: see `info`."""
+        """All that is needed to address a kind; None when that takes discovery: see `info`."""
         info = resource_info(kind)
         return info if info.namespaced is not None else self._known.get(info.gvk)
 
     async def info(self, kind: type[Object]) -> ResourceInfo:
         """All that is needed to address a kind. Raises `NoSuchKind` when the server does not serve it.
 
-        A kind that a definition claims is waited for some seconds: discovery lags behind.
+        A kind that a definition declares is waited for, some seconds: discovery lags behind.
         """
         known = self.known(kind)
         if known is not None:

@@ -15,7 +15,7 @@ FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 Propagation: TypeAlias = Literal["Orphan", "Background", "Foreground"]
 Parameter: TypeAlias = tuple[str, str | int | bool | None]
 
-_PLAIN = re.compile(r"[-A-Za-z0-9_.~]+")  # names that need no escapes, which is nearly all of them
+_PLAIN = re.compile(r"[-A-Za-z0-9_.~]+")  # names that need no escapes, as nearly all
 
 
 class Named(Protocol):
@@ -31,7 +31,7 @@ class Named(Protocol):
 
 
 ObjectName: TypeAlias = str | Named | Object
-"""Which object of a kind: its name, a key such as a reconcile request, or any object of the same namespace and name."""
+"""An object of a kind: its name, a key such as a reconcile request, or any object of the same namespace and name."""
 
 
 def api_root(gvk: GroupVersionKind) -> str:

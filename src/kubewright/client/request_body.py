@@ -1,4 +1,4 @@
-"""What is sent of an object: which part of it a write is about, and nothing the server decides."""
+"""The body of a write: the part of the object that it concerns, without the fields that the server sets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def whole(obj: Object) -> bytes:
 
 
 def _named(parts: Parts, obj: Object) -> Parts:
-    """With the two fields that items of lists, and some manifests, come without."""
+    """The object with apiVersion and kind, which items of lists and some manifests lack."""
     if "apiVersion" in parts and "kind" in parts:
         return parts
     return {"apiVersion": msgspec.Raw(encode(obj.api_version)), "kind": msgspec.Raw(encode(obj.kind))} | parts
@@ -86,14 +86,14 @@ def for_apply(obj: Object, info: ResourceInfo, subresource: str) -> JSONObject:
 
 
 def for_patch(difference: JSONObject, info: ResourceInfo, subresource: str) -> JSONObject:
-    """The part of a difference that the endpoint takes; empty when there is none for it."""
+    """The part of a difference that the endpoint accepts; empty when there is none."""
     if subresource == "status":
         return {"status": difference["status"]} if "status" in difference else {}
     return _part(difference, info, subresource)
 
 
 def _set_fields(content: JSONValue, shape: Shape) -> JSONValue:
-    """Without structures that are there only because Go holds them by value: `resources: {}` was not set by anyone."""
+    """The fields without structures that exist only because Go holds them by value, as `resources: {}`."""
     if isinstance(content, dict):
         nested = {
             name: _set_fields(value, shape.fields.get(name, shape.item or SCALAR)) for name, value in content.items()

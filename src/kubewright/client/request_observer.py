@@ -11,8 +11,8 @@ from msgspec import Struct
 class RequestAttempt(Struct, frozen=True, gc=False):
     """One attempt at a request: a request that is retried has several.
 
-    `seconds` lasted from the moment it was sent, after any wait for the rate limit, to its complete answer; for a watch
-    or a log to the head of it. `code` is that of the answer, `<error>` where none came.
+    `seconds` lasted from the moment it was sent, after any wait for the rate limit, to its complete response; for a
+    watch or a log to the head of it. `code` is that of the response, `<error>` where none came.
     """
 
     method: str

@@ -45,7 +45,7 @@ def _check_mapping(selector: object, name: str, example: str, values: tuple[type
 def check_field(kind: type[Object], path: str) -> None:
     """Raise a ValueError for a field that `kind` has by another name, in snake_case or in the wrong case.
 
-    What is not known here is for the server to refuse: it also selects by names that are no fields.
+    Unknown names are left to the server: it also selects by names that are no fields.
     """
     if issubclass(kind, Dynamic | PartialObject) or path in resource_info(kind).selectable_fields:
         return

@@ -1,4 +1,4 @@
-"""Requests that know who we are, and that are tried again where trying again is safe.
+"""Authenticated requests, retried where that is safe.
 
 A session puts credentials, impersonation and the user agent on each request, refreshes credentials on 401, and retries
 as client-go does: 429 and 5xx when the server says after how long, and reads whose connection broke. A write whose
@@ -38,7 +38,7 @@ MAX_RETRIES = 10
 """As client-go's."""
 
 COMING = Backoff(0.1, 1.0)
-"""Between requests for what the server is going to serve."""
+"""Between requests for a kind that the server is about to serve."""
 
 _R = TypeVar("_R", Response, StreamedResponse)
 _R_co = TypeVar("_R_co", Response, StreamedResponse, covariant=True)
@@ -62,7 +62,7 @@ class _Send(Protocol[_R_co]):
 
 
 class Session:
-    """A server, and how we present ourselves to it."""
+    """A server, and our identity on it."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Session:
         self._observers: list[RequestObserver] = []  # shared with what `separate` makes
         self._host = urlsplit(config.server).netloc
         self._trusted = config.tls
-        self._complaint = ""  # why the authorities could not be read again
+        self._complaint = ""  # why the authorities could not be reread
         self._certificate: Certificate | None = None
         self._context: ssl.SSLContext | None = None
         self._has_own_transport = transport is None
@@ -107,7 +107,7 @@ class Session:
         headers: Sequence[tuple[str, str]] = (),
         body: bytes | None = None,
     ) -> Coroutine[object, None, Response]:
-        """The successful answer to a request. Raises `APIError` for any other; `request` describes it in errors."""
+        """The successful response to a request. Raises `APIError` for any other; `request` describes it in errors."""
         return self._answered(self._transport.request, method, target, headers, body, request)
 
     def stream(
@@ -118,7 +118,7 @@ class Session:
         request: object,
         headers: Sequence[tuple[str, str]] = (),
     ) -> Coroutine[object, None, StreamedResponse]:
-        """The answer to a request, once its head is there and says success. The caller closes it."""
+        """The successful response to a request, once its head has arrived. The caller closes it."""
         return self._answered(self._transport.stream, method, target, headers, None, request)
 
     async def aclose(self) -> None:
@@ -140,7 +140,7 @@ class Session:
     def separate(self) -> Session:
         """The same server and user over connections of its own, without a rate limit; answers are counted together.
 
-        A transport that was handed in is shared, since only who made it can make another; this session closes it.
+        A transport that was passed in is shared, since only its maker can make another; this session closes it.
         """
         session = copy.copy(self)
         session._rate_limit = None
@@ -158,7 +158,7 @@ class Session:
         body: bytes | None,
         request: object,
     ) -> _R:
-        """The first answer that says success; the error of the first that is not worth another attempt."""
+        """The first successful response; the error of the first failure that is not to be retried."""
         if self._is_closed:
             raise RuntimeError(
                 f"{request}: the client is closed: use it within its `async with` block, or before aclose()"
@@ -203,7 +203,7 @@ class Session:
                 if await self._has_another(credential, response):
                     continue
             pause = retry_after(response.headers) if response.status == 429 or response.status >= 500 else None
-            # What asks for more patience than that is for the caller to decide; the error says how much.
+            # A longer wait is left to the caller; the error says how long.
             if pause is None or pause > _MAX_RETRY_AFTER:
                 break
             await _discard(response)
@@ -231,7 +231,7 @@ class Session:
         return renewed
 
     async def _rest(self, response: Response | StreamedResponse, request: object) -> bytes:
-        """The body of a refusal, which has to come as quickly as any other answer."""
+        """The body of an error response, within the same timeout as any other response."""
         if isinstance(response, Response):
             return response.body
         try:
@@ -257,7 +257,7 @@ class Session:
         return HTTPTransport(config.server, tls=self._tls, server_name=config.tls.server_name, proxy=config.proxy)
 
     async def _tls(self) -> ssl.SSLContext:
-        """For a new connection; those that are open were made with what was trusted then, and stay."""
+        """The context for a new connection; open connections keep the one that they were made with."""
         try:
             trusted = self._trusted.reread()
         except ConfigError as error:

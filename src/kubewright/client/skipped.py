@@ -1,4 +1,4 @@
-"""Objects that are left out because they cannot be decoded: one of them must not keep a program from all others.
+"""Objects that are left out because they cannot be decoded: one of them must not make all others unreadable.
 
 Lists leave them out; reading such an object by its name raises the `DecodeError`. They are counted each time, and each
 of them is logged once.
@@ -26,7 +26,7 @@ _log = logging.getLogger("kubewright.client")
 
 
 class Skipped:
-    """What one client has left out."""
+    """The objects that one client has left out."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -38,7 +38,7 @@ class Skipped:
         return self._counts
 
     def note(self, error: DecodeError) -> bool:
-        """The object that `error` is about is left out. Returns whether that is news, and was logged."""
+        """The object that `error` is about is left out. Returns whether that is new, and was logged."""
         self._counts[error.kind] = self._counts.get(error.kind, 0) + 1
         named = (error.kind, error.key)
         if named in self._named:

@@ -1,4 +1,4 @@
-"""A merge patch made into a strategic merge patch, which Kubernetes' own kinds take besides.
+"""Turns a merge patch into a strategic merge patch, which Kubernetes' own kinds accept as well.
 
 Lists that have a merge key change item by item: what others have added to them meanwhile survives without a lock, and
 so do values of sets such as finalizers. The keys are those of the generated types.
@@ -54,7 +54,7 @@ def strategic_merge(patch: JSONObject, before: JSONObject, shape: Shape) -> tupl
 def _items(
     name: str, news: list[JSONValue], olds: list[JSONValue], key: str, item_shape: Shape
 ) -> tuple[JSONObject, bool]:
-    """What changes the items of a list; all of it where keys do not tell them apart, as with ports of two protocols."""
+    """The changes to the items of a list; the whole list where keys are ambiguous, as with ports of two protocols."""
     new, old = _by_key(news, key), _by_key(olds, key)
     if new is None or old is None:
         return {name: [{"$patch": "replace"}, *news]}, True

@@ -33,13 +33,13 @@ class TokenBucket:
         return True
 
     def reserve(self, now: float) -> float:
-        """Take the next token, and return the seconds until it is there."""
+        """Take the next token, and return the seconds until it is available."""
         self._fill(now)
         self._tokens -= 1
         return max(0.0, -self._tokens / self._rate)
 
     async def acquire(self) -> None:
-        """Take the next token, and wait until it is there, by the event loop's clock. First come, first served."""
+        """Take the next token, and wait until it is available, by the event loop's clock. First come, first served."""
         delay = self.reserve(asyncio.get_running_loop().time())
         if delay > 0:
             await asyncio.sleep(delay)

@@ -205,7 +205,7 @@ async def wait(
     try:
         async with asyncio.timeout(timeout):
             while not await _watched(client, kind, endpoint, expectation, seen):
-                # Also after an orderly end: a server that ends every watch at once must not be asked without pause.
+                # Also after an orderly end: a server that ends every watch at once must not be retried without pause.
                 seen.restarts += 1
                 await asyncio.sleep(_RESTART.delay(seen.restarts))
     except TimeoutError:

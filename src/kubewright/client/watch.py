@@ -1,4 +1,4 @@
-"""Watching: what happens to the objects of a kind, as it happens.
+"""Watching: the changes to the objects of a kind, as they happen.
 
     async with client.watch(Pod, namespace="default") as events:
         async for event in events:
@@ -7,7 +7,7 @@
 Of each event the header is decoded on arrival and the object only when asked for, so that one object that does not
 fit its type stops no watch. A watch ends when the server ends it (its timeout); errors are raised, 410 as `Expired`.
 One that has brought a bookmark and then nothing for `MAX_SILENCE` seconds is dead, which is a `RequestTimeout`.
-Keeping a watch alive over all that is the cache's work, not this module's.
+Restarting watches is the task of the cache, not of this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 MAX_LINE_SIZE = 64 * 1024 * 1024
 
 GATHER = 0.005
-"""Seconds for which the events of an initial list are let come together: the server sends each by itself, and to be
+"""Seconds for which the events of an initial list gather: the server sends each by itself, and to be
 woken for each costs more than to read it. Later events are read as they come."""
 
 MAX_SILENCE = 90.0
@@ -173,7 +173,8 @@ class Watch(Generic[T]):
                 event = parse_event(self._kind, line, self._request)
                 if event.type == "BOOKMARK":
                     if event.ends_initial_list:
-                        # No promise of others: what has no watch cache (events, by default) sends this one alone.
+                        # It does not promise more: resources without a watch cache (events, by default) send this one
+                        # alone.
                         lines.gather = 0.0
                     elif not has_pulse:
                         has_pulse = True

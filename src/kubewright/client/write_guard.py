@@ -1,4 +1,4 @@
-"""Whether a task may write: checked at the moment when a write is sent, and not when it was decided on.
+"""Whether a task may write: checked when a write is sent, not when it is decided on.
 
 In between lie waits for credentials, rate limits and connections, and maybe a process that was stopped for a minute.
 """
@@ -12,10 +12,10 @@ _guard: ContextVar[Callable[[], None] | None] = ContextVar("kubewright.write_gua
 
 
 def guard_writes(check: Callable[[], None]) -> None:
-    """Have `check` called before each write of this task, and of the tasks and threads it begins, by whichever client.
+    """Call `check` before each write of this task, and of the tasks and threads it starts, by any client.
 
-    It raises what the write is to fail with instead of being sent. Reads are always sent. A guard that the task has
-    already, from whoever began it, is checked first.
+    It raises the error that the write fails with instead of being sent. Reads are always sent. A guard that the task
+    has inherited is checked first.
     """
     outer = _guard.get()
 

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
     from kubewright.client.http.transport import Response
 
 DeletionEnd: TypeAlias = "Callable[[Response | None], None]"
-"""Called once when a deletion has ended: with its answer, or with None when it failed."""
+"""Called once when a deletion has ended: with its response, or with None when it failed."""
 
 
 class WriteObserver(Protocol):
-    """Notified synchronously, in the task that wrote and before the caller gets its answer. Dry runs are no writes."""
+    """Notified synchronously, in the task that wrote, before the caller gets the response. Dry runs are no writes."""
 
     def needs_whole(self, info: ResourceInfo) -> bool:
         """Whether a patch of metadata alone is to be answered with the whole object all the same."""
 
     def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
-        """A write was answered with success; `obj` is its answer, None when that was not decoded."""
+        """A write succeeded; `obj` is the resulting object, None when it was not decoded."""
 
     def deleting(self, endpoint: Endpoint) -> DeletionEnd:
-        """A deletion is going to be sent. Without a name in `endpoint` it is of a collection."""
+        """A deletion is about to be sent. Without a name in `endpoint` it is of a collection."""

@@ -1,4 +1,4 @@
-"""Deciding what to do next: sources, predicates, handlers and a queue, and the reconciler they lead to."""
+"""Controllers: sources, predicates, handlers, a work queue, and the reconciler that it feeds."""
 
 from kubewright.controller.builder import controller_for
 from kubewright.controller.controllers import Controller

@@ -37,11 +37,11 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 class ControllerHost(Protocol):
-    """What a controller is built for: a `Manager`, or something like it."""
+    """What a controller is built for: a `Manager`, or an object with its methods."""
 
     @property
     def cache(self) -> Cache:
-        """Where objects are watched."""
+        """The cache that watches the objects."""
 
     @property
     def controller_defaults(self) -> ControllerDefaults:
@@ -161,7 +161,7 @@ class Builder(Generic[T]):
         fields: Fields | None = None,
         optional: bool = False,
     ) -> Builder[T]:
-        """Reconcile an object when something happens to one of these kinds that it controls; with `every_owner` also
+        """Reconcile an object on events of the objects of these kinds that it controls; with `every_owner` also
         when it is an owner but not the controller.
 
         The same as `watches(kind, for_owner(...))` for each kind.
@@ -195,7 +195,7 @@ class Builder(Generic[T]):
         transform: Transform | None = None,
         optional: bool = False,
     ) -> Builder[T]:
-        """Reconcile the objects that `handler` returns when something happens to one of `kind`.
+        """Reconcile the objects that `handler` returns for events of `kind`.
 
         With `optional` the controller does not wait for a kind that is not installed (yet); when it gets installed, all
         objects of the controller's own kind are reconciled.
@@ -238,7 +238,7 @@ class Builder(Generic[T]):
         )
 
     def source(self, source: Source[Request]) -> Builder[T]:
-        """Take keys from any source."""
+        """Enqueue keys from any source."""
         given: object = source
         if isinstance(given, type) or not (hasattr(given, "run") and hasattr(given, "synced")):
             raise TypeError(

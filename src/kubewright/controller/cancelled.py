@@ -1,7 +1,7 @@
-"""Distinguishing a task that is to end from one that only waited for something that was cancelled.
+"""Distinguishes a task that was cancelled from one that waited for something that was cancelled.
 
-Both look alike to the code that waits: a `CancelledError`. Taken for the first, the second silently ends a task that
-was meant to run for ever.
+Both raise `CancelledError` in the waiting code. Mistaken for the first, the second silently ends a task that
+was meant to run until the program ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Cancelled(Exception):
 
 
 async def outcome(work: Awaitable[T]) -> T:
-    """What comes of `work`. Raises `Cancelled` when something in it was cancelled, and not the task that runs it."""
+    """The result of `work`. Raises `Cancelled` when something in it was cancelled, and not the task that runs it."""
     if not inspect.isawaitable(work):
         raise TypeError(f"it is not an async function, and returned {work!r}: write async def")
     try:

@@ -1,4 +1,4 @@
-"""Which reconcile the running code belongs to, for log lines and traces.
+"""The reconcile that the running code belongs to, for log lines and traces.
 
 It is not for reconcilers: what they do must not depend on why they run.
 """
@@ -43,5 +43,5 @@ _numbers = itertools.count(1)
 
 
 def new_reconcile_id() -> str:
-    """An id that no other reconcile of this process has, and hardly one of another: a counter, as it is made often."""
+    """An id that is unique in this process and almost certainly between processes: a counter, as it is made often."""
     return f"{_process}-{next(_numbers):06x}"

@@ -1,4 +1,4 @@
-"""`Controller`: sources that fill a queue, and workers that reconcile what is in it.
+"""`Controller`: sources that fill a queue, and workers that reconcile its keys.
 
 Guarantees: a key is never reconciled twice at once; every change is followed by a reconcile that began after it. What
 follows from the end of a reconcile is in `reconcile_handler`.
@@ -44,7 +44,7 @@ class WarningRecorder(Protocol):
 
 
 class Controller(Generic[Key]):
-    """Runs a reconciler for the keys its sources name. `run_sources` and `run_workers` are run by the manager."""
+    """Runs a reconciler for the keys of its sources. `run_sources` and `run_workers` are run by the manager."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Controller(Generic[Key]):
     # Sources
 
     def watch(self, source: Source[Key]) -> Callable[[], None]:
-        """Take keys from one more source, at once if the controller is running. Returns a function that stops that."""
+        """Add a source, which starts at once if the controller is running. Returns a function that removes it."""
         self._sources[source] = None
         if isinstance(source, Watched):
             source.attach(self._working, self._enqueue_all)
@@ -128,12 +128,12 @@ class Controller(Generic[Key]):
 
     @property
     def sources(self) -> list[Source[Key]]:
-        """Where the keys come from."""
+        """The sources of the keys."""
         return list(self._sources)
 
     @property
     def not_ready_reason(self) -> str | None:
-        """Why the controller cannot work yet; None when it can."""
+        """Why the controller is not ready; None when it is."""
         return next(
             (
                 f"{self.name}: {source.not_ready_reason}"
@@ -166,7 +166,7 @@ class Controller(Generic[Key]):
         return (source for source in self._sources if isinstance(source, Watched) and source.is_own)
 
     def _enqueue_all(self, reason: Reason) -> bool:
-        """Have all objects of the controller's own kind reconciled. False when it watches no such kind."""
+        """Enqueue all objects of the controller's own kind. False when it watches no such kind."""
         own = list(self._own_sources())
         for source in own:
             source.enqueue_all(self.queue, reason)
@@ -199,7 +199,7 @@ class Controller(Generic[Key]):
                 self._threads.close()
 
     def stop(self) -> None:
-        """Begin no further reconcile. What is in the queue is reconciled after the next start, which lists it again."""
+        """Start no further reconcile. What is in the queue is reconciled after the next start, which lists it again."""
         self._stopping = True
         self.queue.close()
         if self._syncing is not None:
@@ -248,7 +248,7 @@ class Controller(Generic[Key]):
         queue, handle = self.queue, self._handler.handle
         slice_began = monotonic()
         while True:
-            # Reconciles that wait for nothing never yield by themselves, and a queue may hold thousands of them.
+            # Reconciles that never await do not yield by themselves, and a queue may hold thousands of them.
             if monotonic() - slice_began > _SLICE:
                 await asyncio.sleep(0)
                 slice_began = monotonic()

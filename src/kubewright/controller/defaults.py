@@ -22,7 +22,7 @@ RESYNC = 36_000.0
 
 
 class ControllerDefaults(Struct, frozen=True, kw_only=True):
-    """What `controller_for(manager, Kind)` uses for options that it is not given; their meaning is `Controller`'s."""
+    """What `controller_for(manager, Kind)` uses for options that it is not given; see `Controller` for them."""
 
     workers: int = 1
     workers_by_kind: Mapping[str, int] = field(default_factory=dict)
@@ -45,6 +45,6 @@ class ControllerDefaults(Struct, frozen=True, kw_only=True):
             )
 
     def workers_for(self, kind: GroupVersionKind) -> int:
-        """How many workers a controller of that kind has."""
+        """The number of workers of a controller of that kind."""
         name = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
         return self.workers_by_kind.get(name, self.workers)

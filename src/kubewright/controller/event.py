@@ -1,4 +1,4 @@
-"""An event: something happened to an object. Predicates filter it, handlers map it to keys."""
+"""An event: an object was added, updated or deleted. Predicates filter it, handlers map it to keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Event(Generic[T_co]):
 
     @property
     def entry(self) -> CacheEntry:
-        """The newest that is known of the object."""
+        """The newest known state of the object."""
         entry = self.new if self.new is not None else self.old
         if entry is None:
             raise ValueError("an event is about an object")
@@ -59,7 +59,7 @@ class Event(Generic[T_co]):
 
     @property
     def key(self) -> ObjectKey:
-        """Which object."""
+        """The key of the object."""
         return self.entry.key
 
     @property

@@ -196,7 +196,7 @@ def _keys(function: Callable[..., object], returned: object) -> Iterator[tuple[R
         raise WrongKeys(f"{name_of(function)} returned {_shown(returned)}: expected a list of keys, {_KEYS}")
     for key in returned:
         if not isinstance(key, ObjectKey):
-            raise WrongKeys(f"{name_of(function)} returned {_shown(key)} in place of a key: expected keys {_KEYS}")
+            raise WrongKeys(f"{name_of(function)} returned {_shown(key)} instead of a key: expected keys {_KEYS}")
         yield key, None
 
 

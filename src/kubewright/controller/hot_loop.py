@@ -2,7 +2,7 @@
 
 A reconcile that writes to a real API server takes milliseconds, so a loop shows as many writing reconciles of one key
 a second, for seconds. One that writes nothing, by a tiny `requeue_after` or a source that echoes, is far quicker: it
-takes ten times as many. Objects that are merely busy are not harmed by the pause either: the reconcile after it sees
+takes ten times as many. The pause does no harm to objects that are merely busy: the reconcile after it sees
 everything.
 """
 
@@ -35,7 +35,7 @@ class _Window(msgspec.Struct, gc=False):
 
     @property
     def lasts(self) -> float:
-        """Seconds after which it is over unless the key is noted again."""
+        """Seconds after which the entry expires unless the key is noted again."""
         return max(SECONDS, 2 * PAUSE.delay(self.pauses))
 
 
@@ -47,7 +47,7 @@ class HotLoops(Generic[Key]):
         self._next_sweep = 0.0
 
     def note(self, key: Key, writes: int, now: float) -> float:
-        """A reconcile of `key` ended and has written so often. Returns the seconds to pause it; 0 for not at all."""
+        """A reconcile of `key` ended after so many writes. Returns the seconds to pause it; 0 for not at all."""
         if now >= self._next_sweep:
             self._sweep(now)
         weight = _WEIGHT if writes else 1

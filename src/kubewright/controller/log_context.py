@@ -4,7 +4,7 @@ A line that is logged inside a reconcile, by whatever code, names the object: `[
 record has the same text as `%(reconcile)s`. `kubewright.manager.log` writes fields instead. A coroutine that a
 reconcile calls and does not await is logged as the error it is.
 
-Nothing is done for lines that are not logged, and for code outside of any reconcile.
+It costs nothing for lines that are not logged, and for code outside of any reconcile.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReconcileLogRecord(logging.LogRecord):
 
 
 def install() -> None:
-    """Have log lines and warnings know the reconcile they are made in. Further calls change nothing."""
+    """Add the reconcile to log lines and warnings made in it. Further calls change nothing."""
     factory = logging.getLogRecordFactory()
     if not isinstance(factory, _RecordFactory):
         logging.setLogRecordFactory(_RecordFactory(factory))
@@ -50,7 +50,7 @@ class _RecordFactory:
         context = current.get()
         if context is not None:
             record.reconcile = str(context)
-            if type(record) is logging.LogRecord:  # another class of record has its own idea of its message
+            if type(record) is logging.LogRecord:  # another class of record makes its own message
                 record.__class__ = ReconcileLogRecord
         return record
 
@@ -68,7 +68,7 @@ class _Show(Protocol):
 
 
 class _ShowWarning:
-    """Python's own warning comes when the coroutine is dropped: in the reconcile, at the line that forgot it."""
+    """Python warns when the coroutine is dropped: in the reconcile, at the line without the await."""
 
     def __init__(self, show: _Show) -> None:
         self._show = show

@@ -1,9 +1,9 @@
-"""The keys that are to be reconciled, and when.
+"""The work queue: the keys that are to be reconciled, and when.
 
-    queue.add(key)                    # something happened to it
+    queue.add(key)                    # an event of it
     work = await queue.get()
     ...                               # reconcile work.key
-    queue.forget(work.key)            # it went well; queue.add_failed(work.key) when it did not
+    queue.forget(work.key)            # it succeeded; queue.add_failed(work.key) when it did not
     queue.done(work.key)              # always, and last; with pause= it is not handed out for a while
 
 A key is in the queue once, however often it was added, and is never handed out a second time before `done`. The queue
@@ -47,7 +47,7 @@ class QueueClosed(Exception):
 
 
 class Reason(Struct, frozen=True, gc=False):
-    """Why a key was added, for people to read: `Reason("Pod", "updated", ObjectKey("shop", "web-0"))`."""
+    """Why a key was enqueued, for log lines: `Reason("Pod", "updated", ObjectKey("shop", "web-0"))`."""
 
     kind: str
     what: str
@@ -73,7 +73,7 @@ class Work(Struct, Generic[Key], frozen=True):
 
 
 class _Item(Struct, Generic[Key]):
-    """What is known of a key, from its first add until it is neither due nor delayed any more.
+    """The state of a key, from its first add until it is neither due nor delayed any more.
 
     It is handed out at the earliest of three moments: `due` (given by add), `quiet` (the end of a debounced burst) and
     `retry` (the end of its back-off). They are kept apart because `forget` cancels the last one only. Until `held`,
@@ -100,7 +100,7 @@ class _Item(Struct, Generic[Key]):
 class Queue(Generic[Key]):
     """Hands out keys, the largest priority first and first come, first served within a priority.
 
-    Lower priorities are not starved: after 15 picks over their heads, one goes to the one whose first key has waited
+    Lower priorities are not starved: after 15 picks of higher ones, one goes to the one whose first key has waited
     longest. With `debounce`, an added key waits until it was not added for so many seconds, but never longer than
     `debounce_limit` (ten times as long unless given); delays given by `after`, and retries, are not debounced.
     """
@@ -136,10 +136,10 @@ class Queue(Generic[Key]):
         self._now: Callable[[], float] = self._first_now
         self.statistics = QueueStatistics(self._running.values(), lambda: self._now())
 
-    # What goes in.
+    # Adding
 
     def add(self, key: Key, *, priority: int = 0, after: float = 0.0, reason: Reason | None = None) -> None:
-        """Have `key` handed out, in `after` seconds at the earliest.
+        """Enqueue `key`, to be handed out in `after` seconds at the earliest.
 
         A key that waits already keeps the larger priority and the earlier time. A key that runs comes once more after
         `done`. Once the queue is closed this does nothing.
@@ -156,7 +156,7 @@ class Queue(Generic[Key]):
         now = self._now()
         if item is None:
             if after <= 0.0 and not self._debounce:
-                # By far the most common case, in short.
+                # A shortcut for by far the most common case.
                 self._items[key] = item = _Item(key, priority, _NOW, now, priority, True)
                 if reason is not None:
                     item.reasons = (reason,)
@@ -176,15 +176,15 @@ class Queue(Generic[Key]):
             item.quiet = min(now + self._debounce, item.quiet_limit)
         else:
             item.due = _NOW
-        self._place(item, now)
+        self._reschedule(item, now)
 
     def add_failed(self, key: Key, *, priority: int | None = None, reason: Reason | None = None) -> float:
-        """Have `key`, which failed, handed out again after its back-off. Returns the seconds until then.
+        """Requeue `key`, which failed, after its back-off. Returns the seconds until then.
 
         To be called before `done`.
 
         When an event made it run before an earlier back-off was over, that one still holds: its end stays where it is,
-        and the rate limiter is not asked. The retry has the priority of the run that failed unless given another.
+        and the rate limiter is not called. The retry has the priority of the run that failed unless given another.
         """
         if self._closed:
             return 0.0
@@ -198,7 +198,7 @@ class Queue(Generic[Key]):
         item.retry_priority = item.level if priority is None else priority
         item.retry_reason = reason
         delay = max(item.retry - now, 0.0)
-        self._place(item, now)
+        self._reschedule(item, now)
         return delay
 
     def forget(self, key: Key) -> None:
@@ -215,13 +215,13 @@ class Queue(Generic[Key]):
             item.queued = False
             item.since = _NEVER
         if not item.queued:
-            self._place(item, now)
+            self._reschedule(item, now)
 
     def close(self) -> None:
-        """Take nothing in any more, and drop what is not due yet.
+        """Accept no further keys, and drop those that are not due yet.
 
         What is due is still handed out; once nothing is, `get` raises `QueueClosed` and does not wait for keys that
-        run. They may finish, and one that was added while it ran can be got after its `done`.
+        run. They may finish, and one that was added while it ran is handed out after its `done`.
         """
         if self._closed:
             return
@@ -243,10 +243,10 @@ class Queue(Generic[Key]):
         for _ in range(len(self._getters)):
             self._wake()
 
-    # What comes out.
+    # Handing out
 
     async def get(self) -> Work[Key]:
-        """The next key that is due. Does not give way to other tasks when there is one."""
+        """The next key that is due. Does not yield to other tasks when there is one."""
         while not self._ready:
             if self._closed:
                 raise QueueClosed("the queue is closed")
@@ -258,7 +258,7 @@ class Queue(Generic[Key]):
                 if getter in self._getters:
                     self._getters.remove(getter)
                 elif len(self) and not getter.cancelled():
-                    # It was woken for a key that it will not take. Another one must.
+                    # It was woken for a key that it will not take, so another getter is woken.
                     self._wake()
                 raise
         item = self._pick()
@@ -279,9 +279,10 @@ class Queue(Generic[Key]):
         return work
 
     def done(self, key: Key, *, pause: float = 0.0) -> None:
-        """`key` runs no longer, whatever came of it. When it was added meanwhile, it is handed out once more.
+        """The run of `key` has ended, whatever its outcome. When it was added meanwhile, it is handed out once more.
 
-        With `pause` it is not handed out for so many seconds, whenever it is added. That is no time of work or waiting.
+        With `pause` it is not handed out for so many seconds, whenever it is added. That counts neither as work nor as
+        waiting.
         """
         started = self._running.pop(key, None)
         if started is None:
@@ -293,20 +294,20 @@ class Queue(Generic[Key]):
             item.held = now + pause
             if item.since != _NEVER:
                 item.since = item.held
-            self._place(item, now)
+            self._reschedule(item, now)
         elif item.due == item.quiet == item.retry == _NEVER and item.timer is None:
             del self._items[key]
         else:
-            self._place(item, now)
+            self._reschedule(item, now)
 
-    # What is in it.
+    # Inspection
 
     def __len__(self) -> int:
-        """How many keys are due and wait."""
+        """The number of keys that are due and wait."""
         return self._ready
 
     def depth(self) -> dict[int, int]:
-        """How many keys are due and wait, by priority. A priority that was in use lately is there with 0."""
+        """The number of keys that are due and wait, by priority; 0 for a priority that was used lately."""
         return {priority: len(level) for priority, level in sorted(self._levels.items(), reverse=True)}
 
     def running(self) -> dict[Key, float]:
@@ -352,17 +353,17 @@ class Queue(Generic[Key]):
             ],
         }
 
-    # How it works.
+    # Implementation
 
-    def _place(self, item: _Item[Key], now: float) -> None:
-        """Put a key where it belongs by now: with the keys that are due, under the timer, or away."""
+    def _reschedule(self, item: _Item[Key], now: float) -> None:
+        """Move a key to its present state: due, under the timer, or forgotten."""
         running = item.key in self._running
         added = next_due = min(item.due, item.quiet)
-        # While a key runs, the end of its back-off means nothing: the run may yet succeed.
+        # While a key runs, the end of its back-off is ignored: the run may yet succeed.
         if item.retry < next_due and not running:
             next_due = item.retry
         if item.held > now + _EARLY and (next_due < item.held or next_due == _NEVER):
-            # To be remembered until then, even when it is not due at all so far.
+            # Kept until then, even when it is not due at all so far.
             next_due = item.held
         if next_due == _NEVER:
             if item.timer is not None:
@@ -428,7 +429,7 @@ class Queue(Generic[Key]):
         return level.popitem(last=False)[1]
 
     def _wake(self) -> None:
-        """Let one getter go on."""
+        """Wake one getter."""
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
@@ -469,7 +470,7 @@ class Queue(Generic[Key]):
         self._timer = None
         now = self._now()
         if now + _EARLY < self._timer_at:
-            # uvloop rounds to milliseconds, down too. Trying again at once would keep it busy until then.
+            # uvloop rounds to milliseconds, also down. An immediate retry would spin until then.
             self._set_timer(max(self._timer_at, now + _NEXT_TRY))
             return
         heap = self._heap
@@ -478,7 +479,7 @@ class Queue(Generic[Key]):
             item = entry[2]
             if item.timer is entry:
                 item.timer = None
-                self._place(item, now)
+                self._reschedule(item, now)
             else:
                 self._stale -= 1
         self._tidy()

@@ -47,14 +47,14 @@ class ExponentialBackoff:
         self._failures.pop(key, None)
 
     def failures(self, key: Hashable) -> int:
-        """How many delays `key` has been given since it was last forgotten."""
+        """The number of delays of `key` since it was last forgotten."""
         return self._failures.get(key, 0)
 
 
 class Bucket:
     """10 retries a second over all keys, 100 at once: the overall limit of client-go's default.
 
-    Guarantee: of the moments it gives out, no more than `burst` + `rate` x t lie within any t seconds. It knows no
+    Guarantee: of the delays it returns, no more than `burst` + `rate` x t end within any t seconds. It knows no
     keys: all of them share it.
     """
 
@@ -62,11 +62,11 @@ class Bucket:
         self._tokens = TokenBucket(rate, burst)
 
     def delay(self, key: Hashable) -> float:
-        """Seconds until the next token is there, which is then taken."""
+        """Seconds until the next token is available, which is taken."""
         return self._tokens.reserve(asyncio.get_running_loop().time())
 
     def forget(self, key: Hashable) -> None:
-        """Nothing: no key is known."""
+        """Does nothing: no key is known."""
 
     def failures(self, key: Hashable) -> int:
         """0: no key is known."""
@@ -83,7 +83,7 @@ class MaxOf:
 
     def delay(self, key: Hashable) -> float:
         """The longest delay."""
-        # A list, so that every limiter is asked and counts.
+        # A list, so that every limiter is called and counts.
         return max([limiter.delay(key) for limiter in self._limiters])
 
     def forget(self, key: Hashable) -> None:

@@ -1,9 +1,9 @@
-"""What a reconciler is: it gets a key, and makes the observed state match the desired state.
+"""The reconciler: it gets a key, and makes the observed state match the desired state.
 
     class WidgetReconciler:
         async def reconcile(self, request: Request) -> Result: ...
 
-An async function of the request is one, too. It gets the object to reconcile and not what happened to it: whatever
+An async function of the request is one, too. It gets the key of the object and not the event: whatever
 happened, and however often, the result is the same. A plain `def` runs in a thread.
 """
 
@@ -73,7 +73,7 @@ def checked_result(returned: object) -> Result:
 
 
 def _mistaken(returned: object) -> str:
-    """What is wrong with a value that is no Result, and what was probably meant."""
+    """The message for a value that is no Result, with what was probably meant."""
     match returned:
         case type() if issubclass(returned, Result):
             return "reconcile returned the class Result: write Result(), with parentheses"
@@ -107,7 +107,7 @@ class Reconciler(Protocol[Key_contra]):
 
 
 ReconcileFunction: TypeAlias = Callable[[Key], Awaitable[Result | None] | Result | None]
-"""A function in place of a `Reconciler`."""
+"""A function that is used as a `Reconciler`."""
 
 
 def reconcile_function(reconciler: Reconciler[Key] | ReconcileFunction[Key]) -> ReconcileFunction[Key]:

@@ -3,7 +3,7 @@
 Whatever a reconciler returns or raises becomes an outcome, and one `match` says what an outcome means: for the queue,
 for the metrics and for the log.
 
-Guarantees: a reconcile that fails is retried, ever more slowly; no exception of a reconciler ends anything but its own
+Guarantees: a reconcile that fails is retried with back-off; no exception of a reconciler ends anything but its own
 reconcile. A reconcile that changed something or failed is logged with its duration and why it ran; one that had nothing
 to do is logged at DEBUG alone.
 """
@@ -70,7 +70,7 @@ Outcome: TypeAlias = Result | LostRace | GivenUp | Failed
 
 
 class FinishedReconcile(Struct, Generic[Key], frozen=True):
-    """What came of one reconcile, how long it took, and why it ran."""
+    """The outcome of one reconcile, its duration, and why it ran."""
 
     key: Key
     outcome: Result | Exception
@@ -79,7 +79,7 @@ class FinishedReconcile(Struct, Generic[Key], frozen=True):
 
 
 class RecentReconcile(Struct, frozen=True):
-    """The same as it is kept. Of an error only the text: an error keeps all objects of its reconcile in memory."""
+    """A `FinishedReconcile` as it is kept: an error as text, as itself it keeps all objects of its reconcile alive."""
 
     outcome: Result | str
     seconds: float
@@ -121,13 +121,13 @@ class ReconcileHandler(Generic[Key]):
         self._write_level = logging.DEBUG if quiet else logging.INFO
         self._is_undecodable = is_undecodable
         self._is_ending = is_ending
-        # Counted here: limiters need not count, and are not asked when a key fails again before its back-off is over.
+        # Counted here: limiters need not count, and are not called when a key fails again before its back-off is over.
         self._failures: dict[Key, int] = {}
         self._lost_races: dict[Key, int] = {}
         self._listeners: set[asyncio.Queue[FinishedReconcile[Key]]] = set()
 
     async def handle(self, work: Work[Key]) -> None:
-        """Reconcile a key and conclude it. Raises what is not an `Exception`, and the cancellation of all workers."""
+        """Reconcile a key and handle its outcome. Raises `BaseException`s, and the cancellation of all workers."""
         key, statistics = work.key, self._statistics
         time = asyncio.get_running_loop().time
         causes = statistics.reasons
@@ -173,7 +173,7 @@ class ReconcileHandler(Generic[Key]):
 
     @asynccontextmanager
     async def reconciles(self) -> AsyncIterator[AsyncIterator[FinishedReconcile[Key]]]:
-        """The reconciles that end while the block runs, as they do."""
+        """The reconciles that end while the block runs, as they end."""
         queue: asyncio.Queue[FinishedReconcile[Key]] = asyncio.Queue()
         self._listeners.add(queue)
 
@@ -328,9 +328,9 @@ class ReconcileHandler(Generic[Key]):
 
 
 def _may_be_own_doing(work: Work[Key]) -> bool:
-    """Whether a reconcile may come of those before it, and not just of what happens to other objects.
+    """Whether a reconcile may be caused by earlier ones, and not only by events of other objects.
 
-    An object that thousands of others belong to is busy for a good reason.
+    The owner of thousands of objects is legitimately busy.
     """
     for reason in work.reasons:
         if reason.key is None or (reason.what == "updated" and reason.key == work.key):

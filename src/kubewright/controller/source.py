@@ -1,11 +1,11 @@
-"""Sources: where the keys in a queue come from.
+"""Sources of the keys in a queue.
 
-    Watched      what happens to the objects of a kind, by the cache's watch
+    Watched      events of the objects of a kind, from the cache's watch
     Channel      keys that other code of the program sends
-    Polled       what changes in a system that has no watch
+    Polled       changes in a system that has no watch
     Function     anything else that can be written as `async def feed(add)`
 
-A source feeds the queue while it runs; it is synced once everything that existed at its start is in there. On a standby
+A source feeds the queue while it runs; it is synced once everything that existed at its start is enqueued. On a standby
 `Watched` keeps its cache up to date and `Polled` and `Function` wait, so that its queue does not grow.
 """
 
@@ -28,7 +28,7 @@ from kubewright.controller.queue import Queue, Reason
 Key = TypeVar("Key", bound=Hashable)
 
 INITIAL_PRIORITY = -100
-"""Of objects that existed at the start: what happens now goes first."""
+"""The priority of objects that existed at the start: changes go first."""
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Channel(Generic[Key]):
         if self._queue is not None and self._thread == threading.get_ident():
             self._queue.add(key, priority=priority, reason=self._reason)
             return
-        # Kept before the loop is looked for, while `run` sets the loop before it looks for what was kept.
+        # Kept before the loop is read, while `run` sets the loop before it reads what was kept.
         self._kept.append((key, priority))
         if (loop := self._loop) is not None:
             with suppress(RuntimeError):  # a loop that has been closed since
@@ -115,7 +115,7 @@ class StandbySource:
 class Polled(StandbySource, Generic[Key]):
     """A system that has no watch, fetched periodically: keys whose value appears, changes or goes are enqueued.
 
-    Guarantee: a poll that fails changes nothing, is logged, and the next one is made as if it had not been.
+    Guarantee: a poll that fails changes nothing and is logged, and the next one is made as usual.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Counting durations without slowing down what takes them.
+"""Counting durations without slowing down what is measured.
 
 A histogram here is a list of numbers that a hot path increments. The names and labels that a monitoring system sees are
 added when metrics are collected, not here.
@@ -67,7 +67,7 @@ class ControllerStatistics:
         self.errors = 0
         self.terminal_errors = 0
         self.panics = 0
-        """Reconciles that raised what is not an `Exception`, which ends the program: the nearest to a panic in Go."""
+        """Reconciles that raised something other than an `Exception`, which ends the program, like a panic in Go."""
         self.timeouts = 0
         self.conflicts = 0
         self.hot_loops = 0
@@ -110,5 +110,5 @@ class QueueStatistics:
         return sum(self._now() - started for started in self._started)
 
     def longest_running_seconds(self) -> float:
-        """The time that the key has run which has run longest."""
+        """The longest time that a key which runs now has run."""
         return self._now() - min(self._started) if self._started else 0.0

@@ -1,4 +1,4 @@
-"""Reconcilers that are plain functions run in a thread, from where the client is used through `run_in_loop` alone.
+"""Reconcilers that are plain functions run in a thread, where the client is used only through `run_in_loop`.
 
     def reconcile(self, request: Request) -> Result:
         widget = run_in_loop(self.client.find(Widget, request))

@@ -1,7 +1,7 @@
 """`Watched`: a source that follows the objects of a kind by the cache's watch.
 
-Events walk through its predicate and its handler to the queue. Whatever fails on the way is logged, and the next event
-is handled as if nothing had happened.
+Events go through its predicate and its handler to the queue. Errors there are logged, and the next event
+is handled as usual.
 """
 
 from __future__ import annotations
@@ -108,24 +108,24 @@ class Watched(Generic[Key]):
 
     @property
     def kind(self) -> type[Object]:
-        """What is watched."""
+        """The watched kind."""
         return self._kind
 
     @property
     def cache(self) -> Cache:
-        """Who watches it."""
+        """The cache that watches it."""
         return self._cache
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Where it is watched; empty for everywhere."""
+        """The namespaces that are watched; empty for all."""
         if resource_info(self._kind).namespaced is False:
             return ()
         return (self._namespace,) if self._namespace else self._cache.namespaces
 
     @property
     def is_own(self) -> bool:
-        """Whether the objects of this kind are themselves what is reconciled."""
+        """Whether the objects of this kind are themselves reconciled."""
         return cast(object, self._handler) is for_object
 
     def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
@@ -168,7 +168,7 @@ class Watched(Generic[Key]):
             await self._unmapped.join()
 
     def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
-        """Put the keys of all objects into the queue, for that reason, after what happens."""
+        """Enqueue the keys of all objects, for that reason, with lower priority than changes."""
         if self._handle is None or self._handler.keys is None:
             return
         for informer in self._handle.informers:
@@ -187,7 +187,7 @@ class Watched(Generic[Key]):
     def undecodable(self, key: Key, error: DecodeError) -> Object | None:
         """The object of that key, with no more than its identity, when `error` says that it does not fit its type.
 
-        Whatever happens to it next is put into the queue, whatever `where` says.
+        Its next event is enqueued, whatever `where` says.
         """
         for informer in self._handle.informers if self._handle is not None else ():
             entry = informer.find(key) if isinstance(key, ObjectKey) else None
@@ -234,7 +234,7 @@ class Watched(Generic[Key]):
         self._started.set()
 
     def _was_undecodable(self, event: Event[Object]) -> bool:
-        """Whether its reconcile is not retried until it changes; this is the change."""
+        """Whether the object was undecodable before this event, so that its reconcile was waiting for it."""
         if not self._undecodable or event.key not in self._undecodable:
             return False
         self._undecodable.discard(event.key)
@@ -266,7 +266,7 @@ class Watched(Generic[Key]):
             self._handler_failures.log(event.key, error)
 
     async def _replay(self, handle: WatchHandle[Object], take: Callable[[Event[Object]], None]) -> None:
-        """Pass on every object periodically, as if it had been updated."""
+        """Handle every object periodically, as if it had been updated."""
         if self._resync is None:
             await asyncio.Event().wait()
             return

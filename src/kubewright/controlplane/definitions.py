@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions that a control plane begins with, from files, folders and classes.
+"""CustomResourceDefinitions that a control plane starts with, from files, folders and classes.
 
 As envtest's CRDDirectoryPaths: they are installed when the control plane starts, and it is ready once their kinds are
 served. What is wrong with one is an `InvalidDefinition` that names the file, the document and the field.

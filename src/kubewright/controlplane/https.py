@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 def request(
     url: str, context: ssl.SSLContext, method: str, path: str, body: bytes | None = None, *, timeout: float = 10.0
 ) -> tuple[int, bytes]:
-    """The status code and the body of the answer. Raises OSError or http.client.HTTPException when there is none."""
+    """The status code and the body of the response. Raises OSError or http.client.HTTPException when there is none."""
     address = urlsplit(url)
     connection = http.client.HTTPSConnection(address.hostname or "", address.port, timeout=timeout, context=context)
     try:

@@ -84,7 +84,7 @@ class ControlPlane(ABC):
         It belongs to the event loop it is started in. `tokens` maps static bearer tokens to their users,
         `clock` is the time of the server and of its controllers (`kubewright.testing.clock.VirtualClock` is one that
         a test moves), `controllers` are the names of those that run (None: all).
-        Pods are scheduled to simulated `nodes` and seem to run there; with 0 they stay pending, as on a real server.
+        Pods are scheduled to simulated `nodes` and simulated there; with 0 they stay pending, as on a real server.
         `definitions` are installed before the control plane is ready: files and folders of CustomResourceDefinitions
         (`"config/crd"`), classes of kinds (one per version), or definitions. Their objects can be created at once.
         """

@@ -1,4 +1,4 @@
-"""Running it: lifecycle, leader election, health, metrics, events and logs."""
+"""Running an operator: lifecycle, leader election, health, metrics, events and logs."""
 
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost

@@ -1,4 +1,4 @@
-"""`Cluster`: one Kubernetes, as a program sees it. A manager has one, and may have more to watch."""
+"""`Cluster`: the clients and cache of one Kubernetes cluster. A manager has one, and may watch more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cluster:
     ) -> None:
         """`namespaces` confines watches that name none; `cache` has the options of single kinds, as `Cache` takes them.
 
-        With `strict_cache` reads that no watch can answer are refused. The client is not closed: whoever made it does
+        With `strict_cache` reads that no watch can answer are refused. The client is not closed: its maker does
         that.
         """
         self.live = client

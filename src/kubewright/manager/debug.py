@@ -1,6 +1,6 @@
 """Debug endpoints, as JSON: the queues, the caches, recent reconciles and why they ran, the tasks.
 
-They name objects, so the server they are on should not be open to everybody; it is off by default.
+They name objects, so their server should not be publicly reachable; it is off by default.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def add_debug_routes(
     controllers: Callable[[], Sequence[Controller[Key]]],
     informers: Callable[[], Sequence[Informer]],
 ) -> None:
-    """HTTPResponse at /debug/queues, /debug/caches, /debug/reconciles and /debug/tasks."""
+    """Serve /debug/queues, /debug/caches, /debug/reconciles and /debug/tasks."""
 
     async def queues(request: HTTPRequest) -> HTTPResponse:
         return _json({controller.name: controller.queue.snapshot() for controller in controllers()})

@@ -2,7 +2,7 @@
 
 As controller-runtime's `filters.WithAuthenticationAndAuthorization`: a client sends its bearer token and needs a role
 with the verb `get` on the nonResourceURL, such as `/metrics`. The operator itself needs the ClusterRole
-`system:auth-delegator`. Answers of the API server are reused for a short time.
+`system:auth-delegator`. Responses of the API server are cached for a short time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kubewright.api.authentication.v1 import UserInfo
 
 TOKEN_TTL, ALLOWED_TTL, DENIED_TTL = 60.0, 300.0, 30.0
-"""Seconds for which answers are reused: who a token stands for, and whether a user may read."""
+"""Seconds for which reviews are cached: the user of a token, and whether a user may read."""
 REVIEW_TIMEOUT = 10.0
 
 NEEDS = (
     Permission("authentication.k8s.io/tokenreviews", "create"),
     Permission("authorization.k8s.io/subjectaccessreviews", "create"),
 )
-"""What the operator itself has to be allowed to do."""
+"""The permissions that the operator itself needs."""
 
 _MAX_REMEMBERED = 1024
 _V = TypeVar("_V")
@@ -46,7 +46,7 @@ class DelegatedAccess:
         self._decisions = _Remembered[bool]()
 
     def protect(self, handler: Handler) -> Handler:
-        """The handler, for users that may read its path."""
+        """The handler, restricted to users that may read its path."""
 
         async def protected(request: HTTPRequest) -> HTTPResponse:
             return await self._refused(request) or await handler(request)
@@ -65,7 +65,7 @@ class DelegatedAccess:
                     return HTTPResponse(401, body=b"Unauthorized\n")
                 is_allowed = await self._is_allowed(user, request)
         except (KubernetesError, TimeoutError) as error:
-            _log.error("who may read %s could not be decided: %s", request.path, str(error) or "no answer in time")
+            _log.error("who may read %s could not be decided: %s", request.path, str(error) or "no response in time")
             return HTTPResponse(500, body=b"Authentication or authorization failed\n")
         if not is_allowed:
             return HTTPResponse(403, body=f"Authorization denied for user {user.username}\n".encode())
@@ -102,7 +102,7 @@ class DelegatedAccess:
 
 
 class _Remembered(Generic[_V]):
-    """Values for a while, and a limited number of them."""
+    """A cache with a limited number of values and a time to live."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[Hashable, tuple[float, _V]] = OrderedDict()

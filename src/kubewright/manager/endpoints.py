@@ -1,4 +1,4 @@
-"""What a manager serves: probes, metrics and debugging, each on an address of its own or nowhere."""
+"""The HTTP servers of a manager: probes, metrics and debugging, each on an address of its own or off."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Endpoints:
         self.health.serve(self._health_server)
         self.ready.serve(self._health_server)
         self.needs: list[Permission] = []
-        """What serving them needs to be permitted."""
+        """The permissions that serving them needs."""
         handler: Handler = self.metrics.answer
         if metrics_secure and self.serves_metrics:
             from kubewright.manager import delegated_access  # few programs need it
@@ -54,12 +54,12 @@ class Endpoints:
 
     @property
     def serves_metrics(self) -> bool:
-        """Whether anybody can scrape the metrics."""
+        """Whether metrics are served."""
         return self._metrics_server.is_enabled
 
     @property
     def ports(self) -> dict[str, int]:
-        """Where the servers listen, by name; 0 for those that are off."""
+        """The ports of the servers, by name; 0 for those that are off."""
         return {
             "health": self._health_server.port,
             "metrics": self._metrics_server.port,

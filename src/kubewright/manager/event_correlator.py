@@ -38,7 +38,7 @@ EventType: TypeAlias = Literal["Normal", "Warning"]
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Which object: the same as long as it lives, whatever its revision."""
+    """The identity of an object: the same while it exists, whatever its revision."""
 
     api_version: str
     kind: str
@@ -48,7 +48,7 @@ class Identity(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Subject(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Everything in which two events have to agree to be similar: all but their notes."""
+    """Everything in which similar events are equal: all but their notes."""
 
     component: str
     instance: str
@@ -66,9 +66,9 @@ class Subject(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class RecordedEvent(msgspec.Struct, eq=False, gc=False):
-    """One event, how often it has happened, and how much of that the server knows.
+    """One event, how often it has happened, and the count that the server has.
 
-    Thousands are remembered, so an API object is made of it only when it is written.
+    Thousands are kept, so an API object is made of it only when it is written.
     """
 
     subject: Subject
@@ -94,10 +94,10 @@ class RecordedEvent(msgspec.Struct, eq=False, gc=False):
 
 
 class EventCorrelator:
-    """Remembers the latest events, by what makes them the same."""
+    """Keeps the latest events, by what makes them the same."""
 
     def __init__(self, series_window: timedelta | None) -> None:
-        """`series_window` is how long after its last occurrence an event still counts as the same; None for ever."""
+        """`series_window` is how long after its last occurrence an event counts as the same; None for no limit."""
         self._series_window = series_window
         self._events = _Latest[RecordedEvent]()
         self._notes = _Latest[_Notes]()
@@ -142,7 +142,7 @@ class EventCorrelator:
         return event
 
     def forget(self, event: RecordedEvent) -> None:
-        """The next time it happens is a new event, which may be written more successfully."""
+        """Its next occurrence is a new event."""
         self._events.discard((event.subject, None if event.is_combined else event.note), event)
 
     def _is_over(self, event: RecordedEvent, now: datetime) -> bool:
@@ -166,7 +166,7 @@ class EventCorrelator:
 
 
 class _Notes:
-    """The different notes of similar events lately."""
+    """The different recent notes of similar events."""
 
     __slots__ = ("last", "seen")
 
@@ -175,7 +175,7 @@ class _Notes:
         self.seen: set[str] = set()
 
     def add(self, note: str, now: datetime) -> int:
-        """Returns how many different notes there are."""
+        """Add a note. Returns how many different ones there are."""
         if now - self.last > SIMILAR_WINDOW:
             self.seen.clear()
         self.last = now
@@ -184,7 +184,7 @@ class _Notes:
 
 
 class _Latest(Generic[_V]):
-    """What was used last, up to a number of them, in the order of its last use."""
+    """The most recently used items, up to a limit, in the order of their last use."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[Hashable, _V] = OrderedDict()

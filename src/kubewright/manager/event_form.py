@@ -21,7 +21,7 @@ class EventForm(Protocol):
 
     @property
     def series_window(self) -> timedelta | None:
-        """How long after its last occurrence an event still counts as the same; None for ever."""
+        """How long after its last occurrence an event still counts as the same; None for no limit."""
 
     @property
     def needs_instance(self) -> bool:

@@ -1,14 +1,14 @@
-"""What of the recorded events is written next, and when one that was not taken is tried again.
+"""Which recorded event is written next, and when one that the server did not accept is retried.
 
     queue = EventQueue(write, given_up)
     queue.put(event)    # from any thread
     await queue.run()   # a few writers, until cancelled
 
 The events of a namespace are a lane. Lanes take turns, and in a lane events about one object are written one after the
-other. When a write fails, its lane is left alone for a while, ever longer, and then tried by one writer until one
-succeeds; what the server refused is tried again after the others of its lane. So neither one event nor a namespace
-whose webhook refuses everything, or takes ten seconds for each answer, holds up the rest. What an event costs here does
-not depend on the number of namespaces.
+other. When a write fails, its lane is paused with back-off, and then tried by one writer until one succeeds; what the
+server refused is tried again after the others of its lane. So neither one event nor a namespace whose webhook refuses
+everything, or takes ten seconds for each response, holds up the rest. What an event costs here does not depend on the
+number of namespaces.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ class Queued(Protocol):
 
     @property
     def regarding(self) -> Hashable:
-        """What it is about."""
+        """The object that it is about."""
 
 
 Item = TypeVar("Item", bound=Queued)
 
 
 class _Lane(Generic[Item]):
-    """What waits in one namespace, with the number of attempts so far."""
+    """The events that wait in one namespace, with the number of attempts so far."""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
@@ -77,7 +77,7 @@ class _Lane(Generic[Item]):
 
 
 class _Lengths(Generic[Item]):
-    """How many events wait in all, and in which lane the most do, without going through all lanes."""
+    """The total number of events that wait, and the longest lane, without going through all lanes."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -85,7 +85,7 @@ class _Lengths(Generic[Item]):
         self._max = 0
 
     def changed(self, lane: _Lane[Item], before: int) -> None:
-        """Note that an event has come into a lane of a length `before`, or has left it."""
+        """An event was added to a lane of length `before`, or removed from it."""
         length = len(lane.waiting)
         self.total += length - before
         if before:
@@ -104,7 +104,7 @@ class _Lengths(Generic[Item]):
 
 
 class EventQueue(Generic[Item]):
-    """Lanes of events, and the writers that empty them. See the module for who comes when."""
+    """Lanes of events, and the writers that empty them. See the module for the order."""
 
     def __init__(self, write: Callable[[Item], Awaitable[None]], given_up: Callable[[Item], None]) -> None:
         """`given_up` is called, with the lock held, for each event that will not be written."""
@@ -114,10 +114,10 @@ class EventQueue(Generic[Item]):
         self._write = write
         self._given_up = given_up
         self._lanes: dict[str, _Lane[Item]] = {}
-        # Those that something can be taken from, and maybe others, in the order of their turns.
+        # Lanes with events that can be written, and maybe others, in the order of their turns.
         self._ready: OrderedDict[str, _Lane[Item]] = OrderedDict()
         self._lengths = _Lengths[Item]()
-        self._subjects: set[Hashable] = set()  # what is written about at the moment
+        self._subjects: set[Hashable] = set()  # the objects that are written about at the moment
         self._writers: asyncio.TaskGroup | None = None
         self._context = Context()
         self._number_of_writers = 0
@@ -133,7 +133,7 @@ class EventQueue(Generic[Item]):
         return lane is not None and item in lane.waiting
 
     def put(self, item: Item) -> bool:
-        """Have an event written. False when there is no room for it."""
+        """Enqueue an event. False when there is no room for it."""
         with self.lock:
             lane = self._lanes.get(item.namespace) or _Lane(item.namespace)
             if self._lengths.total >= MAX_SIZE and not self._has_room(lane):
@@ -166,7 +166,7 @@ class EventQueue(Generic[Item]):
             self._resume_all()
 
     async def flush(self, timeout: float) -> None:
-        """Return when all that was put has been written or given up, or after `timeout` seconds."""
+        """Return when everything enqueued has been written or given up, or after `timeout` seconds."""
         self._resume_all()
         writing = asyncio.create_task(self.run()) if self._writers is None else None
         try:
@@ -181,7 +181,7 @@ class EventQueue(Generic[Item]):
                 await asyncio.wait((writing,))
 
     def _has_room(self, lane: _Lane[Item]) -> bool:
-        """Whether a full queue takes one more event in `lane`: at the cost of the longest one, if that is another."""
+        """Whether a full queue accepts one more event in `lane`: at the cost of the longest lane, if another."""
         if not self._has_dropped:
             self._has_dropped = True
             _log.warning("events are dropped: %d wait to be written already", MAX_SIZE)
@@ -196,7 +196,7 @@ class EventQueue(Generic[Item]):
     # The writers: all in the loop
 
     def _wake(self, number: int = 1) -> None:
-        """Have that many writers look for work, if there are as many."""
+        """Wake that many writers, if there are as many."""
         for _ in range(min(number, WRITERS)):
             while self._idle:
                 waiter = self._idle.pop()
@@ -207,7 +207,7 @@ class EventQueue(Generic[Item]):
                 if self._writers is None or self._number_of_writers == WRITERS:
                     return
                 self._number_of_writers += 1
-                # Not in the context of whoever recorded something: that is a reconcile's, and ends with it.
+                # Not in the context of the recording code: that is a reconcile's, and ends with it.
                 self._writers.create_task(self._write_on(), name="events", context=self._context.copy())
 
     async def _write_on(self) -> None:
@@ -274,7 +274,7 @@ class EventQueue(Generic[Item]):
             with self.lock:
                 self._given_up(item)
         else:
-            # Where no answer came, the event is not the cause, and keeps its position.
+            # Without a response the event is not the cause, and keeps its position.
             self._put_back(lane, item, attempt, is_first=isinstance(error, TransportError))
         if error.is_temporary and lane.pause is None and lane.waiting and self._loop is not None:
             lane.failures += 1

@@ -1,6 +1,6 @@
 """The text in which Prometheus reads metrics (format 0.0.4): families of samples, and how they are written.
 
-Nothing here remembers anything: a `Family` is made when metrics are scraped, from figures that are kept elsewhere.
+Nothing is kept here: a `Family` is made when metrics are scraped, from figures that are kept elsewhere.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def render(families: Iterable[Family]) -> bytes:
 
 
 def number(value: float) -> str:
-    """A value as Go writes it as far as it matters: `1`, not `1.0`, because bounds are labels and compared as text."""
+    """A value as Go writes it: `1`, not `1.0`, because bounds are labels and compared as text."""
     if isinstance(value, int):
         return str(int(value))
     if math.isnan(value):
@@ -82,7 +82,7 @@ def number(value: float) -> str:
 
 
 def check_names(name: str, labels: Sequence[str], *, reserved: Sequence[str] = ()) -> None:
-    """Raise ValueError for what Prometheus would not take."""
+    """Raise ValueError for names that Prometheus would not accept."""
     if not _is_word(name.replace(":", "_")):
         raise ValueError(f'"{name}" cannot be the name of a metric: expected letters, digits, "_" and ":"')
     for label in labels:

@@ -1,7 +1,7 @@
 """The last resort of leader election: a thread that ends the process when its event loop cannot.
 
-A loop that is blocked can neither renew the lease nor stop its work. Once another may lead, this process must not be.
-Both go by a clock that counts the time for which the machine, and not only the process, was suspended.
+A loop that is blocked can neither renew the lease nor stop its work. Once another may lead, this process must have
+ended. Both go by a clock that counts the time for which the machine, and not only the process, was suspended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The flags that every operator has, and what an operator adds to them."""
+"""The flags that every operator has, and those that an operator adds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | No
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports what is wrong with the usage, or as JSON where the log is to be JSON."""
+    """Reports errors with the usage, or as JSON where the log is JSON."""
 
     def __init__(self, name: str, argv: Sequence[str] | None) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Tasks that begin and end together: a step of a program's life."""
+"""Tasks that start and end together: a phase of a program's lifecycle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Group:
     def __init__(self, name: str, failed: Callable[[BaseException], None]) -> None:
         self.name = name
         self.context: Context | None = None
-        """The context that tasks begin with; None for that of whoever starts them."""
+        """The context that tasks start with; None for that of the caller."""
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -34,7 +34,7 @@ class Group:
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        """Those that have not ended."""
+        """The tasks that have not ended."""
         return list(self._tasks)
 
     async def drain(self, timeout: float | None) -> bool:
@@ -84,7 +84,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 async def to_its_end(work: Coroutine[object, object, None], cancelled: Callable[[], None] = lambda: None) -> None:
-    """Run something to its end, also when this is cancelled meanwhile: what was begun has to end."""
+    """Run something to its end, even if this is cancelled meanwhile."""
     task = asyncio.create_task(work, name="ending")
     is_cancelled = False
     while not task.done():

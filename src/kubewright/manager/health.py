@@ -1,4 +1,4 @@
-"""Health and readiness: what a kubelet probes, and where a person finds out why a pod is not ready.
+"""Health and readiness: what a kubelet probes, and where a user finds out why a pod is not ready.
 
     ready = Checks("readyz")
     ready.add("caches", lambda: None if synced() else "pods are not listed yet")
@@ -21,7 +21,7 @@ from msgspec import Struct
 from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
 
 Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
-"""Returns None when all is well, else the reason why not, for everybody to read. It may be `async def`."""
+"""Returns None when all is well, else the reason, which is publicly readable. It may be `async def`."""
 
 TIMEOUT = 5.0
 """Seconds after which a check that has not returned counts as failed."""
@@ -54,7 +54,7 @@ class Checks:
         self._checks[name] = _Entered(check, timeout)
 
     def serve(self, server: Server) -> None:
-        """HTTPResponse at `/<name>` and `/<name>/<check>`."""
+        """Serve `/<name>` and `/<name>/<check>`."""
         server.route(f"/{self.name}", self.answer)
         server.route(f"/{self.name}/", self.answer)
 
@@ -98,7 +98,7 @@ class Checks:
         return HTTPResponse(500 if failing else 200, body="\n".join(lines).encode())
 
     async def _reasons(self, names: Collection[str]) -> dict[str, str]:
-        """Of the checks that fail. They run side by side, so that none waits for another's timeout."""
+        """The reasons of the checks that fail. They run concurrently, so that none waits for another's timeout."""
         reasons = await asyncio.gather(*[self._reason(name, self._checks[name]) for name in names])
         return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 

@@ -4,9 +4,9 @@
     await election.run(work)  # acquires the lease, runs work(), renews the lease meanwhile, and releases it
 
 It writes and reads the Lease as client-go does, so Go and Python candidates may compete for one. Guarantees: work never
-begins without the lease; when the lease cannot be renewed any more, work is cancelled with time to end before anybody
-else can have it, and from then on nothing that it writes is sent, by whichever client; also a process that was frozen
-and does not know it yet sends nothing. Work has ended before the lease is released, which is done as soon as the
+begins without the lease; when the lease cannot be renewed any more, work is cancelled with time to end before another
+candidate can have it, and from then on none of its writes is sent, by any client; a process that was frozen
+and has not noticed yet sends none either. Work has ended before the lease is released, which is done as soon as the
 server answers. Clocks of different machines are never compared: another's lease has expired when it has not changed for
 its duration by our own clock.
 
@@ -59,12 +59,12 @@ class LeadershipLost(Exception):
 
 
 class ElectionStatistics(Struct):
-    """What an election has seen so far."""
+    """Counters of an election."""
 
     acquisitions: int = 0
     renewals: int = 0
     failures: int = 0
-    """Attempts that ended with an error instead of an answer."""
+    """Attempts that ended with an error instead of a response."""
     slow_paths: int = 0
     """Renewals that had to read the lease first, because it was not as we had left it."""
 
@@ -72,9 +72,9 @@ class ElectionStatistics(Struct):
 class LeaderElection:
     """One candidate for one Lease. See the module for what it guarantees.
 
-    `lease_duration` is what others wait for after the last sign of life, `renew_deadline` how long a leader tries to
+    `lease_duration` is how long others wait after the last renewal, `renew_deadline` how long a leader tries to
     renew before it stops, `retry_period` the time between renewals; one that fails is tried again four times as often.
-    What lies between deadline and duration is the time the work has to end in.
+    The time between deadline and duration is what the work has to end in.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class LeaderElection:
         _log.debug("waiting for the lease %s as %s", self._where, self.identity)
         try:
             while True:
-                # An answer that we read too late, because the loop was blocked, is no lease to begin with.
+                # A response that we read too late, because the loop was blocked, does not acquire the lease.
                 if await self._attempt() and self._time() < self._renewed_at + self._renew_deadline:
                     break
                 await asyncio.sleep(self._retry_period * random.uniform(0.8, JITTER))  # noqa: S311  # not a secret
@@ -230,7 +230,7 @@ class LeaderElection:
     async def _renew(self) -> None:
         """Keep the lease. Only ever ends by `LeadershipLost`."""
         while True:
-            # Slow answers do not make renewals rarer: the pause counts from when the last one was sent.
+            # Slow responses do not make renewals rarer: the pause counts from when the last one was sent.
             await asyncio.sleep(self._renewed_at + self._retry_period - self._time())
             try:
                 async with asyncio.timeout(self._renewed_at + self._renew_deadline - self._time()):
@@ -242,7 +242,7 @@ class LeaderElection:
                 self._is_leading = False
                 raise LeadershipLost(
                     f"the lease {self._where} could not be renewed for {self._renew_deadline:g} s: "
-                    f"{self.last_error or 'no answer came in time'}"
+                    f"{self.last_error or 'no response came in time'}"
                 ) from None
 
     async def _guarded(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -276,7 +276,7 @@ class LeaderElection:
                 _log.debug("reading the lease %s before renewing it: %s", self._where, error)
             else:
                 return True
-        lease = await self._ask(self._client.find(Lease, self.name, namespace=self.namespace))
+        lease = await self._send(self._client.find(Lease, self.name, namespace=self.namespace))
         self._is_unsure = False
         if lease is None:
             await self._write(None)
@@ -284,7 +284,7 @@ class LeaderElection:
         self._see(lease.spec, self._time())
         if self.leader and self.leader != self.identity:
             if self._is_leading:
-                # client-go goes on until its renew deadline. There is nothing to wait for: somebody else is leading.
+                # client-go goes on until its renew deadline. There is nothing to wait for: another candidate leads.
                 self._is_leading = False
                 raise LeadershipLost(f'the lease {self._where} was taken over by "{self.leader}"')
             if self._time() < self._seen_at + (lease.spec.lease_duration_seconds or 0):
@@ -295,19 +295,19 @@ class LeaderElection:
         return True
 
     async def _write(self, lease: Lease | None) -> None:
-        """Make ourselves the holder of the lease as it was read, or of a new one. Conflicts are errors."""
+        """Write ourselves as the holder of the lease as it was read, or of a new one. Conflicts are errors."""
         sent_at = self._time()
         self._is_unsure = True
         try:
             if lease is None:
                 meta = ObjectMeta(name=self.name, namespace=self.namespace, labels=dict(self._labels))
                 spec = self._claim(LeaseSpec(holder_identity=self.identity, lease_transitions=0))
-                stored = await self._ask(self._client.create(Lease(metadata=meta, spec=spec)))
+                stored = await self._send(self._client.create(Lease(metadata=meta, spec=spec)))
             else:
                 ours = copy.deepcopy(lease)
                 ours.metadata.labels |= self._labels
                 ours.spec = self._claim(ours.spec)
-                stored = await self._ask(self._client.update(ours))
+                stored = await self._send(self._client.update(ours))
         except APIError:
             self._is_unsure = False
             raise
@@ -349,11 +349,11 @@ class LeaderElection:
                 "the lease %s was not released; other candidates have to wait for up to %g s: %s",
                 self._where,
                 self._lease_duration,
-                str(error) or self.last_error or "no answer came in time",
+                str(error) or self.last_error or "no response came in time",
             )
 
     async def _try_release(self) -> bool:
-        """False when it is worth another try."""
+        """False when it should be retried."""
         try:
             lease = self._lease or await self._client.find(Lease, self.name, namespace=self.namespace)
             if lease is None or lease.spec.holder_identity != self.identity:
@@ -375,13 +375,13 @@ class LeaderElection:
         _log.debug("the lease %s is released", self._where)
         return True
 
-    async def _ask(self, request: Awaitable[_T]) -> _T:
+    async def _send(self, request: Awaitable[_T]) -> _T:
         # The client tries again by itself where that is safe; all of that together must not take longer.
         try:
             async with asyncio.timeout(self._request_timeout):
                 return await request
         except TimeoutError:
-            raise RequestTimeout(f"no answer within {self._request_timeout:g} s") from None
+            raise RequestTimeout(f"no response within {self._request_timeout:g} s") from None
 
     @property
     def _over_at(self) -> float:

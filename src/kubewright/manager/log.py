@@ -1,9 +1,9 @@
-"""Log lines: for people on a terminal, for machines everywhere else.
+"""The log: human-readable on a terminal, JSON everywhere else.
 
     configure()  # or configure("json", verbosity=1)
 
 Code logs with Python's `logging` as usual. Each line also names the reconcile it belongs to, and `extra={...}` adds
-fields. Objects are written as references, whatever way they get into a line: what is in them, a Secret's data above
+fields. Objects are written as references, however they get into a line: their content, a Secret's data above
 all, is not. Nothing is formatted for lines that are not written.
 """
 
@@ -45,7 +45,7 @@ def configure(
     """Write the log of the whole process to `stream`, by default standard error; a second call replaces the first.
 
     Without a `format` it is "console" on a terminal and "json" elsewhere. With `verbosity` 1 to 3 kubewright's own
-    debug lines are written too, from 4 on everybody's.
+    debug lines are written too, from 4 on those of all libraries.
     """
     stream = stream or sys.stderr
     if format not in (None, "console", "json"):
@@ -69,7 +69,7 @@ def configure(
 def capture_stray_output() -> None:
     """Log what Python itself would print to standard error: warnings, and errors of threads and finalizers.
 
-    For a process that does nothing else: it is never undone.
+    For a process of its own: it is never undone.
     """
     logging.captureWarnings(True)
 
@@ -89,7 +89,7 @@ def capture_stray_output() -> None:
 def exit_line(name: str, message: str, error: BaseException | None = None) -> str:
     """The line that reports why the program `name` exits, in the format of the log: JSON stays JSON to the end.
 
-    With an `error`, its traceback is in it. Takes no lock: others may be stuck in writing the log.
+    With an `error`, its traceback is in it. Takes no lock: other threads may be stuck in writing the log.
     """
     formatters = [each.formatter for each in logging.getLogger().handlers if isinstance(each, _Handler)]
     if formatters and isinstance(formatters[0], JSONFormatter):
@@ -100,13 +100,13 @@ def exit_line(name: str, message: str, error: BaseException | None = None) -> st
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, so that it can be distinguished from others."""
+    """A handler that can be distinguished from others."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # Python's name
         """Log a line that cannot be formatted as it stands in the code; Python would print a traceback."""
         message = "a log line could not be formatted: %r"
         unformatted = logging.LogRecord(record.name, logging.ERROR, "", 0, message, (str(record.msg),), None)
-        with suppress(Exception):  # of the stream: there is no other way to report that
+        with suppress(Exception):  # of the stream: there is no other way to report it
             self.stream.write(self.format(unformatted) + self.terminator)
             self.flush()
 
@@ -134,7 +134,7 @@ class JSONFormatter(logging.Formatter):
         return _json.encode(fields).decode()
 
     def _stamp(self, created: float) -> str:
-        """`2026-01-01T00:00:00.000Z`. Of lines in the same second only the milliseconds are written anew."""
+        """`2026-01-01T00:00:00.000Z`. Of lines in the same second only the milliseconds are formatted again."""
         milliseconds = int(created * 1000)
         second, rest = divmod(milliseconds, 1000)
         known, text = self._latest
@@ -170,7 +170,7 @@ class ConsoleFormatter(logging.Formatter):
 def stack_trace(error: BaseException) -> str:
     """The traceback of an error and of what caused it, without the frames of kubewright and asyncio.
 
-    Where an error never left the framework its frames are all there is to see, and are shown.
+    An error that never left the framework is shown with its frames.
     """
     chain = traceback.TracebackException.from_exception(error, compact=True)
     left_out = _leave_out_framework(chain, _DEEPEST)
@@ -181,7 +181,7 @@ def stack_trace(error: BaseException) -> str:
 
 
 def _leave_out_framework(chain: traceback.TracebackException, depth: int) -> int:
-    """How many frames were taken out, in all errors of the chain."""
+    """Remove the frames of the framework from all errors of the chain. Returns how many."""
     left_out = 0
     own = [frame for frame in chain.stack if not frame.filename.startswith(_FRAMEWORK)]
     if own:
@@ -199,7 +199,7 @@ def _time(record: logging.LogRecord) -> datetime:
 
 
 def _message(record: logging.LogRecord) -> str:
-    """The message, with references in place of objects."""
+    """The message, with references instead of objects."""
     if not isinstance(record.msg, str):
         return _text(_argument(record.msg))
     arguments = record.args
@@ -233,7 +233,7 @@ class _Reference:
 
 
 class _Holder:
-    """Stands for what has objects in it and would show them: `WatchEvent(Pod shop/web-0)`."""
+    """Stands for a value that contains objects and would show them: `WatchEvent(Pod shop/web-0)`."""
 
     def __init__(self, value: object, held: list[Object]) -> None:
         self._name = type(value).__name__
@@ -267,7 +267,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _plain(value: object, depth: int = _DEEPEST) -> object:
-    """The value with references in place of objects, however deep they are in it."""
+    """The value with references instead of objects, at any depth."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -305,7 +305,7 @@ def summary(error: BaseException) -> str:
 
 
 def _shown(value: object) -> str:
-    """A field's value on the console: bare when that is unmistakable."""
+    """A field's value on the console: without quotes when that is unambiguous."""
     if isinstance(value, dict) and value.keys() <= {"kind", "namespace", "name"} and "name" in value:
         value = "/".join(str(part) for part in value.values())
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -315,7 +315,7 @@ def _shown(value: object) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without what would steer the terminal; further lines are indented, so that none looks like another entry."""
+    """The text without terminal control characters, and with further lines indented: none looks like another entry."""
     return "\n  ".join(
         "".join(
             character if character.isprintable() or character == "\t" else character.encode("unicode_escape").decode()

@@ -320,7 +320,7 @@ class Manager:
     async def running(self) -> AsyncGenerator[None, None]:
         """Run in the background while the block runs, and stop at its end; returns when everything has ended.
 
-        An error of the manager cancels the block and is raised in its place.
+        An error of the manager cancels the block and is raised instead.
         """
         try:
             async with asyncio.TaskGroup() as tasks:

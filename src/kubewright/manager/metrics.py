@@ -4,7 +4,7 @@
     scaled = metrics.counter("podmanager_scaled_total", "Pods created or deleted", labels=("direction",))
     scaled.labels(direction="up").add(2)
 
-A metric is a number in an attribute; text is made of it at a scrape. Metrics of prometheus_client can be added
+A metric is a number in an attribute; text is rendered at a scrape. Metrics of prometheus_client can be added
 with `metrics.include(lambda: generate_latest(registry))`.
 """
 
@@ -73,7 +73,7 @@ class Gauge:
 
 
 class Histogram:
-    """How often values fell into ranges."""
+    """The number of values per bucket."""
 
     __slots__ = ("buckets",)
 
@@ -90,7 +90,7 @@ class Histogram:
 
 
 class Labelled(Generic[_C]):
-    """One metric in several series. `labels` gives the one for certain values; keep it where it is used often."""
+    """One metric in several series. `labels` returns the one for certain values; keep it where it is used often."""
 
     def __init__(self, name: str, labels: Sequence[str], make: Callable[[], _C]) -> None:
         self._name = name
@@ -118,13 +118,13 @@ class Labelled(Generic[_C]):
         return child
 
     def samples(self) -> Iterable[Sample]:
-        """All series there are so far."""
+        """All series so far."""
         for key, child in list(self._children.items()):
             yield from child.samples(dict(zip(self._labels, key, strict=True)))
 
 
 class Metrics:
-    """The metrics of one program. Declaring the same metric again gives the one that is there.
+    """The metrics of one program. Declaring the same metric again returns the existing one.
 
     Declared without labels, a metric is one number; with them it is a `Labelled` set of numbers.
     """
@@ -141,7 +141,7 @@ class Metrics:
     def counter(self, name: str, help: str, labels: Sequence[str]) -> Labelled[Counter]: ...
 
     def counter(self, name: str, help: str, labels: Sequence[str] | None = None) -> Counter | Labelled[Counter]:
-        """A metric of how often something happened. By custom its name ends in `_total`."""
+        """A metric of how often something happened. By convention its name ends in `_total`."""
         family = self._declare("counter", name, help, labels, Counter)
         return family if labels is not None else family.labels()
 
@@ -152,7 +152,7 @@ class Metrics:
     def gauge(self, name: str, help: str, labels: Sequence[str]) -> Labelled[Gauge]: ...
 
     def gauge(self, name: str, help: str, labels: Sequence[str] | None = None) -> Gauge | Labelled[Gauge]:
-        """A metric of how much there is of something."""
+        """A metric of a current value."""
         family = self._declare("gauge", name, help, labels, Gauge)
         return family if labels is not None else family.labels()
 
@@ -167,7 +167,7 @@ class Metrics:
     def histogram(
         self, name: str, help: str, bounds: Sequence[float], labels: Sequence[str] | None = None
     ) -> Histogram | Labelled[Histogram]:
-        """A metric of how large values are; `bounds` are the upper ends of the ranges that are counted, rising."""
+        """A metric of a distribution; `bounds` are the increasing upper bounds of its buckets."""
         limits = tuple(float(bound) for bound in bounds)
         if not all(math.isfinite(bound) for bound in limits) or any(low >= high for low, high in pairwise(limits)):
             raise ValueError(f"the bounds of the metric {name} have to be finite and rising, found {list(bounds)}")
@@ -181,7 +181,7 @@ class Metrics:
         self._collectors.append(function)
 
     def include(self, text: Callable[[], bytes]) -> None:
-        """Append what `text` returns at each scrape, which has to be in the same format and about other metrics."""
+        """Append the result of `text` at each scrape, which must be in the same format and about other metrics."""
         self._texts.append(text)
 
     def render(self) -> bytes:
@@ -235,6 +235,6 @@ class _Declaration(Struct, frozen=True):
     series: Labelled[Counter] | Labelled[Gauge] | Labelled[Histogram]
 
     def described(self) -> str:
-        """For errors."""
+        """The declaration, for errors."""
         bounds = f", bounds {list(self.bounds)}" if self.bounds else ""
         return f'{self.type} "{self.help}", labels {list(self.labels)}{bounds}'

@@ -74,13 +74,13 @@ class Option(Struct, frozen=True):
 
     @property
     def metavar(self) -> str:
-        """How a value is called in the help."""
+        """The placeholder of a value in the help."""
         choices = self.choices
         return f"{{{','.join(choices)}}}" if choices else _METAVARS[_bare(self.item)]
 
     @property
     def help(self) -> str:
-        """The description, and where else a value may come from."""
+        """The description, and the other sources of a value."""
         notes = [f"env {self.variable}"]
         if self.collection is not None:
             notes.append("may be repeated")
@@ -185,7 +185,7 @@ def _option(options: type[Struct], info: msgspec.structs.FieldInfo, prefix: str)
 
 
 def _bare(type_: object) -> object:
-    """Without constraints, and without None."""
+    """The type without constraints, and without None."""
     if get_origin(type_) is Annotated:
         return _bare(get_args(type_)[0])
     if get_origin(type_) in (Union, UnionType):
@@ -202,7 +202,7 @@ def _metas(type_: object) -> Iterable[Meta]:
 
 
 def _value(text: str, type_: object) -> object:
-    """The value that a text stands for. ValueError when it stands for none."""
+    """The value of a text. ValueError when it has none."""
     base = _bare(type_)
     if base is Path:
         return Path(text)
@@ -219,7 +219,7 @@ def _duration(text: str) -> timedelta:
 
 
 def _expected(error: ValueError) -> str:
-    """The message of msgspec without its quotes, and without the type it was given, which is always str."""
+    """The message of msgspec without its quotes, and without the found type, which is always str."""
     text = str(error).replace("`", "").partition(", got ")[0]
     return text[:1].lower() + text[1:]
 

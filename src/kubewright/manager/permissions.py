@@ -1,4 +1,4 @@
-"""Permissions: what an operator needs to be allowed to do, checked at its start.
+"""The permissions of an operator, checked at its start.
 
     needed = [Permission(Pod, "list", "watch"), Permission("apps/deployments/scale", "patch")]
     if missing := await missing_permissions(client, needed):
@@ -30,7 +30,7 @@ _PLAIN_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "extensions", "po
 
 
 class Permission:
-    """What an operator has to be allowed to do with a kind, in one namespace or in all.
+    """The verbs that an operator needs for a kind, in one namespace or in all.
 
     The kind is a Python type, or a text: "pods", "apps/deployments", "apps/deployments/scale", and "/pods/log" with a
     leading slash for what belongs to the group without a name.
@@ -70,7 +70,7 @@ class Permission:
 
 
 class Resource(Struct, frozen=True):
-    """What the server calls a kind."""
+    """Group and plural of a kind."""
 
     group: str
     resource: str
@@ -93,21 +93,21 @@ class MissingPermission(Struct, frozen=True):
 
 
 async def missing_permissions(client: Client, permissions: Iterable[Permission]) -> list[MissingPermission]:
-    """What of `permissions` we lack, in their order; empty when we have all of them."""
+    """Those of `permissions` that we lack, in their order; empty when we have all of them."""
     needed = list(dict.fromkeys(permissions))
     resources = [await _resource(client, permission) for permission in needed]
     questions = [(index, verb) for index, permission in enumerate(needed) for verb in permission.verbs]
     limit = asyncio.Semaphore(MAX_AT_ONCE)
 
-    async def ask(index: int, verb: str) -> str | None:
+    async def review(index: int, verb: str) -> str | None:
         async with limit:
             return await _denied(client, needed[index], resources[index], verb)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(index, verb)) for index, verb in questions]
+            tasks = [group.create_task(review(index, verb)) for index, verb in questions]
     except ExceptionGroup as errors:
-        # One is enough: they are all answers of the same server to the same kind of request.
+        # One error is enough: all requests are of the same kind to the same server.
         raise errors.exceptions[0] from None
     denied: dict[int, dict[str, str]] = {}
     for (index, verb), task in zip(questions, tasks, strict=True):

@@ -1,6 +1,6 @@
 """Before a manager starts: wait for the API server, and check that everything it needs is permitted.
 
-What would otherwise fail in the middle, one watch after the other, fails at once with a list of all that is missing.
+Instead of one watch failing after the other, the start fails with a list of all missing permissions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Preflight:
     async def run(self) -> None:
         """Return when everything is permitted, as soon as the server answers. Raises `PermissionsMissing`."""
         attempt = 0
-        self.unreachable = "no answer yet"
+        self.unreachable = "no response yet"
         while True:
             attempt += 1
             try:

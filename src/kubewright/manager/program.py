@@ -7,7 +7,7 @@
 
 It reads the flags every operator has, and the operator's own (`options=`), connects, runs the manager until SIGINT or
 SIGTERM, and exits: 0 after a clean stop, 1 with one line on standard error otherwise, JSON where the log is. An error
-of the program itself is shown with its traceback. By hand it is `Client`, `Manager` and `manager.run()`.
+of the program itself is shown with its traceback. Without it, use `Client`, `Manager` and `manager.run()`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound=Struct)
 
-# Objects after which Python looks for garbage: what events and reconciles leave behind is freed without that, and to
-# look after every 700, as it does by default, took a tenth of all CPU.
+# Objects after which Python collects garbage: what events and reconciles leave behind is freed without that, and to
+# collect after every 700, as it does by default, took a tenth of all CPU.
 _GARBAGE = 10_000
 
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?"
@@ -105,7 +105,7 @@ def run(
 
 
 def _report(name: str, error: BaseException) -> None:
-    """Write why the program ends."""
+    """Report why the program ends."""
     explain_misuse(error)
     is_own_fault = not isinstance(error, LeadershipLost | KubernetesError)
     line = exit_line(name, summary(error), error) if is_own_fault else exit_line(name, str(error))
@@ -166,9 +166,9 @@ async def _run(
 
 
 def tune_collector(manager: Manager) -> None:
-    """Have Python look for garbage less often, and never again at what exists once the caches are complete.
+    """Make Python collect garbage less often, and exempt what exists once the caches are complete.
 
-    For a process that does nothing else: it is never undone.
+    For a process of its own: it is never undone.
     """
     if 0 < gc.get_threshold()[0] < _GARBAGE:
         gc.set_threshold(_GARBAGE)
@@ -176,7 +176,7 @@ def tune_collector(manager: Manager) -> None:
 
 
 class _Freezing:
-    """What exists when everything is watched lives on: the collector need not go through it again."""
+    """Freezes what exists when everything is watched: it lives on, and the collector need not visit it again."""
 
     needs_leader = False
 

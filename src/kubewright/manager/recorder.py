@@ -47,7 +47,7 @@ class Recorder(Protocol):
     def normal(
         self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
     ) -> None:
-        """Record what went as expected. `reason` is a CamelCase word for programs, `note` a sentence for people.
+        """Record a Normal event. `reason` is a CamelCase word for programs, `note` a sentence for users.
 
         `action` is what was done, by default the reason again; `related` is another object that was involved.
         """
@@ -55,7 +55,7 @@ class Recorder(Protocol):
     def warning(
         self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
     ) -> None:
-        """Record what somebody should look into."""
+        """Record a Warning event."""
 
 
 class EventBroadcaster:
@@ -107,7 +107,7 @@ class EventBroadcaster:
         await self._queue.run()
 
     async def flush(self, timeout: float) -> None:
-        """Return when all that was recorded has been written or given up, or after `timeout` seconds.
+        """Return when everything recorded has been written or given up, or after `timeout` seconds.
 
         For shutdown: before or after `run` is cancelled.
         """
@@ -154,13 +154,13 @@ class EventBroadcaster:
         if is_stored:
             try:
                 await self._form.raise_count(self._client, event, count)
-            except NotFound:  # the server forgets events after an hour, and anybody may delete them
+            except NotFound:  # the server deletes events after an hour, and so may any user
                 is_stored = False
         if not is_stored:
             try:
                 await self._form.create(self._client, event, count)
             except AlreadyExists:
-                # By an earlier attempt, whose answer was lost.
+                # By an earlier attempt, whose response was lost.
                 if count > 1:
                     await self._form.raise_count(self._client, event, count)
         event.written = count
@@ -206,7 +206,7 @@ class EventRecorder:
 
 
 class _MistakenEvent(TypeError):
-    """What a recorder was given cannot be an event. The message says it all."""
+    """A recorder was called with something that cannot be an event. Its message is complete."""
 
 
 def _check_text(regarding: object, reason: object, note: object) -> None:
@@ -217,7 +217,7 @@ def _check_text(regarding: object, reason: object, note: object) -> None:
 
 
 def _identified(obj: Object | ObjectReference) -> tuple[Identity, str, str]:
-    """Which object, its revision, and the part of it."""
+    """The object, its revision, and the part of it."""
     if isinstance(obj, ObjectReference):
         identity = Identity(obj.api_version or "", obj.kind or "", obj.namespace or "", obj.name or "", obj.uid or "")
         return identity, obj.resource_version or "", obj.field_path or ""

@@ -21,7 +21,7 @@ Function: TypeAlias = Callable[[], Coroutine[object, object, None]]
 
 
 def run_of(runnable: object) -> Function:
-    """What to call, of an object with `run` or an async function."""
+    """The function to call, of an object with `run` or an async function."""
     if inspect.iscoroutine(runnable):
         runnable.close()  # or Python would complain that it was never awaited
         raise TypeError(

@@ -241,13 +241,13 @@ def _caches(informers: Iterable[Informer]) -> Iterable[Family]:
     yield sums(
         "relists_total",
         "counter",
-        "How often all objects were read anew",
+        "How often all objects were relisted",
         [sum(one.relists for one in group) for group in each],
     )
     yield sums(
         "watch_restarts_total",
         "counter",
-        "How often a watch was begun again",
+        "How often a watch was restarted",
         [sum(one.restarts for one in group) for group in each],
     )
     yield _table(

@@ -38,7 +38,7 @@ FIRST_TIMEOUT = 5.0
 IDLE_TIMEOUT = 90.0
 """Seconds for which a connection may be idle between requests."""
 WRITE_TIMEOUT = 30.0
-"""Seconds in which an answer has to be taken."""
+"""Seconds in which a client has to read a response."""
 MAX_CONNECTIONS = 200
 """One more replaces the one whose client has been slow, or idle, for the longest time."""
 CLOSE_GRACE = 5.0
@@ -100,7 +100,7 @@ class Server:
         """True once the connections that are open are to send no further requests."""
 
     def route(self, path: str, handler: Handler) -> None:
-        """Let `handler` answer for a path; one that ends in "/" stands for everything below it."""
+        """Let `handler` serve a path; one that ends in "/" stands for everything below it."""
         if path in self._routes:
             raise ValueError(f'the path "{path}" is answered already by another handler of {self._option}')
         self._routes[path] = handler
@@ -112,7 +112,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 when it does not."""
+        """The port it listens on; 0 when it does not."""
         return self._port
 
     async def __aenter__(self) -> Self:
@@ -174,7 +174,7 @@ class Server:
             if not host:
                 return _listen_everywhere(port)
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            # One socket, as in Go: two would get two ports when any will do.
+            # One socket, as in Go: with port 0 two would get two ports.
             family, _, _, _, endpoint = min(found, key=lambda entry: entry[0] != socket.AF_INET)
             return socket.create_server(endpoint[:2], family=family, backlog=128)
         except (OSError, UnicodeError) as error:
@@ -196,7 +196,7 @@ class Server:
         task.add_done_callback(self._connections.__delitem__)
 
     def _has_room(self) -> bool:
-        """Whether there may be one more connection; one that waits for its client makes way for it."""
+        """Whether there may be one more connection; one that waits for its client is closed for it."""
         if len(self._connections) < MAX_CONNECTIONS:
             return True
         # Those that were cancelled are still here until their tasks have ended.
@@ -220,14 +220,14 @@ class _Request(Struct, frozen=True):
 
 
 class _Connection:
-    """One client: takes its requests one after the other and answers them in that order."""
+    """One client: reads its requests one after the other and answers them in that order."""
 
     def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._server = server
         self._reader = reader
         self._writer = writer
         self._parser = httptools.HttpRequestParser(self)
-        # What is to be answered next: a request, or at last what is wrong with one.
+        # What is to be answered next: requests, and at the end the error of a malformed one.
         self._waiting: deque[_Request | HTTPResponse] = deque()
         self._url = b""
         self._headers: dict[str, str] = {}
@@ -241,7 +241,7 @@ class _Connection:
 
     async def run(self) -> None:
         """Serve until the client leaves, misbehaves or got the last response."""
-        # Sending is done only when all of an answer is on its way, so that closing has nothing to wait for.
+        # Sending ends only when all of a response is on its way, so that closing has nothing to wait for.
         self._writer.transport.set_write_buffer_limits(high=0)
         try:
             while await self._exchange():
@@ -257,11 +257,11 @@ class _Connection:
             self._writer.close()
 
     def abort(self) -> None:
-        """Close the socket at once; for whoever cancels `run`, which may not have begun."""
+        """Close the socket at once; for the caller that cancels `run`, which may not have started."""
         self._writer.transport.abort()
 
     async def _exchange(self) -> bool:
-        """HTTPResponse the next request. False when it was the last one."""
+        """Answer the next request. False when it was the last one."""
         if not self._waiting and not await self._read():
             return False
         self.is_answering = True
@@ -323,7 +323,7 @@ class _Connection:
             await self._writer.drain()
 
     async def _linger(self) -> None:
-        """Let a client finish what it sends: closing in the middle of it would take the answer away again."""
+        """Let a client finish sending: closing in the middle of it would discard the response."""
         if self._writer.can_write_eof():
             self._writer.write_eof()
         with suppress(TimeoutError):
@@ -335,7 +335,7 @@ class _Connection:
         if not self._waiting or not isinstance(self._waiting[-1], HTTPResponse):
             self._waiting.append(HTTPResponse(status, body=f"{reason}\n".encode()))
 
-    # What the parser calls
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._size = b"", {}, 0

@@ -28,7 +28,8 @@ class ServingCertificateError(KubernetesError):
 def from_directory(directory: Path) -> ssl.SSLContext:
     """Serve with `tls.crt` and `tls.key` of a directory, such as a mounted Secret.
 
-    Each new connection gets what the files hold then. While they cannot be used, the previous certificate stays.
+    Each new connection gets the present content of the files. While they cannot be used, the previous certificate
+    stays.
     """
     files = _Files(directory)
     context = files.context
@@ -38,7 +39,7 @@ def from_directory(directory: Path) -> ssl.SSLContext:
 
 
 def self_signed() -> ssl.SSLContext:
-    """Serve with a certificate of our own, for localhost and the name of this host; it is made anew at each start.
+    """Serve with a certificate of our own, for localhost and the name of this host; it is made at each start.
 
     Clients cannot verify it. Needs the package `cryptography`.
     """
@@ -96,7 +97,7 @@ class _Files:
         self.context = self._load()
 
     def renew(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Let a connection that is being made use what the files hold now."""
+        """Let a connection that is being made use the present content of the files."""
         try:
             state = self._stat()
             if state != self._state:

@@ -8,12 +8,10 @@
     async def setup(manager: Manager) -> AsyncIterator[None]:
         pool = await open_pool()
         controller_for(manager, Website).complete(WebsiteReconciler(manager.client, pool))
-
-Yield:
+        yield None
         await pool.drain()
 
 What was entered is left in reverse order, after all controllers have ended.
-
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first stops a program in order, the second kills it."""
+"""SIGINT and SIGTERM: the first stops a program gracefully, the second kills it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exit_now() -> None:
 async def stop_on_signals(stop: Callable[[], None], force: Callable[[], None] = exit_now) -> AsyncIterator[None]:
     """Within it, the first signal calls `stop` in the event loop, and each further one `force`, even if the loop hangs.
 
-    The handlers that were there before are back afterwards. Works in the main thread only, as signals do.
+    The previous handlers are restored afterwards. Works in the main thread only, as signals do.
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("signals reach the main thread only: handle them there, and not in this one")

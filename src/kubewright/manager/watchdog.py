@@ -1,4 +1,4 @@
-"""A watchdog of the event loop: it names the line that keeps everything else from running.
+"""A watchdog of the event loop: it reports the line that blocks it.
 
 `time.sleep` in an `async def reconcile` stops every other reconcile, every watch and the renewal of the lease. A thread
 notices that and logs the line, once per function, with what to do about it.
@@ -70,18 +70,18 @@ class Watchdog:
     def __init__(
         self, frame: Callable[[], FrameType | None], call_soon: Callable[[Callable[[], None]], object]
     ) -> None:
-        """`frame` is the innermost one of the loop's thread; `call_soon` has the loop call something."""
+        """`frame` is the innermost one of the loop's thread; `call_soon` schedules a callback in the loop."""
         self._frame = frame
         self._call_soon = call_soon
         self._runner: CodeType | None = None  # what is beneath every callback; known from the first one
-        self._is_asked = False
+        self._is_probed = False
         self._silence = 0.0
         self._is_reported = False
         self._known: set[CodeType] = set()
 
     def sample(self) -> float:
-        """See where the loop is, and log it when it is blocked there. Returns the seconds until the next sample."""
-        if self._is_asked:
+        """Sample where the loop is, and log it when it is blocked there. Returns the seconds until the next sample."""
+        if self._is_probed:
             self._silence += STEP
             if self._silence >= BLOCKED and not self._is_reported:
                 self._report()
@@ -92,7 +92,7 @@ class Watchdog:
         frame = self._frame()
         if frame is None or self._is_waiting(frame):
             return INTERVAL
-        self._is_asked = True
+        self._is_probed = True
         self._silence = 0.0
         self._call_soon(self._answer)
         return STEP
@@ -100,7 +100,7 @@ class Watchdog:
     def _answer(self) -> None:
         beneath = sys._getframe().f_back
         self._runner = beneath.f_code if beneath is not None else None
-        self._is_asked = False
+        self._is_probed = False
 
     def _is_waiting(self, frame: FrameType) -> bool:
         """Whether the loop executes nothing: asyncio's is in a selector then, and uvloop's has no frame of its own."""
@@ -117,7 +117,7 @@ class Watchdog:
         self._known.add(blocked.f_code)
         _log.warning(
             "the event loop has been blocked for %g s by %s:%d in %s: no other reconcile, watch or lease renewal runs "
-            "meanwhile. Await something asynchronous there (asyncio.sleep() in place of time.sleep(), "
+            "meanwhile. Await something asynchronous there (asyncio.sleep() instead of time.sleep(),  "
             "asyncio.to_thread() for a call that blocks), or write `def reconcile` without async: it runs in a thread",
             self._silence,
             blocked.f_code.co_filename,

@@ -1,4 +1,4 @@
-"""From Python types to the manifests a cluster is given.
+"""From Python types to manifests.
 
 print(crd_yaml(PodManager))
 """

@@ -1,6 +1,6 @@
 """The manifests in a text: YAML or JSON, several documents, Lists.
 
-Each comes with its position in words (`crd.yaml, document 2`), for messages about it.
+Each comes with a description of its position (`crd.yaml, document 2`), for messages about it.
 """
 
 from __future__ import annotations

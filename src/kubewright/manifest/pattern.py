@@ -12,7 +12,7 @@ from typing import Final
 
 # Both read these escapes alike; every ASCII sign that is neither letter nor digit may be escaped as well.
 _SHARED_ESCAPES: Final = frozenset("aAbBdDfnrsStvwWx0123456789")
-_MOST_REPEATS: Final = 1000
+_MAX_REPEATS: Final = 1000
 
 _GROUPS: Final = {
     "(?=": "look-ahead (?=...)",
@@ -100,8 +100,8 @@ def _repeat(pattern: str, position: int) -> tuple[str | None, int]:
             return None, end
         if not repeat[1]:
             return f"{repeat[0]} (write {{0,{repeat[3]}}})", end
-        if max(int(repeat[1]), int(repeat[3] or 0)) > _MOST_REPEATS:
-            return f"{repeat[0]} (at most {_MOST_REPEATS} repetitions)", end
+        if max(int(repeat[1]), int(repeat[3] or 0)) > _MAX_REPEATS:
+            return f"{repeat[0]} (at most {_MAX_REPEATS} repetitions)", end
         end = repeat.end()
     if pattern.startswith("+", end):
         return f"a possessive quantifier {pattern[position : end + 1]}", end

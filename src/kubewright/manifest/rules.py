@@ -30,7 +30,7 @@ UNCHANGED: Final = Rule("self == oldSelf", message="field is immutable")
 
 
 def removal_rule(name: str) -> Rule:
-    """For the structure around an optional immutable field: a rule on the field alone does not see its removal."""
+    """A rule for the structure around an optional immutable field: one on the field itself does not see its removal."""
     escaped = (
         f"__{name}__" if _RESERVED.fullmatch(name) else re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
     )

@@ -157,7 +157,7 @@ def _field(info: FieldInfo, where: _Location) -> Schema:
     elif (
         where.name == "status"
         and issubclass(where.around[-1], Object)
-        and info.default is not None  # or its author lets it be absent
+        and info.default is not None  # or the type lets it be absent
         and _fills_itself(schema)
     ):
         schema["default"] = {}

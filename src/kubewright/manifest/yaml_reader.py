@@ -1,9 +1,9 @@
 """YAML as Kubernetes reads it, within bounds: the one reader of kubeconfigs, manifests and bodies of requests.
 
 libyaml emits a document's events one by one, however deep they nest; its composer recurses, and a few kilobytes of
-brackets overflow the stack of the process. So nodes are composed here, without recursion, and what a document may ask
-of its reader is limited as in Go's YAML: 10,000 levels, and so many values by way of aliases as are in proportion to
-those that are written out.
+brackets overflow the stack of the process. So nodes are composed here, without recursion, and what a document may
+demand of its reader is limited as in Go's YAML: 10,000 levels, and so many values by way of aliases as are in
+proportion to those that are written out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values that YAML stands for, as Go reads it for Kubernetes: what JSON can express, and nothing else.
+"""The values of YAML as Go reads it for Kubernetes: only what JSON can express.
 
 Which plain text is a number, a boolean or null is decided by Go's rules, not by PyYAML's: `1e3` and `08` are numbers,
 `12:30` is text. The names of fields are text, whatever they look like. Nothing here recurses, and nothing takes longer
@@ -48,7 +48,7 @@ _WORDS: Final[dict[str, Value]] = {
 
 
 def value_of(root: yaml.Node) -> Value:
-    """The value of a composed document. Raises `yaml.constructor.ConstructorError` in Go's words."""
+    """The value of a composed document. Raises `yaml.constructor.ConstructorError` with Go's message."""
     built: dict[int, Value] = {}  # by node: by aliases, one can be in many places
     rest: list[yaml.CollectionNode] = []
 

@@ -1,4 +1,4 @@
-"""Testing operators: pytest fixtures on control planes that the test run starts itself, and what tests measure.
+"""Testing operators: pytest fixtures on control planes that the test run starts itself, and helpers for measurements.
 
 The fixtures (`control_plane`, `admin`, `namespace`, `install`, `running`) come with the pytest plugin, which is loaded
 wherever kubewright is installed; see `docs/testing.md`. Everything here is imported when it is first used.

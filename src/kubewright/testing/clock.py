@@ -1,12 +1,12 @@
-"""Virtual time: a clock that stands still until a test moves it.
+"""Virtual time: a clock that stands still until a test advances it.
 
     clock = VirtualClock()
     async with ControlPlane.embedded(clock=clock) as plane:
         ...
         clock.advance(3600)  # an hour later: tokens have expired, pods have gone through their stages
 
-It is the `Clock` of an embedded control plane, of the server as well as of its controllers. Nothing but `advance` moves
-it, and nothing that waits for an answer waits by it: requests take no virtual time.
+It is the `Clock` of an embedded control plane, of the server as well as of its controllers. Only `advance` moves
+it, and requests take no virtual time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class VirtualClock:
-    """Time as a test wants it; calls that are due are made by `advance`, in the order in which they are due.
+    """A clock for tests; callbacks that are due are called by `advance`, in the order in which they are due.
 
-    During a call the clock shows exactly the moment it was made for, and what it asks for in turn is made too when it
-    is due by the end of the advance.
+    During a callback the clock shows exactly its due time, and callbacks that it schedules are called, too, if they are
+    due by the end of the advance.
     """
 
     def __init__(self, start: datetime = _START) -> None:
@@ -41,7 +41,7 @@ class VirtualClock:
         """Call `callback` once when the clock has been advanced by that many seconds."""
         timer = VirtualTimer(callback)
         due = self._now + timedelta(seconds=max(seconds, 0.0))
-        # Calls for the same moment are made in the order they were asked for.
+        # Callbacks for the same moment are called in the order they were scheduled.
         heapq.heappush(self._timers, (due, next(self._numbers), timer))
         return timer
 
@@ -58,17 +58,17 @@ class VirtualClock:
 
 
 class VirtualTimer:
-    """A call that is still to come."""
+    """A scheduled callback."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """The call will not come. Cancelling twice, or too late, is fine."""
+        """Cancel the callback. Cancelling twice, or too late, is fine."""
         self._callback = None
 
     def ring(self) -> None:
-        """Make the call, unless it was cancelled or made before."""
+        """Call the callback, unless it was cancelled or called before."""
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()

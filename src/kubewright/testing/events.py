@@ -1,4 +1,4 @@
-"""Events for unit tests: a recorder that writes nothing and remembers everything.
+"""Events for unit tests: a recorder that keeps events in memory.
 
 events = RecordedEvents()
 await WidgetReconciler(client, events).reconcile(request)

@@ -9,6 +9,6 @@ _MAX_STEM = 40
 
 
 def unique_name(test_name: str) -> str:
-    """A name that tells which test it belongs to and that no other call returns; of a namespace or any other object."""
+    """A unique name that shows which test it belongs to; for a namespace or any other object."""
     stem = re.sub(r"[^a-z0-9]+", "-", test_name.lower())[:_MAX_STEM].strip("-")
     return f"{stem or 'test'}-{uuid.uuid4().hex[:8]}"

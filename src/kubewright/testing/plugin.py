@@ -34,7 +34,8 @@ except ImportError:
     _async_fixture = pytest.fixture
 
 _REAL = "a real control plane"
-# What a test may find missing, and how to get it. The reason of such a skip begins with `needs`, this, and a colon.
+# What may not be available to a test, and how to get it. The reason of such a skip begins with `needs`, this, and a
+# colon.
 _WAYS = {
     _REAL: "make control-plane (or: python -m kubewright.controlplane.binaries)",
     "Go": "put go on the PATH, and let it download its modules once",
@@ -114,8 +115,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch, for this run only, for tests that need what is not there."""
-    config.pluginmanager.register(_MissingTests(), "kubewright-missing-tests")
+    """Collect, for this run only, the tests that need something that is not available."""
+    config.pluginmanager.register(_SkippedTests(), "kubewright-need-tests")
     if _selected(config) not in ("embedded", "real", "both"):
         raise pytest.UsageError(f'control_plane is "{_selected(config)}": expected embedded, real or both')
 
@@ -155,8 +156,8 @@ def _plane_of(item: pytest.Item) -> str | None:
     return plane if isinstance(plane, str) else None
 
 
-class _MissingTests:
-    """Remembers the tests that did not run for want of something, and says so at the end."""
+class _SkippedTests:
+    """Collects the tests that did not run because something is not available, and reports them at the end."""
 
     def __init__(self) -> None:
         self._tests: dict[str, list[str]] = {}
@@ -164,9 +165,9 @@ class _MissingTests:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # With xdist, reports arrive here serialized: the reason is all there is to recognise them by.
         if report.skipped and isinstance(report.longrepr, tuple):
-            for missing in _WAYS:
-                if report.longrepr[2].startswith(f"Skipped: needs {missing}: "):
-                    self._tests.setdefault(missing, []).append(report.nodeid)
+            for need in _WAYS:
+                if report.longrepr[2].startswith(f"Skipped: needs {need}: "):
+                    self._tests.setdefault(need, []).append(report.nodeid)
 
     # Outermost, so that the line comes after everything else that a run prints, the coverage report included.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -177,17 +178,17 @@ class _MissingTests:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
             reporter = session.config.pluginmanager.get_plugin("terminalreporter")
             if isinstance(reporter, pytest.TerminalReporter):
-                for missing, tests in self._tests.items():
-                    _say_so(reporter, missing, tests)
+                for need, tests in self._tests.items():
+                    _report(reporter, need, tests)
         return result
 
 
-def _say_so(reporter: pytest.TerminalReporter, missing: str, tests: list[str]) -> None:
+def _report(reporter: pytest.TerminalReporter, need: str, tests: list[str]) -> None:
     files = Counter(test.partition("::")[0] for test in tests)
     which = ", ".join(f"{file} ({count})" for file, count in files.items())
     verdict = "FAILED, KUBEWRIGHT_REQUIRE_REAL=1: " if _required() else ""
     reporter.write_line(
-        f"{verdict}{len(tests)} tests DID NOT RUN without {missing}: {which}; to run them: {_WAYS[missing]}",
+        f"{verdict}{len(tests)} tests DID NOT RUN without {need}: {which}; to run them: {_WAYS[need]}",
         red=_required(),
         yellow=not _required(),
         bold=True,

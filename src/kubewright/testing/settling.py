@@ -26,7 +26,7 @@ _MAX_KEYS = 5
 async def settled(manager: Manager, *, quiet: float = 0.5, timeout: float = 60.0) -> None:
     """Return once the running manager's caches are complete and it has done nothing for `quiet` seconds.
 
-    Nothing is: no key due or reconciled, no reconcile ended, no write. Renewing a lease, and watches that begin again,
+    That is: no key due or reconciled, no reconcile ended, no write. Renewing a lease, and watches that restart,
     are not counted; a requeue that is due later than `quiet` is not waited for. Raises `AssertionError`, with what
     moved last, when it does not come to rest within `timeout`. In virtual time both may be hours.
     """

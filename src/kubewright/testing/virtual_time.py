@@ -13,8 +13,8 @@
 
 What goes by the loop's own clock is virtual (`asyncio.sleep`, `asyncio.timeout`, `loop.call_later`), and so is
 `kubewright.now()`, with which everything in kubewright stamps: conditions, events, leases, and all that an embedded
-control plane writes. Data of sockets and calls from other threads arrive when they arrive. To end a program that waits
-in vain, use `asyncio.timeout` as anywhere else: however long it is, it costs next to no real time.
+control plane writes. Data of sockets and calls from other threads arrive when they arrive. To end a program that hangs,
+use `asyncio.timeout` as anywhere else: however long it is, it takes almost no real time.
 """
 
 from __future__ import annotations

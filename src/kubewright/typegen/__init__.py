@@ -1,4 +1,4 @@
-"""Python types from CustomResourceDefinitions: the way back of `kubewright.manifest.crd`.
+"""Python types from CustomResourceDefinitions: the inverse of `kubewright.manifest.crd`.
 
     definitions = read_definitions(Path("crd.yaml").read_text(), "crd.yaml")
     Path("widgets.py").write_text(generate(definitions))

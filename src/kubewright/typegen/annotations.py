@@ -1,6 +1,6 @@
 """A schema as a Python type: `{type: integer, minimum: 1}` is `Annotated[int, Meta(ge=1)]`.
 
-What Python's types have no word for (rules, alternatives, patterns that only Go reads) is kept in `extra_json_schema`,
+What Python's types cannot express (rules, alternatives, patterns that only Go reads) is kept in `extra_json_schema`,
 where the server still finds it: rendering the type again gives a schema that means the same.
 """
 
@@ -57,7 +57,7 @@ def is_structure(schema: Schema) -> bool:
 
 
 class Annotations:
-    """Writes type annotations, given how the structures are called; and remembers which names they use."""
+    """Writes type annotations, given the names of the structures; collects the names that they use."""
 
     def __init__(self, class_names: Mapping[str, str]) -> None:
         self._class_names = class_names
@@ -153,7 +153,7 @@ class Annotations:
 
 
 def structure_key(schema: Schema) -> str:
-    """What two structures have in common that can share a class."""
+    """The key that structures with the same class have in common."""
     form = canonical({keyword: schema[keyword] for keyword in ("properties", "required") if keyword in schema})
     return json.dumps(form, sort_keys=True)
 
@@ -178,7 +178,7 @@ def _bounds(rest: Schema, limited_as: str) -> dict[str, Expression]:
 
 
 def _is_exact(factor: JSONValue) -> bool:
-    """Whether Python can tell what is a multiple of it: 2.5 is none of the number that 0.1 is read as."""
+    """Whether Python can decide exactly what is a multiple of it: 2.5 is none of the float 0.1."""
     return isinstance(factor, int | float) and Decimal(factor) == Decimal(repr(factor))
 
 

@@ -50,7 +50,7 @@ def _keyword(keyword: str, value: JSONValue) -> JSONValue:
     if keyword == "properties" and isinstance(value, dict):
         return {name: canonical(field) for name, field in value.items() if isinstance(field, dict)}
     if keyword in ("items", "additionalProperties") and isinstance(value, dict):
-        # A default of an item stands in for null only, which nobody writes.
+        # A default of an item stands in for null only, which is not written.
         return canonical({name: value[name] for name in value if name != "default"})
     if keyword == "not" and isinstance(value, dict):
         return canonical(value)
@@ -80,7 +80,7 @@ def _shape(schema: Schema) -> None:
 
 
 def _enumeration(schema: Schema) -> None:
-    """Of a field that may be null, the values are listed in a part of their own: the server asks it only of others."""
+    """Of a field that may be null, the values are in a part of their own: the server checks it only for others."""
     parts = schema.get("allOf")
     if schema.get("nullable") and isinstance(parts, list) and len(parts) == 1:
         (part,) = parts

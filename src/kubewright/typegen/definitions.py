@@ -17,7 +17,7 @@ _KIND: Final = "CustomResourceDefinition"
 
 
 class Names(Struct, rename="camel"):
-    """What a kind is called."""
+    """The names of a kind."""
 
     kind: str
     plural: str
@@ -118,7 +118,7 @@ def read_definitions(text: str, source: str) -> list[Definition]:
 
 
 def definition(document: JSONValue, where: str) -> Definition:
-    """One definition from its JSON. `where` is how errors call it."""
+    """One definition from its JSON. `where` names it in errors."""
     api_version = document.get("apiVersion") if isinstance(document, dict) else None
     if api_version != _API_VERSION:
         raise ManifestError(

@@ -1,4 +1,4 @@
-"""What fields and structures are called in Python.
+"""The names of fields and structures in Python.
 
 A field has the name that `kubewright.api.naming` gives its JSON name. A structure is called by its kind and the field
 that holds it, `WidgetTemplate`; where two structures of a kind would be called the same, by as many of the fields

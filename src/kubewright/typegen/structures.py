@@ -190,7 +190,7 @@ class Kind:
         return is_optional and not has_defaults and _is_bare_structure(status) and not required(status)
 
     def _absent_spec(self, spec: Schema, name: str) -> Expression | None:
-        """What a spec is that is not given; None when that cannot be an empty or a default one."""
+        """The default of a spec; None when it cannot be an empty or a default one."""
         if "default" in spec:
             return self._default(spec)[0]
         return call(self._annotations.use("field"), default_factory=name) if _can_be_empty(spec) else None
@@ -249,7 +249,7 @@ def _is_any(schema: Schema) -> bool:
 
 
 def _is_bare_structure(schema: Schema) -> bool:
-    """Whether the class of a structure says all there is to say of it."""
+    """Whether the class of a structure expresses all of its schema."""
     said = {"type", "properties", "required", "description", "title", "default"}
     return is_structure(schema) and {name for name in schema if schema[name] not in (False, None)} <= said
 

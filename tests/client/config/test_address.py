@@ -65,7 +65,7 @@ def test_proxy_keeps_its_user_and_gets_a_port() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks4"])
-def test_socks_proxy_is_said_to_be_unsupported(scheme: str) -> None:
+def test_socks_proxy_is_reported_as_unsupported(scheme: str) -> None:
     with pytest.raises(ValueError, match=f"{scheme} is not supported; expected http or https"):
         parse_proxy(f"{scheme}://proxy:1080")
 

@@ -91,7 +91,7 @@ def test_kubeconfig_variable_may_name_several_files(tmp_path: Path, monkeypatch:
 def test_kubeconfig_variable_that_names_nothing_is_an_error(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another configuration than the one asked for would be worse."""
+    """Another configuration than the requested one would be worse."""
     write(home / ".kube" / "config", "home")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
 
@@ -139,7 +139,7 @@ def test_text_of_a_kubeconfig_is_enough(tmp_path: Path) -> None:
         Config.from_kubeconfig_text(text, context="z")
 
 
-def test_program_may_say_everything_itself() -> None:
+def test_program_may_set_every_field_itself() -> None:
     config = Config(server="https://HOST/", proxy="http://proxy")
 
     assert (config.server, config.proxy, config.namespace) == ("https://host:443", "http://proxy:80", "default")

@@ -33,7 +33,7 @@ def token_file(path: Path, clock: Clock, fallback: Credential | None = None) -> 
     return FileCredentials(lambda: bearer(read_token(path, origin="of the test")), fallback=fallback, clock=clock)
 
 
-async def test_anonymous_sends_nothing_and_knows_nothing_better() -> None:
+async def test_anonymous_sends_nothing_and_has_no_successor() -> None:
     credential = await ANONYMOUS.current()
 
     assert credential == Credential()
@@ -84,7 +84,7 @@ async def test_rejected_file_is_read_at_once(tmp_path: Path) -> None:
     assert await credentials.current() == bearer("two")
 
 
-async def test_retry_makes_no_sense_while_the_file_says_the_same(tmp_path: Path) -> None:
+async def test_retry_makes_no_sense_while_the_file_contains_the_same(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("one")
     credentials = token_file(path, Clock())

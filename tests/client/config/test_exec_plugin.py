@@ -190,7 +190,7 @@ async def test_missing_command_comes_with_the_install_hint() -> None:
     assert message == "was not found: it is in no directory of PATH; to install it: brew install [1mit"
 
 
-async def test_missing_file_is_told_apart_from_one_that_is_not_executable(script: Script) -> None:
+async def test_missing_file_and_file_that_is_not_executable_have_different_messages(script: Script) -> None:
     missing = await failure_of(ExecPlugin(command=str(script.path), origin='of user "ci"'))
     script.does("")
     forbidden = await failure_of(ExecPlugin(command=str(script.path), origin='of user "ci"'))
@@ -299,7 +299,7 @@ async def test_child_of_a_plugin_that_has_ended_is_killed_when_it_keeps_the_outp
         assert await asyncio.wait_for(asyncio.to_thread(pipe.read), 10) == b""
 
 
-async def test_agent_that_keeps_only_stderr_open_does_not_delay_the_answer(script: Script, fifo: Path) -> None:
+async def test_agent_that_keeps_only_stderr_open_does_not_delay_the_credential(script: Script, fifo: Path) -> None:
     script.does(
         f"if os.fork(): print({answer(token=SECRET)!r}); sys.stdout.flush(); os._exit(0)\n"
         f"os.close(1)\nopen({str(fifo)!r}).read()"
@@ -327,7 +327,7 @@ async def test_interactive_plugin_gets_the_standard_input(
 
 
 @pytest.mark.parametrize(("mode", "terminal"), [("Never", True), ("IfAvailable", False)])
-async def test_plugin_that_may_not_ask_gets_no_standard_input(
+async def test_plugin_that_may_not_prompt_gets_no_standard_input(
     script: Script, tmp_path: Path, stdin: Callable[[bytes], None], mode: InteractiveMode, terminal: bool
 ) -> None:
     seen = tmp_path / "seen"
@@ -339,7 +339,7 @@ async def test_plugin_that_may_not_ask_gets_no_standard_input(
     assert seen.read_text() == "nothing"
 
 
-async def test_plugin_that_must_ask_is_not_run_without_a_terminal(script: Script) -> None:
+async def test_plugin_that_must_prompt_is_not_run_without_a_terminal(script: Script) -> None:
     script.prints(answer(token=SECRET))
 
     message = await failure_of(script.plugin(interactive_mode="Always"))
@@ -419,7 +419,7 @@ async def test_rejected_credential_is_renewed(script: Script) -> None:
     assert script.runs == 2
 
 
-async def test_retry_makes_no_sense_when_the_plugin_says_the_same(script: Script) -> None:
+async def test_retry_makes_no_sense_when_the_plugin_returns_the_same(script: Script) -> None:
     credentials = ExecCredentials(script.plugin())
     script.prints(answer(token="one"))
     old = await credentials.current()

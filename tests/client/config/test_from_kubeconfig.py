@@ -297,7 +297,7 @@ def test_bad_user_is_found_at_once(file: File, user: Mapping[str, object], probl
     assert file.failure(user) == problem
 
 
-def test_legacy_auth_provider_is_refused_with_a_way_out(file: File) -> None:
+def test_legacy_auth_provider_is_refused_with_the_fix(file: File) -> None:
     message = file.failure({"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}})
 
     assert message.startswith('cannot read FILE: user "ci": the auth-provider "gcp" is not supported')
@@ -358,7 +358,7 @@ async def test_exec_command_without_a_separator_is_looked_up_on_the_path(
     assert await file.load(exec_user(command="plugin")).credentials.current() == bearer(SECRET)
 
 
-async def test_exec_plugin_gets_the_cluster_when_it_wants_to(file: File, plugin: Path) -> None:
+async def test_exec_plugin_gets_the_cluster_when_it_asks_for_it(file: File, plugin: Path) -> None:
     (file.directory / "ca.crt").write_bytes(CHAIN)
     cluster = {
         "certificate-authority": "ca.crt",

@@ -133,12 +133,12 @@ def test_missing_file_is_skipped_only_when_another_one_exists(tmp_path: Path) ->
     missing, there = tmp_path / "missing", tmp_path / "there"
     there.write_text(COMPLETE)
 
-    assert Kubeconfig.from_files([missing, there], skip_missing=True).select(None).context.name == "staging"
+    assert Kubeconfig.from_files([missing, there], skip_absent=True).select(None).context.name == "staging"
     with pytest.raises(ConfigError) as failure:
         Kubeconfig.from_files([missing, there])
     assert str(failure.value) == f'cannot read the kubeconfig "{missing}": there is no such file'
     with pytest.raises(ConfigError) as failure:
-        Kubeconfig.from_files([missing, tmp_path / "other"], skip_missing=True)
+        Kubeconfig.from_files([missing, tmp_path / "other"], skip_absent=True)
     assert str(failure.value) == f'cannot read the kubeconfig "{missing}", "{tmp_path}/other": there is no such file'
 
 
@@ -163,11 +163,11 @@ def test_of_several_files_the_bad_one_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n", "{}", "clusters: []"])
-def test_empty_document_is_said_to_be_empty(text: str) -> None:
+def test_empty_document_is_reported_as_empty(text: str) -> None:
     assert failure_of(text) == "it is empty; expected clusters, users and contexts"
 
 
-def test_reference_to_nothing_lists_what_there_is() -> None:
+def test_undefined_reference_lists_the_defined_names() -> None:
     assert failure_of(COMPLETE.replace("user: admin", "user: ci")) == (
         'context "staging" names the user "ci", which is not defined (users: admin, bob)'
     )

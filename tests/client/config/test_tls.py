@@ -66,7 +66,7 @@ async def handshake(client: ssl.SSLContext, name: str = "server.test") -> tuple[
     return answer
 
 
-async def test_certificate_is_shown_over_http_1_1_to_a_server_with_the_right_name() -> None:
+async def test_certificate_is_presented_over_http_1_1_to_a_server_with_the_right_name() -> None:
     context = TLS(ca=SERVER.chain).context(CLIENT)
 
     version, protocol, subject = await handshake(context)
@@ -219,7 +219,7 @@ def only_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files in memory")
-def test_key_is_written_to_no_disk_where_memory_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_key_is_not_written_to_disk_where_memory_suffices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
 
@@ -265,7 +265,7 @@ def test_repr_shows_no_key() -> None:
     assert "BEGIN" not in repr(TLS(ca=SERVER.chain))
 
 
-def test_where_it_came_from_makes_no_difference() -> None:
+def test_origin_makes_no_difference_to_equality() -> None:
     certificate, settings = Certificate(chain=b"chain", key=b"key"), TLS(server_name="api", verify=False)
     elsewhere = Certificate(chain=b"chain", key=b"key", origin="x"), TLS(server_name="api", verify=False, origin="x")
 

@@ -36,7 +36,7 @@ class Plugin:
 @pytest.mark.parametrize(
     "credential", [bearer("s3cret"), basic("bob", "pass:word"), Credential()], ids=["token", "password", "anonymous"]
 )
-async def test_what_is_written_is_read_as_the_same(credential: Credential) -> None:
+async def test_a_written_kubeconfig_is_read_as_the_same_configuration(credential: Credential) -> None:
     config = Config(
         server=SERVER,
         tls=TLS(verify=False, server_name="kubernetes"),
@@ -59,7 +59,7 @@ async def test_certificates_are_inlined(admin: Client) -> None:
     assert (await found.credentials.current()).certificate is not None
 
 
-async def test_a_token_replaces_the_credentials_and_whom_they_act_as() -> None:
+async def test_a_token_replaces_the_credentials_and_the_impersonation() -> None:
     config = Config(
         server=SERVER, credentials=StaticCredentials(basic("bob", "s3cret")), impersonate=Impersonation(user="jane")
     )
@@ -71,13 +71,13 @@ async def test_a_token_replaces_the_credentials_and_whom_they_act_as() -> None:
     assert "t0ken" not in repr(found)
 
 
-def test_what_a_plugin_gives_is_not_written() -> None:
+def test_credentials_of_a_plugin_are_not_written() -> None:
     config = Config(server=SERVER, credentials=Plugin())
     with pytest.raises(ConfigError, match="come from a plugin and cannot be written into a kubeconfig: give token="):
         config.to_kubeconfig()
 
 
-async def test_kubectl_is_who_the_kubeconfig_says(
+async def test_kubectl_has_the_identity_of_the_kubeconfig(
     control_plane: ControlPlane, admin: Client, namespace: str, tmp_path: Path
 ) -> None:
     """As the owner of the client, and as a service account by its token."""

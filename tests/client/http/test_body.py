@@ -33,7 +33,7 @@ def _body() -> tuple[Body, _Source]:
     return source.body, source
 
 
-async def test_reading_stops_above_the_high_water_mark_and_goes_on_when_the_reader_has_caught_up() -> None:
+async def test_reading_stops_above_the_high_water_mark_and_resumes_when_the_reader_has_caught_up() -> None:
     body, source = _body()
     body.feed(b"x" * HIGH_WATER)
     assert source.calls == []
@@ -53,7 +53,7 @@ async def test_a_connection_is_not_left_paused_by_a_body_that_is_complete() -> N
     assert await body.receive() == b""
 
 
-async def test_all_pieces_that_are_here_come_in_one_go() -> None:
+async def test_all_pieces_that_have_arrived_are_returned_together() -> None:
     body, _ = _body()
     reading = asyncio.create_task(body.receive())
     await asyncio.sleep(0)
@@ -62,7 +62,7 @@ async def test_all_pieces_that_are_here_come_in_one_go() -> None:
     assert await reading == b"onetwo"
 
 
-async def test_a_socket_with_nothing_to_give_is_left_alone_for_a_while() -> None:
+async def test_an_empty_socket_is_left_alone_for_a_while() -> None:
     body, source = _body()
     reading = asyncio.create_task(body.receive(gather=0.001))
     await asyncio.sleep(0)
@@ -103,7 +103,7 @@ async def test_a_cancelled_reader_loses_nothing() -> None:
     assert await body.receive() == b"one"
 
 
-async def test_what_arrived_is_given_out_before_the_error() -> None:
+async def test_what_arrived_is_returned_before_the_error() -> None:
     body, _ = _body()
     body.feed(b"one")
     body.end(ConnectionLost("gone"))
@@ -113,7 +113,7 @@ async def test_what_arrived_is_given_out_before_the_error() -> None:
             await body.receive()
 
 
-async def test_a_second_reader_is_told_so() -> None:
+async def test_a_second_reader_is_an_error() -> None:
     body, _ = _body()
     reading = asyncio.create_task(body.receive())
     await asyncio.sleep(0)

@@ -116,22 +116,22 @@ async def test_the_answer_to_head_has_no_body_whatever_its_length_says(serve: Se
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", "within the body of the answer, after 5 of 50 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", "within the body of the response, after 5 of 50 bytes"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
-            "within the body of the answer, after 5 bytes",
+            "within the body of the response, after 5 bytes",
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n5\r\nhello\r\n",
-            "within the body of the answer, after 5 bytes",
+            "within the body of the response, after 5 bytes",
         ),
         (
             b"HTTP/1.1 200 OK\r\nTRANSFER-ENCODING: identity , chunked \r\n\r\n5\r\nhello\r\n",
-            "within the body of the answer, after 5 bytes",
+            "within the body of the response, after 5 bytes",
         ),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "within the head"),
         (b"HTTP/1.1 100 Continue\r\n\r\n", "within the head"),
-        (b"", "without an answer"),
+        (b"", "without a response"),
     ],
 )
 @pytest.mark.parametrize("ending", ["closed", "reset"])
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_cut_off_is_a_lost_connection(
     assert server.accepted == 1
 
 
-async def test_a_stream_that_is_cut_off_gives_what_came_and_then_the_loss(serve: Serve) -> None:
+async def test_a_stream_that_is_cut_off_returns_what_came_and_then_raises(serve: Serve) -> None:
     async def handler(peer: Peer) -> None:
         await peer.request()
         await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\none\ntwo\n\r\n")
@@ -196,7 +196,7 @@ async def test_a_head_without_end_is_refused(serve: Serve) -> None:
 
     server = await serve(handler)
     async with _client(server) as client:
-        with pytest.raises(ProtocolError, match=f"head of the answer is longer than {MAX_HEAD} bytes"):
+        with pytest.raises(ProtocolError, match=f"head of the response is longer than {MAX_HEAD} bytes"):
             await client.request("GET", "/")
 
 
@@ -221,7 +221,7 @@ async def test_a_body_over_the_limit_is_refused_while_it_comes(serve: Serve) -> 
         b"evil",
     ],
 )
-async def test_bytes_that_nobody_asked_for_never_become_an_answer(serve: Serve, extra: bytes) -> None:
+async def test_unsolicited_bytes_never_become_a_response(serve: Serve, extra: bytes) -> None:
     async def handler(peer: Peer) -> None:
         while True:
             await peer.request()
@@ -267,7 +267,7 @@ async def test_a_timeout_names_method_host_and_seconds_and_closes_the_connection
     async with _client(server) as client:
         with pytest.raises(RequestTimeout) as caught:
             await client.request("PATCH", "/x?token=s3cret", timeout=0.05)
-        assert str(caught.value) == f"PATCH {server.address}: no complete answer within 0.05 s"
+        assert str(caught.value) == f"PATCH {server.address}: no complete response within 0.05 s"
         await closed.wait()
 
 
@@ -278,7 +278,7 @@ async def test_a_stream_without_a_head_is_a_timeout(serve: Serve) -> None:
 
     server = await serve(handler)
     async with _client(server) as client:
-        with pytest.raises(RequestTimeout, match=rf"^GET {server.address}: no answer within 0\.05 s$"):
+        with pytest.raises(RequestTimeout, match=rf"^GET {server.address}: no response within 0\.05 s$"):
             await client.stream("GET", "/", timeout=0.05)
 
 
@@ -435,7 +435,7 @@ class _Owner:
 
 
 def _alone() -> tuple[Connection, _Owner, Mock]:
-    """A connection without a network; the transport says what it was told to do."""
+    """A connection without a network; the transport records its calls."""
     loop = asyncio.get_running_loop()
     owner = _Owner()
     transport = Mock(spec=asyncio.Transport)
@@ -451,7 +451,7 @@ async def test_a_half_closed_connection_ends_the_exchange_without_waiting_for_th
     connection.attach(transport, transport)
     request = connection.request("PUT", [b"head", b"body"])
     connection.eof_received()
-    with pytest.raises(ConnectionLost, match=r"^PUT host:1: the server closed the connection without an answer$"):
+    with pytest.raises(ConnectionLost, match=r"^PUT host:1: the server closed the connection without a response$"):
         await request
     transport.abort.assert_called()
 

@@ -74,7 +74,7 @@ async def test_a_name_that_cannot_be_resolved_is_named(serve: Serve, host: str) 
     assert "name" in str(error)
 
 
-async def test_a_handshake_that_hangs_has_an_end(serve: Serve, certificates: Certificates) -> None:
+async def test_a_handshake_that_hangs_times_out(serve: Serve, certificates: Certificates) -> None:
     async def handler(peer: Peer) -> None:
         await peer.gone()
 
@@ -102,7 +102,7 @@ async def test_a_server_that_hangs_up_during_the_handshake_is_a_failed_connectio
 
 
 @pytest.mark.parametrize("moment", ["before the handshake", "within the handshake", "after the handshake"])
-async def test_a_reset_around_the_handshake_reaches_the_caller_and_nobody_else(
+async def test_a_reset_around_the_handshake_is_raised_to_the_caller_and_not_logged(
     serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """uvloop logs a stack trace when a handshake begins on a connection that is closed already."""
@@ -164,7 +164,7 @@ async def test_the_name_to_check_can_be_another_than_the_host(serve: Serve, cert
         assert (await client.request("GET", "/")).status == 200
 
 
-async def test_a_client_certificate_is_shown(serve: Serve, certificates: Certificates) -> None:
+async def test_a_client_certificate_is_presented(serve: Serve, certificates: Certificates) -> None:
     server = await serve(_ok, certificates.server(client_certificate=True))
     async with _client(f"https://{server.address}", certificates.client("client")) as client:
         assert (await client.request("GET", "/")).status == 200
@@ -211,13 +211,13 @@ async def test_a_server_that_does_not_speak_tls_says_so(serve: Serve, certificat
     assert "does not speak TLS" in str(error)
 
 
-async def test_the_tls_context_is_asked_for_with_each_connection(serve: Serve, certificates: Certificates) -> None:
-    asked = 0
+async def test_the_tls_context_is_requested_for_each_connection(serve: Serve, certificates: Certificates) -> None:
+    contexts = 0
 
     async def tls() -> ssl.SSLContext:
-        nonlocal asked
-        asked += 1
-        return certificates.client("client" if asked > 1 else "stranger")
+        nonlocal contexts
+        contexts += 1
+        return certificates.client("client" if contexts > 1 else "stranger")
 
     server = await serve(_ok, certificates.server(client_certificate=True))
     async with _client(f"https://{server.address}", tls) as client:
@@ -225,7 +225,7 @@ async def test_the_tls_context_is_asked_for_with_each_connection(serve: Serve, c
         client.drop_idle()
         for _ in range(3):
             assert (await client.request("GET", "/")).status == 200
-    assert asked == 2
+    assert contexts == 2
 
 
 async def test_an_error_of_the_tls_source_reaches_the_caller(serve: Serve) -> None:
@@ -333,7 +333,7 @@ async def test_a_plain_server_behind_a_proxy_is_named_in_the_request(serve: Serv
         (b"HTTP/1.1 502 Bad Gateway\r\n" + b"X: " + b"x" * 100_000, "longer than"),
     ],
 )
-async def test_a_proxy_that_says_no_is_named(
+async def test_a_proxy_that_refuses_is_named(
     serve: Serve, certificates: Certificates, answer: bytes, expected: str
 ) -> None:
     proxy = _Proxy(answer)
@@ -359,7 +359,7 @@ async def test_a_proxy_that_is_down_is_named(serve: Serve, certificates: Certifi
     assert str(error) == f"cannot connect to {proxy.address}: Connection refused"
 
 
-async def test_a_proxy_that_never_answers_has_an_end(serve: Serve, certificates: Certificates) -> None:
+async def test_a_proxy_that_never_answers_times_out(serve: Serve, certificates: Certificates) -> None:
     async def handler(peer: Peer) -> None:
         await peer.gone()
 

@@ -88,7 +88,7 @@ async def test_the_most_recently_used_connection_is_taken_first(serve: Serve) ->
     assert len(set(bodies)) == 1
 
 
-async def test_streams_neither_take_nor_need_the_places_of_requests(serve: Serve) -> None:
+async def test_streams_do_not_count_against_the_limit_of_requests(serve: Serve) -> None:
     async def handler(peer: Peer) -> None:
         while True:
             head, _ = await peer.request()
@@ -123,7 +123,7 @@ async def test_a_finished_stream_leaves_its_connection_only_when_there_is_room(s
     assert server.accepted == 3
 
 
-async def test_whoever_leaves_the_line_is_passed_over(serve: Serve) -> None:
+async def test_a_cancelled_waiter_is_skipped(serve: Serve) -> None:
     gate = _Gate()
     server = await serve(gate)
     async with _client(server, max_connections=1) as client:
@@ -139,7 +139,7 @@ async def test_whoever_leaves_the_line_is_passed_over(serve: Serve) -> None:
     assert server.accepted == 1
 
 
-async def test_a_place_in_line_has_a_deadline(serve: Serve) -> None:
+async def test_waiting_in_line_has_a_deadline(serve: Serve) -> None:
     gate = _Gate()
     server = await serve(gate)
     async with _client(server, max_connections=1) as client:
@@ -154,12 +154,12 @@ async def test_a_place_in_line_has_a_deadline(serve: Serve) -> None:
 
 
 async def test_a_connection_that_is_lost_makes_room_for_the_next_in_line(serve: Serve) -> None:
-    asked, go_on = asyncio.Event(), asyncio.Event()
+    requested, go_on = asyncio.Event(), asyncio.Event()
 
     async def handler(peer: Peer) -> None:
         await peer.request()
         if peer.number == 0:
-            asked.set()
+            requested.set()
             await go_on.wait()
             peer.reset()
         else:
@@ -168,7 +168,7 @@ async def test_a_connection_that_is_lost_makes_room_for_the_next_in_line(serve: 
     server = await serve(handler)
     async with _client(server, max_connections=1) as client:
         lost = asyncio.create_task(client.request("POST", "/"))
-        await asked.wait()
+        await requested.wait()
         waiting = asyncio.create_task(client.request("POST", "/"))
         await asyncio.sleep(0)
         go_on.set()
@@ -177,7 +177,7 @@ async def test_a_connection_that_is_lost_makes_room_for_the_next_in_line(serve: 
             await lost
 
 
-async def test_everybody_in_line_hears_that_the_server_is_down(serve: Serve) -> None:
+async def test_every_waiter_gets_the_error_when_the_server_is_down(serve: Serve) -> None:
     server = await serve(_Gate())
     await server.aclose()
     async with _client(server, max_connections=1) as client:
@@ -286,16 +286,16 @@ async def test_repeated_requests_do_not_leave_more_connections_than_allowed(serv
     async def handler(peer: Peer) -> None:
         while True:
             await peer.request()
-            if peer.number == 0 and server.accepted == 1 and asked:
+            if peer.number == 0 and server.accepted == 1 and requested:
                 return
-            asked.append(peer.number)
+            requested.append(peer.number)
             await peer.answer()
 
-    asked: list[int] = []
+    requested: list[int] = []
     server = await serve(handler)
     async with _client(server, max_connections=1) as client:
         await client.request("GET", "/")
-        # The first is lost and goes to a connection of its own, while the place it gave up goes to the second.
+        # The first is lost and goes to a connection of its own, while the connection it gave up goes to the second.
         await asyncio.gather(client.request("GET", "/"), client.request("GET", "/"))
         async with asyncio.timeout(5):
             while server.open > 1:
@@ -303,7 +303,7 @@ async def test_repeated_requests_do_not_leave_more_connections_than_allowed(serv
     assert server.accepted == 3
 
 
-async def test_a_fresh_connection_that_is_lost_before_its_first_use_tells_why() -> None:
+async def test_a_new_connection_lost_before_its_first_use_raises_the_reason() -> None:
     """Not by trying again and again: a server that refuses our certificate does so each time."""
     loop = asyncio.get_running_loop()
     dials = 0

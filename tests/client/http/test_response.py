@@ -45,12 +45,12 @@ def test_neither_values_nor_bodies_show_in_a_repr() -> None:
     assert "Set-Cookie" in shown
 
 
-async def test_lines_are_given_out_one_by_one_and_the_rest_without_newline_too() -> None:
+async def test_lines_are_returned_one_by_one_and_the_rest_without_newline_too() -> None:
     response = StreamedResponse(200, Headers(), _Pieces([b"one\ntw", b"o", b"\n\nthr", b"ee"]))
     assert [line async for line in response.lines()] == [b"one", b"two", b"", b"three"]
 
 
-async def test_lines_before_a_loss_are_given_out_before_the_error() -> None:
+async def test_lines_before_a_loss_are_returned_before_the_error() -> None:
     lines = StreamedResponse(200, Headers(), _Pieces([b"one\ntwo\nthr"], ConnectionLost("gone"))).lines()
     assert [await anext(lines), await anext(lines)] == [b"one", b"two"]
     with pytest.raises(ConnectionLost):

@@ -30,8 +30,8 @@ def test_an_ipv6_address_has_brackets_only_where_they_belong() -> None:
         ("host:6443", "https://"),
         ("ftp://host", '"ftp"'),
         ("https://", "names no host"),
-        ("https://host:port", "cannot be understood"),
-        ("https://[::1", "cannot be understood"),
+        ("https://host:port", "cannot be parsed"),
+        ("https://[::1", "cannot be parsed"),
         ("https://host?a=b", "query"),
     ],
 )

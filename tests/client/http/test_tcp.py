@@ -1,4 +1,4 @@
-"""Which address is connected to, and what the kernel is told to look after."""
+"""Which address is connected to, and what the kernel is configured to probe."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 
 @contextmanager
 def _dead(address: str, port: int) -> Iterator[None]:
-    """An address that never answers: its queue of connections that nobody accepts is full."""
+    """An address that never answers: its queue of connections to accept is full."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server((address, port), backlog=0))
         for _ in range(8):
@@ -60,7 +60,7 @@ async def test_an_address_that_never_answers_does_not_take_the_time_of_the_other
         await client.aclose()
 
 
-async def test_an_address_that_refuses_makes_way_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_a_refusal_the_next_address_is_tried_at_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp, "ATTEMPT_DELAY", 3600)
     server = await serve(_ok)
     _resolving(monkeypatch, "127.0.0.2", "127.0.0.3", "127.0.0.1")
@@ -79,7 +79,7 @@ async def test_the_first_address_is_used_when_it_answers(serve: Serve, monkeypat
         await client.aclose()
 
 
-async def test_the_reasons_of_all_addresses_are_told_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_reasons_of_all_addresses_are_reported_once(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = await serve(_ok)
     await server.aclose()
     _resolving(monkeypatch, "127.0.0.1", "127.0.0.2", "127.0.0.3")
@@ -184,7 +184,7 @@ async def test_an_address_needs_no_resolver(monkeypatch: pytest.MonkeyPatch, add
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("what", ["request", "stream"])
-async def test_the_kernel_looks_after_every_connection(
+async def test_the_kernel_probes_every_connection(
     serve: Serve, certificates: Certificates, monkeypatch: pytest.MonkeyPatch, what: str, secure: bool
 ) -> None:
     """A peer whose machine is gone is noticed within 45 s, as by client-go."""

@@ -156,7 +156,7 @@ async def test_a_write_that_the_server_has_read_is_not_sent_again(
     server = await serve(handler, certificates.server() if secure else None)
     async with _client(server, certificates.client() if secure else None) as client:
         await client.request("GET", "/")
-        with pytest.raises(ConnectionLost, match="without an answer"):
+        with pytest.raises(ConnectionLost, match="without a response"):
             await client.request(method, "/", body=b"{}")
         assert read == ["GET", method]
         assert server.accepted == 1
@@ -184,7 +184,7 @@ async def test_a_write_that_has_left_is_not_sent_again_even_if_the_server_never_
     server = await serve(handler)
     async with _client(server) as client:
         await client.request("GET", "/")
-        with pytest.raises(ConnectionLost, match="without an answer"):
+        with pytest.raises(ConnectionLost, match="without a response"):
             await client.request(method, "/", body=b"{}")
     assert method.encode().startswith(arrived.strip())
     assert server.accepted == 1
@@ -226,7 +226,7 @@ async def test_a_request_is_not_sent_again_when_its_answer_had_begun(serve: Serv
     server = await serve(handler)
     async with _client(server) as client:
         await client.request("GET", "/")
-        with pytest.raises(ConnectionLost, match="head of the answer"):
+        with pytest.raises(ConnectionLost, match="head of the response"):
             await client.request("GET", "/")
     assert count == 2
 
@@ -241,7 +241,7 @@ async def test_a_request_is_sent_again_only_once(serve: Serve) -> None:
     server = await serve(handler)
     async with _client(server) as client:
         await client.request("GET", "/")
-        with pytest.raises(ConnectionLost, match="without an answer"):
+        with pytest.raises(ConnectionLost, match="without a response"):
             await client.request("GET", "/")
     assert server.accepted == 2
 
@@ -274,13 +274,13 @@ async def test_an_idle_connection_that_the_server_closed_is_not_used(
 
 
 async def test_new_credentials_close_idle_connections_now_and_busy_ones_after_their_answer(serve: Serve) -> None:
-    asked, go_on = asyncio.Event(), asyncio.Event()
+    requested, go_on = asyncio.Event(), asyncio.Event()
 
     async def handler(peer: Peer) -> None:
         while True:
             head, _ = await peer.request()
             if head.startswith("GET /slow"):
-                asked.set()
+                requested.set()
                 await go_on.wait()
             await peer.answer(str(peer.number).encode())
 
@@ -288,7 +288,7 @@ async def test_new_credentials_close_idle_connections_now_and_busy_ones_after_th
     async with _client(server) as client:
         assert (await client.request("GET", "/")).body == b"0"
         slow = asyncio.create_task(client.request("GET", "/slow"))
-        await asked.wait()
+        await requested.wait()
         assert (await client.request("GET", "/")).body == b"1"
         client.drop_idle()
         assert (await client.request("GET", "/")).body == b"2"
@@ -348,21 +348,21 @@ async def test_cancelling_at_any_moment_leaves_the_pool_usable_and_nothing_open(
 
 @pytest.mark.parametrize("what", ["request", "stream"])
 async def test_a_cancelled_request_does_not_wait_for_its_answer(serve: Serve, what: str) -> None:
-    asked, gone = asyncio.Event(), asyncio.Event()
+    requested, gone = asyncio.Event(), asyncio.Event()
 
     async def handler(peer: Peer) -> None:
         await peer.request()
         if peer.number:
             await peer.answer()
             return
-        asked.set()
+        requested.set()
         await peer.gone()
         gone.set()
 
     server = await serve(handler)
     async with _client(server, max_connections=1) as client, asyncio.timeout(5):
         task = asyncio.create_task(client.request("GET", "/") if what == "request" else client.stream("GET", "/"))
-        await asked.wait()
+        await requested.wait()
         task.cancel()
         assert (await client.request("GET", "/")).status == 200
         await gone.wait()
@@ -371,11 +371,11 @@ async def test_a_cancelled_request_does_not_wait_for_its_answer(serve: Serve, wh
 
 @pytest.mark.parametrize("given_up", ["cancelled", "timed out"])
 @pytest.mark.parametrize("secure", [False, True])
-async def test_of_a_write_that_is_given_up_nothing_arrives_later(
+async def test_nothing_of_a_cancelled_write_arrives_later(
     serve: Serve, certificates: Certificates, given_up: str, secure: bool
 ) -> None:
     """The kernel would deliver what is in its buffer, after a partition heals and another leads, say."""
-    asked, ended = asyncio.Event(), asyncio.Event()
+    requested, ended = asyncio.Event(), asyncio.Event()
     endings: list[type[BaseException] | None] = []
 
     async def handler(peer: Peer) -> None:
@@ -383,7 +383,7 @@ async def test_of_a_write_that_is_given_up_nothing_arrives_later(
         await peer.answer()
         try:
             await peer.request()
-            asked.set()
+            requested.set()
             while await peer.reader.read(1):
                 pass
             endings.append(None)
@@ -396,7 +396,7 @@ async def test_of_a_write_that_is_given_up_nothing_arrives_later(
         await client.request("GET", "/")
         timeout = 0.05 if given_up == "timed out" else None
         task = asyncio.create_task(client.request("PUT", "/", body=b"{}", timeout=timeout))
-        await asked.wait()
+        await requested.wait()
         if given_up == "cancelled":
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -43,7 +43,7 @@ func runInformers(ctx context.Context, config *rest.Config, namespace string) er
 }
 
 func followConfigMaps(ctx context.Context, clientset kubernetes.Interface, namespace string) error {
-	// Every namespace gets this one at a time of the server's choosing, so its event has no place in the order.
+	// Every namespace gets this one at a time of the server's choosing, so its event has no fixed position in the order.
 	others := func(options *metav1.ListOptions) { options.FieldSelector = "metadata.name!=kube-root-ca.crt" }
 	factory := informers.NewSharedInformerFactoryWithOptions(
 		clientset, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(others),
@@ -136,26 +136,26 @@ func followWebsites(ctx context.Context, client dynamic.Interface, namespace str
 	return seen.next(ctx, "deleted website made 2")
 }
 
-// events are those that an informer has told of, in their order.
+// events are those that an informer has emitted, in their order.
 type events chan string
 
 func follow(informer cache.SharedIndexInformer, describe func(any) string) (events, error) {
 	seen := make(events, 100)
-	tell := func(what string, object any) {
+	emit := func(what string, object any) {
 		line := what + " " + describe(object)
 		fmt.Println(line)
 		seen <- line
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { tell("added", object) },
-		UpdateFunc: func(_, object any) { tell("updated", object) },
+		AddFunc:    func(object any) { emit("added", object) },
+		UpdateFunc: func(_, object any) { emit("updated", object) },
 		DeleteFunc: func(object any) {
 			if unseen, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				// An unbroken watch never leads here: it would mean that the deletion itself was missed.
-				tell("lost", unseen.Obj)
+				emit("lost", unseen.Obj)
 				return
 			}
-			tell("deleted", object)
+			emit("deleted", object)
 		},
 	})
 	return seen, err
@@ -181,10 +181,10 @@ func (seen events) next(ctx context.Context, expected string) error {
 	select {
 	case line := <-seen:
 		if line != expected {
-			return fmt.Errorf("the informer told %q, expected %q", line, expected)
+			return fmt.Errorf("the informer emitted %q, expected %q", line, expected)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("the informer did not tell %q: %w", expected, ctx.Err())
+		return fmt.Errorf("the informer did not emit %q: %w", expected, ctx.Err())
 	}
 }

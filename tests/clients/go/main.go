@@ -3,7 +3,7 @@
 //	clients informer NAMESPACE
 //	clients manager NAMESPACE
 //
-// KUBECONFIG names the server. Everything that happens is told on standard output, one line per happening.
+// KUBECONFIG names the server. Every event is printed on standard output, one line each.
 package main
 
 import (

@@ -47,7 +47,7 @@ func runManager(ctx context.Context, config *rest.Config, namespace string) erro
 	return manager.Start(ctx)
 }
 
-// publisher keeps one ConfigMap per Website and tells in the status for which generation it did.
+// publisher keeps one ConfigMap per Website and reports in the status for which generation it did.
 type publisher struct {
 	client.Client
 }

@@ -1,3 +1,3 @@
-"""Where the server is and who we are: kubeconfig, in-cluster, credential plugins, certificates."""
+"""The server's address and our identity: kubeconfig, in-cluster, credential plugins, certificates."""
 
 from kubewright.client.config.config import Config as Config

@@ -1,6 +1,6 @@
-"""Which server to talk to, as whom, and how to know it.
+"""Which server to connect to, with which identity, and how to verify the server.
 
-A `Config` is plain data and opens nothing. It comes from one of three: a kubeconfig, the pod's service account, or the
+A `Config` is plain data and opens nothing. It comes from a kubeconfig, the pod's service account, or the
 program itself.
 """
 
@@ -63,8 +63,8 @@ class Config(Redacted, frozen=True, kw_only=True):
         # An element may be empty, and naming a file twice changes nothing.
         paths = [Path(name) for name in dict.fromkeys(variable.split(os.pathsep)) if name]
         if paths:
-            return _from_files(paths, context, skip_missing=True)
-        not_in_cluster = "a context was asked for" if context else why_not_in_cluster()
+            return _from_files(paths, context, skip_absent=True)
+        not_in_cluster = "a context was given" if context else why_not_in_cluster()
         if not_in_cluster is None:
             return cls.in_cluster()
         try:
@@ -86,7 +86,7 @@ class Config(Redacted, frozen=True, kw_only=True):
 
         `context` is the current context unless given.
         """
-        return _from_files([Path(file).expanduser() for file in (path, *more)], context, skip_missing=False)
+        return _from_files([Path(file).expanduser() for file in (path, *more)], context, skip_absent=False)
 
     @classmethod
     def from_kubeconfig_text(cls, text: str, *, context: str | None = None) -> Config:
@@ -111,7 +111,7 @@ class Config(Redacted, frozen=True, kw_only=True):
         uid: str | None = None,
         extra: Mapping[str, Sequence[str]] | None = None,
     ) -> Config:
-        """A copy whose requests act as `user`, which the server must permit our own identity."""
+        """A copy whose requests act as `user`; the server must permit our own identity to impersonate it."""
         impersonate = Impersonation(user=user, groups=tuple(groups), uid=uid, extra=extra or {})
         return replace(self, impersonate=impersonate)
 
@@ -119,7 +119,7 @@ class Config(Redacted, frozen=True, kw_only=True):
         """The text of a kubeconfig for the same server, with certificates and credentials inlined: keep it secret.
 
         `name` is that of its cluster, user and context, `namespace` the default one there. With `token`, such as
-        that of `client.token(...)`, it is for whoever the token stands for; without, for who this configuration is.
+        that of `client.token(...)`, it has the identity of that token; without, that of this configuration.
         Raises `ConfigError` where the credentials come from a plugin.
         """
         from kubewright.client.config.to_kubeconfig import kubeconfig_text
@@ -127,8 +127,8 @@ class Config(Redacted, frozen=True, kw_only=True):
         return kubeconfig_text(self, name=name, namespace=namespace, token=token)
 
 
-def _from_files(paths: Sequence[Path], context: str | None, *, skip_missing: bool) -> Config:
+def _from_files(paths: Sequence[Path], context: str | None, *, skip_absent: bool) -> Config:
     from kubewright.client.config.from_kubeconfig import config_from_kubeconfig
     from kubewright.client.config.kubeconfig import Kubeconfig
 
-    return config_from_kubeconfig(Kubeconfig.from_files(paths, skip_missing=skip_missing), context)
+    return config_from_kubeconfig(Kubeconfig.from_files(paths, skip_absent=skip_absent), context)

@@ -1,4 +1,4 @@
-"""Who we are, request by request.
+"""The identity of the program, request by request.
 
 A `Credential` is what one request sends: headers, and perhaps a client certificate. `Credentials` is where the current
 one comes from: nowhere (`ANONYMOUS`), the configuration (`StaticCredentials`), files that rotate (`FileCredentials`) or
@@ -41,9 +41,9 @@ class Credentials(Protocol):
         """
 
     async def rejected(self, credential: Credential) -> bool:
-        """The server answered 401 to `credential`. True when another one may be had now, so that one retry makes sense.
+        """The server answered 401 to `credential`. True when another one is available now: one retry makes sense.
 
-        Raises `CredentialError` when another one ought to be had and cannot.
+        Raises `CredentialError` when obtaining another one fails.
         """
 
 
@@ -55,15 +55,15 @@ class StaticCredentials:
 
     @property
     def latest(self) -> Credential:
-        """The one credential there is."""
+        """The credential."""
         return self._credential
 
     async def current(self) -> Credential:
-        """The one credential there is."""
+        """The credential."""
         return self._credential
 
     async def rejected(self, credential: Credential) -> bool:
-        """False, unless `credential` is not the one there is."""
+        """False, unless `credential` is another one than ours."""
         return credential != self._credential
 
 
@@ -102,13 +102,13 @@ class FileCredentials:
         return self._credential
 
     async def current(self) -> Credential:
-        """What the files said at most `period` seconds ago."""
+        """What the files contained at most `period` seconds ago."""
         if self._clock() >= self._due:
             self._read_again()
         return self._credential
 
     async def rejected(self, credential: Credential) -> bool:
-        """True when the files hold something else by now."""
+        """True when the files hold another credential by now."""
         if credential == self._credential:
             self._read_again()
         return credential != self._credential

@@ -34,13 +34,13 @@ InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 _STDOUT_LIMIT = 1024 * 1024
 # The end of it counts, as programs give the reason last.
 _STDERR_LIMIT = 1000
-# A person at a terminal may have to find a password or a second factor; a program has no such excuse.
+# A user at a terminal may have to find a password or a second factor; a program has not.
 _TIME_LIMIT = 60.0
 _INTERACTIVE_TIME_LIMIT = 300.0
 
 
 def stdin_is_terminal() -> bool:
-    """True when a person may be asked something."""
+    """True when a user may be prompted."""
     return os.isatty(0)
 
 
@@ -66,8 +66,8 @@ class ExecPlugin(Redacted, frozen=True, kw_only=True):
         """Run the command once: what to send, and until when (seconds since 1970, None for ever).
 
         Every failure is a `CredentialError`. After the time limit and after a cancellation the command is dead, and so
-        is what it started. One that may ask questions shares our terminal instead: what it says there is not part of a
-        message, and what it started is not killed, for that would be in our own process group.
+        is what it started. One that may prompt shares our terminal instead: what it prints there is not part of a
+        message, and what it started is not killed, as it is in our own process group.
         """
         interactive = self._is_interactive(terminal)
         limit = self.time_limit or (_INTERACTIVE_TIME_LIMIT if interactive else _TIME_LIMIT)
@@ -118,7 +118,7 @@ class ExecPlugin(Redacted, frozen=True, kw_only=True):
             return False
         available = terminal()
         if self.interactive_mode == "Always" and not available:
-            raise self._failed("needs to ask for input (interactiveMode: Always), and standard input is not a terminal")
+            raise self._failed("needs to prompt (interactiveMode: Always), and standard input is not a terminal")
         return available
 
     def _find(self) -> str:
@@ -145,7 +145,7 @@ class ExecPlugin(Redacted, frozen=True, kw_only=True):
         try:
             answer = msgspec.json.decode(stdout, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # These messages name the place and the types, and never quote what was read.
+            # These messages name the path and the types, and never quote what was read.
             raise self._failed(f"printed something other than an ExecCredential as JSON: {error}{stderr}") from None
         if answer.kind != "ExecCredential":
             raise self._failed('printed an object of another kind; expected "ExecCredential"')
@@ -186,7 +186,7 @@ class ExecPlugin(Redacted, frozen=True, kw_only=True):
 class ExecCredentials:
     """What an `ExecPlugin` gave, until it is about to expire or the server rejects it; then the plugin runs again.
 
-    Guarantee: the plugin never runs twice at once, however many ask, and it is killed when nobody waits for it any
+    Guarantee: the plugin never runs twice at once, however many callers wait, and it is killed when no caller waits any
     more. It runs again a tenth of the remaining life before the end, at most a minute. While that fails, what is still
     valid is used, with a new attempt after ten seconds.
     """
@@ -235,7 +235,7 @@ class ExecCredentials:
             self._waiting = 0
         self._waiting += 1
         try:
-            # Shielded, for one caller that gives up must not take the credential from the others.
+            # Shielded: one caller that is cancelled must not take the credential from the others.
             return await asyncio.shield(task)
         finally:
             if task is self._fetching:
@@ -272,7 +272,7 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Pipe:
-    """Collects what comes through a pipe, the last `limit` bytes of it.
+    """Collects the last `limit` bytes of what comes through a pipe.
 
     `settled` is set when the other end is closed (it is then `exhausted`), or when more than `limit` bytes came.
     """
@@ -292,7 +292,7 @@ class _Pipe:
             self._loop.add_reader(pipe.fileno(), self._read, pipe.fileno())
 
     async def settle(self) -> None:
-        """Wait until everything has come, but not for a process that stays in the background."""
+        """Wait until everything has arrived, but not for a process that stays in the background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 await self.settled.wait()
@@ -321,13 +321,13 @@ class _Pipe:
 
 
 def _said(stderr: _Pipe) -> str:
-    """The end of what a command wrote for people, to be appended to a message; empty when there was nothing."""
+    """The end of the command's standard error, to be appended to a message; empty when there was nothing."""
     text = _readable(stderr.data.decode(errors="replace"))
     return f"; it said: {'…' if stderr.overflowed else ''}{text}" if text else ""
 
 
 def _readable(text: str) -> str:
-    """On one line, and without the escape sequences that could confuse a terminal."""
+    """The text on one line, without escape sequences that could confuse a terminal."""
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 

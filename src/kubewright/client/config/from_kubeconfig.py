@@ -34,7 +34,7 @@ _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
 def config_from_kubeconfig(kubeconfig: Kubeconfig, context: str | None) -> Config:
-    """The configuration that `context`, or else the current context, stands for."""
+    """The configuration of `context`, or else of the current context."""
     selection = kubeconfig.select(context)
     cluster, user = selection.cluster, selection.user
     server = _server(cluster)
@@ -54,8 +54,8 @@ def config_from_kubeconfig(kubeconfig: Kubeconfig, context: str | None) -> Confi
         if server.startswith("https:"):
             credentials = _credentials(user, cluster, tls)
         elif _has_credentials(user.value):
-            # As kubectl: what goes over an open line is no secret afterwards.
-            _log.warning("the credentials %s are not sent, for %s is not https", user.origin, server)
+            # As kubectl: what is sent unencrypted is no secret afterwards.
+            _log.warning("the credentials %s are not sent, as %s is not https", user.origin, server)
     return Config(
         server=server,
         tls=tls,
@@ -88,7 +88,7 @@ def _data(entry: Entry[Cluster] | Entry[User], key: str, inline: str | None, pat
     """What `<key>-data` holds, or else the file that `<key>` names."""
     if inline:
         try:
-            # Go, and so kubectl, takes line breaks inside base64.
+            # Go, and so kubectl, accepts line breaks inside base64.
             return base64.b64decode("".join(inline.split()), validate=True)
         except (binascii.Error, ValueError):
             raise entry.error(f"{key}-data is not base64") from None

@@ -1,4 +1,4 @@
-"""Acting as somebody else: the `Impersonate-*` headers."""
+"""Acting as another user: the `Impersonate-*` headers."""
 
 from __future__ import annotations
 

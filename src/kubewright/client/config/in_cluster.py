@@ -18,7 +18,7 @@ _ORIGIN = "of the pod's service account"
 
 
 def why_not_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> str | None:
-    """None when this program runs in a pod with a service account, else what is missing."""
+    """None when this program runs in a pod with a service account, else the reason."""
     for variable in ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
         if not environment.get(variable):
             return f"the environment variable {variable} is not set"
@@ -28,10 +28,10 @@ def why_not_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[s
 
 
 def config_in_cluster(directory: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ) -> Config:
-    """The server and identity that Kubernetes gives to a pod. Token and authorities are read again as they rotate."""
-    missing = why_not_in_cluster(directory, environment)
-    if missing is not None:
-        raise ConfigError(f"this program does not run in a pod: {missing}")
+    """The server and identity of a pod. Token and authorities are read again as they rotate."""
+    reason = why_not_in_cluster(directory, environment)
+    if reason is not None:
+        raise ConfigError(f"this program does not run in a pod: {reason}")
     host, port = environment["KUBERNETES_SERVICE_HOST"], environment["KUBERNETES_SERVICE_PORT"]
     try:
         server = parse_server(f"https://{f'[{host}]' if ':' in host else host}:{port}")

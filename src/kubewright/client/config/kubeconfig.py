@@ -1,6 +1,6 @@
 """The kubeconfig document: read, merged as kubectl merges, and one context picked out of it.
 
-What the entries mean (certificates, credentials, proxies) is the business of `from_kubeconfig`. Every problem is a
+The entries (certificates, credentials, proxies) are interpreted by `from_kubeconfig`. Every problem is a
 `ConfigError` that names the file and the line, or the path of the key, and never quotes a value that may be secret.
 """
 
@@ -44,7 +44,7 @@ class AuthProvider(Redacted, frozen=True):
 
 
 class User(Redacted, frozen=True, rename="kebab"):
-    """Who to be."""
+    """The identity to use."""
 
     client_certificate: str | None = None
     client_certificate_data: str | None = None
@@ -70,7 +70,7 @@ class Extension(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where to connect, and whom to trust there."""
+    """Where to connect, and which authorities to trust."""
 
     server: str | None = None
     certificate_authority: str | None = None
@@ -113,13 +113,13 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One kubeconfig: how messages call it, and the directory its relative paths start from."""
+    """One kubeconfig: its name in messages, and the directory its relative paths start from."""
 
     label: str
     directory: Path
 
     def error(self, problem: str) -> ConfigError:
-        """What every message about this kubeconfig looks like."""
+        """The error for a problem of this kubeconfig."""
         return ConfigError(f"cannot read the kubeconfig {self.label}: {problem}")
 
     def resolve(self, path: str) -> Path:
@@ -144,7 +144,7 @@ class Entry(msgspec.Struct, Generic[EntryType], frozen=True):
         return f'of {self.kind} "{self.name}" in the kubeconfig {self.source.label}'
 
     def error(self, problem: str) -> ConfigError:
-        """What every message about this entry looks like."""
+        """The error for a problem of this entry."""
         return self.source.error(f'{self.kind} "{self.name}": {problem}')
 
 
@@ -166,8 +166,8 @@ class Kubeconfig(msgspec.Struct):
     current_context: str = ""
 
     @classmethod
-    def from_files(cls, paths: Sequence[Path], *, skip_missing: bool = False) -> Kubeconfig:
-        """Read and merge files. A missing one is an error, unless `skip_missing` and another one exists."""
+    def from_files(cls, paths: Sequence[Path], *, skip_absent: bool = False) -> Kubeconfig:
+        """Read and merge files. One that does not exist is an error, unless `skip_absent` and another one exists."""
         merged = cls(label=", ".join(f'"{path}"' for path in paths))
         found = False
         for path in paths:
@@ -175,7 +175,7 @@ class Kubeconfig(msgspec.Struct):
             try:
                 text = path.read_text(encoding="utf-8-sig")
             except FileNotFoundError:
-                if skip_missing:
+                if skip_absent:
                     continue
                 raise source.error("there is no such file") from None
             except OSError as error:
@@ -190,7 +190,7 @@ class Kubeconfig(msgspec.Struct):
 
     @classmethod
     def from_text(cls, text: str) -> Kubeconfig:
-        """Read a kubeconfig that is no file; its relative paths start from the current directory."""
+        """Read a kubeconfig from text; its relative paths start from the current directory."""
         source = Source("given as text", Path.cwd())
         merged = cls(label=source.label)
         merged._add(_parse(text, source), source)
@@ -280,7 +280,7 @@ _TYPES = {
 
 
 def _type_problem(message: str) -> str:
-    """The words of msgspec (``Expected `str | null`, got `int` - at `$.users[0].name` ``) in ours."""
+    """The message of msgspec (``Expected `str | null`, got `int` - at `$.users[0].name` ``), reworded."""
     what, _, path = message.partition(" - at ")
     where = path.replace("`", "").replace("key in", "a key of").replace("$.", "").replace("$", "the document")
     mismatch = re.fullmatch(r"Expected `([^`]+)`(?:, got `([^`]+)`)?", what)

@@ -1,4 +1,4 @@
-"""Which certificates we trust and which one we show, as an `ssl.SSLContext`.
+"""The trusted certificate authorities and the client certificate, as an `ssl.SSLContext`.
 
 Everything is held as bytes: files are read when the configuration is loaded, so that a message can say which entry of
 which file is bad. A file of authorities is read again for each new connection (`TLS.reread`). The check of the host
@@ -49,7 +49,7 @@ class Certificate(Redacted, frozen=True, kw_only=True):
         return hash((self.chain, self.key))
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Make `context` show this certificate. What cannot be used is a `ConfigError` that names `origin`."""
+        """Make `context` present this certificate. A `ConfigError` that names `origin` if it cannot be used."""
         if not _CERTIFICATE.search(self.chain):
             raise self._unusable("no PEM certificate was found in it")
         if not _PRIVATE_KEY.search(self.key):
@@ -86,7 +86,7 @@ class Certificate(Redacted, frozen=True, kw_only=True):
 
 
 class TLS(Redacted, frozen=True, kw_only=True):
-    """How the server is recognised: by the authorities in `ca` (PEM), or the system's when there are none.
+    """How the server is verified: by the authorities in `ca` (PEM), or the system's when there are none.
 
     An authority need not be a root: as in Go, one that another authority has signed is trusted by itself. `ca_file` is
     where `ca` was read from, if that was a file; see `reread`. `verify=False` accepts any server and so excludes `ca`.
@@ -115,7 +115,7 @@ class TLS(Redacted, frozen=True, kw_only=True):
         return hash(self._settings())
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        """A new context for HTTP/1.1 over TLS 1.2 or newer that shows `certificate` to a server that asks for one."""
+        """A new context for HTTP/1.1 over TLS 1.2 or newer that presents `certificate` if the server asks."""
         context = _ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         # As Go: a name must be among the subject alternative names, the common name does not count.
@@ -223,7 +223,7 @@ class _ResumingContext(ssl.SSLContext):
 
 @contextmanager
 def _private_file(content: bytes) -> Iterator[str]:
-    """The path of a file that only we can read, and that is gone when the block ends; on a disk only if need be."""
+    """The path of a file that only we can read and that is removed when the block ends; on a disk only if needed."""
     memory = _memory_file()
     if memory is not None:
         with memory:

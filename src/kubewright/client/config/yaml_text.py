@@ -1,4 +1,4 @@
-"""YAML as Kubernetes reads it, into plain values; what is wrong with it is said without quoting what may be secret."""
+"""YAML as Kubernetes reads it, into plain values; errors quote nothing that may be secret."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Moving requests and answers over HTTP/1.1. Knows nothing of Kubernetes."""
+"""Sending requests and receiving responses over HTTP/1.1. Knows nothing of Kubernetes."""

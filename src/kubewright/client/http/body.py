@@ -14,13 +14,13 @@ HIGH_WATER = 256 * 1024
 
 
 class Source(Protocol):
-    """The connection a body comes from."""
+    """The connection that a body arrives on."""
 
     def pause_reading(self) -> None:
         """Leave further bytes in the socket."""
 
     def resume_reading(self) -> None:
-        """Go on after `pause_reading`."""
+        """Continue after `pause_reading`."""
 
     def fail(self, error: Exception) -> None:
         """End the exchange with `error`, and the connection with it."""
@@ -95,10 +95,10 @@ class Body:
         return data
 
     async def aclose(self) -> None:
-        """Nobody will read the rest: forget it, and close the connection when the body is not complete."""
+        """Discard the rest, and close the connection if the body is not complete."""
         self._chunks = []
         if self._source is not None:
-            self._source.fail(ConnectionLost(f"{self._what}: the answer was closed while it was read"))
+            self._source.fail(ConnectionLost(f"{self._what}: the response was closed while it was read"))
 
     def expire(self) -> None:
         """No byte came within the idle timeout."""
@@ -106,7 +106,7 @@ class Body:
             self._source.fail(RequestTimeout(f"{self._what}: the server sent nothing for {self._timeout:g} s"))
 
     async def _gather(self, seconds: float) -> None:
-        """Leave bytes in the socket for a while: reading many of them costs no more than reading a few."""
+        """Let bytes gather in the socket for a while: reading many of them costs no more than reading a few."""
         if self._source is None:
             return
         self._paused = True

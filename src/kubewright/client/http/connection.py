@@ -1,6 +1,6 @@
 """One HTTP/1.1 connection that carries one exchange at a time.
 
-It knows nothing about pools, proxies or retries: it is given bytes to send, makes an answer of the bytes that come
+It knows nothing about pools, proxies or retries: it sends bytes, parses the response from the bytes that come
 back, and notifies its owner when it is free again and when it is gone.
 """
 
@@ -23,7 +23,7 @@ from kubewright.client.http.response import Headers, Response, StreamedResponse
 from kubewright.client.http.tcp import open_socket
 
 # Methods that change nothing (RFC 9110, section 9.2.1). That PUT and DELETE are idempotent is not enough: the second
-# may undo what somebody did after the first, or be refused because the first has taken effect.
+# may undo what another client did after the first, or be refused because the first has taken effect.
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 # Checked between reads of the socket, so a head that comes in one piece may be one read longer.
@@ -33,7 +33,7 @@ _RESET = struct.pack("ii", 1, 0)  # linger for no time
 
 
 class Owner(Protocol):
-    """Who decides what a connection does next."""
+    """Decides what a connection does next."""
 
     def release(self, connection: Connection) -> None:
         """The exchange is complete, and the connection can carry another one."""
@@ -43,10 +43,10 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Sends a request, collects the answer.
+    """Sends a request, collects the response.
 
-    Guarantee: every exchange ends, with an answer or with an error. When it ends in any other way than by a complete
-    answer (cancelled, timed out, cut off, not HTTP), the connection is closed and never released.
+    Guarantee: every exchange ends, with a response or with an error. When it ends other than by a complete
+    response (cancelled, timed out, cut off, not HTTP), the connection is closed and never released.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
         self._size = 0  # of the head until it is complete, then of the body
 
         self.answered = False
-        """True when a byte of the answer to the latest request has arrived."""
+        """True when a byte of the response to the latest request has arrived."""
         self.sent = False
         """False when certainly no byte of the latest request has left."""
         self.reused = False
@@ -114,9 +114,9 @@ class Connection(asyncio.Protocol):
     def request(
         self, method: str, message: Sequence[bytes], due: float | None = None, timeout: float = 0.0
     ) -> asyncio.Future[Response]:
-        """Send `message`; what comes back gets the whole answer, or `RequestTimeout` when that is not there at `due`.
+        """Send `message`; the future gets the whole response, or `RequestTimeout` if it is not complete at `due`.
 
-        `timeout` is the number of seconds to speak of in the error. Who no longer waits for it calls `give_up`.
+        `timeout` is the number of seconds for the error message. A caller that stops waiting calls `give_up`.
         """
         answer: asyncio.Future[Response] = self._loop.create_future()
         self._future = answer
@@ -124,15 +124,15 @@ class Connection(asyncio.Protocol):
         return answer
 
     def give_up(self, answer: asyncio.Future[Response]) -> None:
-        """Nobody waits for that answer any more."""
-        # Unless it came at the same moment: then this connection belongs to somebody else by now.
+        """The caller no longer waits for that response."""
+        # Unless it came at the same moment: then this connection already serves another request.
         if self._future is answer:
             self.abort()
 
     async def stream(
         self, method: str, message: Sequence[bytes], due: float | None = None, timeout: float = 0.0
     ) -> StreamedResponse:
-        """Send `message` and give back the answer as soon as its head is here; `due` is for the head alone."""
+        """Send `message` and return the response as soon as its head has arrived; `due` is for the head alone."""
         future: asyncio.Future[StreamedResponse] = self._loop.create_future()
         self._stream_future = future
         self._send(method, message, due, timeout)
@@ -142,14 +142,14 @@ class Connection(asyncio.Protocol):
             if self._stream_future is future:
                 self.abort()
             elif not future.cancelled() and future.exception() is None:
-                # The head came at the same moment: nobody will ever read this body.
+                # The head came at the same moment: this body will never be read.
                 await future.result().aclose()
             raise
         finally:
             del future  # it holds its error, whose traceback holds this frame
 
     def abort(self) -> None:
-        """Close at once and forget the exchange, if there is one. Of a write, what has not arrived never will."""
+        """Close at once and drop the exchange, if there is one. What has not been received of a write never will be."""
         if self.is_writing and self._socket is not None and (end := open_socket(self._socket)) is not None:
             # A mere close would leave it to the kernel to deliver what is in its buffer, maybe much later.
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
@@ -171,8 +171,8 @@ class Connection(asyncio.Protocol):
 
     def expire(self) -> None:
         """The deadline of the exchange has passed."""
-        missing = "complete answer" if self._future is not None else "answer"
-        self.fail(RequestTimeout(f"{self._what}: no {missing} within {self._timeout:g} s"))
+        awaited = "complete response" if self._future is not None else "response"
+        self.fail(RequestTimeout(f"{self._what}: no {awaited} within {self._timeout:g} s"))
 
     def pause_reading(self) -> None:
         """Leave further bytes in the socket.
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
             self._socket.pause_reading()
 
     def resume_reading(self) -> None:
-        """Go on after `pause_reading`."""
+        """Continue after `pause_reading`."""
         if self._socket is not None and self.is_usable:
             self._socket.resume_reading()
 
@@ -200,14 +200,14 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.fail(self._not_http(error))
         except httptools.HttpParserUpgrade:
-            self.fail(ProtocolError(f"{self._what}: the server switched to another protocol, which was not asked for"))
+            self.fail(ProtocolError(f"{self._what}: the server switched to another protocol, without being asked to"))
         if self._status == 0 and self._is_busy:
             self._size += len(data)
             if self._size > MAX_HEAD:
-                self.fail(ProtocolError(f"{self._what}: the head of the answer is longer than {MAX_HEAD} bytes"))
+                self.fail(ProtocolError(f"{self._what}: the head of the response is longer than {MAX_HEAD} bytes"))
 
     def eof_received(self) -> None:
-        """The server will send nothing more. What is left to send to it has no purpose, so nothing waits for that."""
+        """The server will send nothing more. What is left to send is dropped."""
         if self._is_busy:
             self._end_of_input(None)
         else:
@@ -229,12 +229,12 @@ class Connection(asyncio.Protocol):
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        """An answer begins; one that nobody waits for must not become the answer to the next request."""
+        """A response begins; an unsolicited one must not become the response to the next request."""
         if not self._is_busy:
             self.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of the head; fields after the body (trailers) are of no interest."""
+        """Keep a field of the head; fields after the body (trailers) are ignored."""
         if self._status == 0:
             self._headers.append((name, value))
 
@@ -268,12 +268,12 @@ class Connection(asyncio.Protocol):
         elif self._future is not None:
             self._chunks.append(data)
             if self._size > self._max_body:
-                self.fail(ProtocolError(f"{self._what}: the answer is longer than max_body, {self._max_body} bytes"))
+                self.fail(ProtocolError(f"{self._what}: the response is longer than max_body, {self._max_body} bytes"))
         else:
             self.abort()
 
     def on_message_complete(self) -> None:
-        """The answer is complete, unless it was an informational one."""
+        """The response is complete, unless it was an informational one."""
         if self._status and self._is_busy:
             self._complete(self._parser.should_keep_alive())
 
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
             future.set_result(Response(self._status, Headers(self._headers), content))
         self._forget()
         self.reused = True
-        # An answer that came before the request was sent in full leaves the rest of the request in the way.
+        # After a response that came before the request was sent in full, the rest of the request is still to be sent.
         if keep_alive and self._socket is not None and not self._socket.get_write_buffer_size():
             self._owner.release(self)
         else:
@@ -341,20 +341,20 @@ class Connection(asyncio.Protocol):
             hint = ""
             if self._tls and not self.reused:
                 hint = ", right after the TLS handshake; it may not accept our client certificate"
-            return ConnectionLost(f"{self._what}: the server closed the connection without an answer{reason}{hint}")
+            return ConnectionLost(f"{self._what}: the server closed the connection without a response{reason}{hint}")
         if self._status == 0:
-            return ConnectionLost(f"{self._what}: the connection ended within the head of the answer{reason}")
+            return ConnectionLost(f"{self._what}: the connection ended within the head of the response{reason}")
         announced = Headers(self._headers).get("content-length")
         expected = f" of {announced}" if announced is not None else ""
         return ConnectionLost(
-            f"{self._what}: the connection ended within the body of the answer,"
+            f"{self._what}: the connection ended within the body of the response,"
             f" after {self._size}{expected} bytes{reason}"
         )
 
     def _not_http(self, error: httptools.HttpParserError) -> ProtocolError:
         if self._status:
-            return ProtocolError(f"{self._what}: the body of the answer is not framed as HTTP/1.1 says ({error})")
-        return ProtocolError(f"{self._what}: what came back is not an HTTP/1.1 answer ({error})")
+            return ProtocolError(f"{self._what}: the body of the response is not framed as HTTP/1.1 says ({error})")
+        return ProtocolError(f"{self._what}: what came back is not an HTTP/1.1 response ({error})")
 
 
 def _marks_its_end(headers: Headers) -> bool:

@@ -17,7 +17,7 @@ _BLOCKED = 1.0
 
 
 class Expirable(Protocol):
-    """Something that can run out of time."""
+    """Something that can expire."""
 
     def expire(self) -> None:
         """The deadline has passed. Called once, and never after `Deadlines.discard`."""
@@ -34,7 +34,7 @@ class Deadlines:
         self._postponed = False
 
     def add(self, item: Expirable, due: float) -> None:
-        """Let `item` expire at `due` (in the loop's time), in place of an earlier deadline of the same item."""
+        """Let `item` expire at `due` (in the loop's time). Replaces an earlier deadline of the same item."""
         self._due[item] = due
         if due + GRANULARITY < self._armed_for:
             self._arm(due + GRANULARITY)
@@ -62,7 +62,7 @@ class Deadlines:
     def _tick(self) -> None:
         now = self._loop.time()
         if now - self._armed_for > _BLOCKED and not self._postponed:
-            # Timers run before sockets are read: after a long computation the awaited bytes may well be here already.
+            # Timers run before sockets are read: after a long computation the awaited bytes may have arrived already.
             self._postponed = True
             self._arm(now + GRANULARITY)
             return

@@ -1,4 +1,4 @@
-"""Connecting: name resolution, TCP, the proxy's tunnel, TLS. What travels over the connection is not known here."""
+"""Connecting: name resolution, TCP, the proxy's tunnel, TLS. Knows nothing of what is sent over the connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HANGUP = "cannot connect to {}: the connection was closed during the TLS handsh
 
 
 class Dialer:
-    """Makes connections to one server, straight or through a proxy.
+    """Makes connections to one server, directly or through a proxy.
 
     Guarantee: it ends within `timeout` seconds, and leaves no socket behind unless it succeeds.
     """
@@ -44,7 +44,7 @@ class Dialer:
         self._timeout = timeout
 
     async def dial(self, connection: Connection) -> None:
-        """Attach `connection` to the server. The TLS context is asked for anew each time, so credentials rotate."""
+        """Attach `connection` to the server. The TLS context is requested each time, so credentials rotate."""
         context = await self._context() if self._server.tls else None
         try:
             async with asyncio.timeout(self._timeout) as scope:
@@ -103,6 +103,6 @@ async def _start_tls(
         raise ConnectionFailed(_HANGUP.format(address)) from error.with_traceback(None)
     except OSError as error:
         raise connect_failure(address, error) from error.with_traceback(None)
-    if secured is None:  # what the loops give when the peer hung up at the wrong moment
+    if secured is None:  # what the loops raise when the peer closed during the handshake
         raise ConnectionFailed(_HANGUP.format(address))
     return secured

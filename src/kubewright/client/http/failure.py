@@ -1,4 +1,4 @@
-"""Errors of the operating system and OpenSSL as messages that help. Only addresses get into a message."""
+"""Turns errors of the operating system and OpenSSL into actionable messages. They contain addresses, nothing secret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WRONG_NAME = frozenset({62, 64})
 
 
 def connect_failure(peer: str, error: OSError | UnicodeError) -> TransportError:
-    """Why there is no connection to `peer` ("host:port"): the error to raise for what the loop raised."""
+    """Why there is no connection to `peer` ("host:port"): the error to raise for the one from the loop."""
     if isinstance(error, ssl.SSLError):
         return tls_failure(peer, error)
     if isinstance(error, UnicodeError):

@@ -6,7 +6,7 @@ from kubewright.client.errors import ProtocolError
 
 
 class LineSplitter:
-    """Collects pieces and gives back complete lines, without their newline.
+    """Collects pieces and returns complete lines, without their newline.
 
     Guarantee: the lines do not depend on how the bytes were cut into pieces, and no more than `limit` bytes of an
     unfinished line are kept.
@@ -21,7 +21,7 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that `data` completes, oldest first."""
-        # Not `split`, which looks at every byte by itself: for lines of kilobytes that takes several times as long.
+        # Not `split`, which checks every byte by itself: for lines of kilobytes that takes several times as long.
         lines, start = [], 0
         while (end := data.find(b"\n", start)) >= 0:
             lines.append(data[start:end])
@@ -41,7 +41,7 @@ class LineSplitter:
             or (lines and len(lines[0]) > self._limit)
             or (len(data) > self._limit and any(len(line) > self._limit for line in lines))
         ):
-            raise ProtocolError(f"a line of the answer is longer than the limit of {self._limit} bytes")
+            raise ProtocolError(f"a line of the response is longer than the limit of {self._limit} bytes")
         return lines
 
     def finish(self) -> bytes:

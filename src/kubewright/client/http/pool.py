@@ -1,4 +1,4 @@
-"""Who gets which connection.
+"""Assigns connections to requests.
 
 Requests share at most `limit` connections and wait in line beyond that. Streams have connections of their own, without
 a limit: a watch holds its connection for minutes, and must neither starve the requests nor be starved by them.
@@ -21,8 +21,8 @@ IDLE_SECONDS = 60.0
 class Pool:
     """Hands out connections: the most recently used idle one, else first come, first served.
 
-    Guarantee: a connection is idle, with one exchange, or closed. One that was made for somebody who has left in the
-    meantime goes to the next in line.
+    Guarantee: a connection is idle, with one exchange, or closed. One that was made for a request that was cancelled in
+    the meantime goes to the next in line.
     """
 
     def __init__(
@@ -78,24 +78,24 @@ class Pool:
             self._check_open()
             connection = await self._result(self._line_up(), what, due, timeout)
             # It may have been lost between being handed over and this task's turn to run. A fresh one is used even so:
-            # its loss has a reason that the caller must hear, and the next would be lost in the same way.
+            # its loss has a reason that the caller must get, and the next would be lost in the same way.
             if connection.is_usable or not connection.reused:
                 return connection
 
     async def open(self, what: str, due: float | None, timeout: float, *, counted: bool) -> Connection:
-        """A connection that nobody has used, outside the line; `counted` when it is for a request."""
+        """A new connection, outside the line; `counted` when it is for a request."""
         self._check_open()
         return await self._result(self._dial_for_one(counted), what, due, timeout)
 
     def drop_idle(self) -> None:
-        """Close idle connections now and the busy ones after their answer: the next ones use new credentials."""
+        """Close idle connections now and the busy ones after their response: the next ones use new credentials."""
         self._generation += 1
         for connection in self._idle:
             connection.abort()
         self._idle.clear()
 
     def drop_writes(self) -> None:
-        """Have writes under way end with `ConnectionLost`, and nothing of them arrive any more."""
+        """End writes under way with `ConnectionLost`; nothing more of them is sent."""
         for connection in [each for each in self._live if each.is_writing]:
             connection.fail(ConnectionLost(f"{self._peer}: this program reset the connection"))
 
@@ -117,7 +117,7 @@ class Pool:
             await self._closed
         self._deadlines.close()
 
-    # What connections call.
+    # Called by connections.
 
     def release(self, connection: Connection) -> None:
         """An exchange is complete: the connection goes to the next in line, or becomes idle."""
@@ -136,7 +136,7 @@ class Pool:
             connection.abort()
 
     def lost(self, connection: Connection) -> None:
-        """A connection is gone: somebody in line may have another made."""
+        """A connection is gone: another may be made for the next in line."""
         self._live.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
@@ -272,7 +272,7 @@ class Pool:
 
 
 class _Patience:
-    """The deadline of somebody who waits for a connection."""
+    """The deadline of a request that waits for a connection."""
 
     __slots__ = ("_message", "_waiter")
 

@@ -1,6 +1,6 @@
-"""What a transport gives back: a whole answer, or one whose body is still arriving.
+"""What a transport returns: a whole response, or one whose body is still arriving.
 
-Nothing here knows about sockets. A transport without them implements `ByteStream` and hands out the same classes.
+Nothing here knows about sockets. A transport without them implements `ByteStream` and returns the same classes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_LINE = 16 * 1024 * 1024
 
 
 class Headers:
-    """The header fields of an answer, in the order they came; names are compared without regard to case."""
+    """The header fields of a response, in the order they came; names are case-insensitive."""
 
     __slots__ = ("_raw",)
 
@@ -49,7 +49,7 @@ class Headers:
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A complete answer."""
+    """A complete response."""
 
     status: int
     headers: Headers
@@ -63,18 +63,18 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class ByteStream(Protocol):
-    """The body of an answer while it arrives."""
+    """The body of a response while it arrives."""
 
     async def receive(self, idle_timeout: float | None = None, gather: float = 0.0) -> bytes:
-        """All bytes that are here, after waiting for at least one; empty at the end of the body.
+        """All bytes that have arrived, after waiting for at least one; empty at the end of the body.
 
-        A socket with nothing to give is left alone for `gather` seconds, so that what then has come is read at once.
-        Cancelling loses nothing: the next call gives the same bytes. `RequestTimeout` when no byte came for
+        An empty socket is left alone for `gather` seconds, so that what arrives meanwhile is read at once.
+        Cancelling loses nothing: the next call returns the same bytes. `RequestTimeout` when no byte came for
         `idle_timeout` seconds, which also ends the stream.
         """
 
     async def aclose(self) -> None:
-        """Nobody will read the rest. May be called at any time, more than once."""
+        """Discard the rest. May be called at any time, more than once."""
 
 
 class Lines:
@@ -116,10 +116,10 @@ class Lines:
 
 
 class StreamedResponse:
-    """An answer whose body is read as it comes. Use it with `async with`, or call `aclose`.
+    """A response whose body is read as it arrives. Use it with `async with`, or call `aclose`.
 
     Guarantee: a body that ends before its announced end raises `ConnectionLost`, after everything that did arrive
-    was given out.
+    was returned.
     """
 
     __slots__ = ("_body", "_max_body", "headers", "status")
@@ -155,7 +155,7 @@ class StreamedResponse:
             size += len(data)
             if size > self._max_body:
                 await self._body.aclose()
-                raise ProtocolError(f"the body of the answer is longer than max_body, {self._max_body} bytes")
+                raise ProtocolError(f"the body of the response is longer than max_body, {self._max_body} bytes")
         return b"".join(chunks)
 
     async def aclose(self) -> None:

@@ -11,7 +11,7 @@ from kubewright.client.redacted import Redacted
 
 
 class ServerURL(Redacted, frozen=True):
-    """Where to connect to. Credentials of the URL are kept apart and never shown."""
+    """Where to connect. Credentials in the URL are kept apart and never shown."""
 
     tls: bool
     host: str
@@ -27,7 +27,7 @@ class ServerURL(Redacted, frozen=True):
 
     @property
     def address(self) -> str:
-        """Host and port, for CONNECT and for people."""
+        """Host and port, for CONNECT and for messages."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @classmethod
@@ -48,13 +48,13 @@ class ServerURL(Redacted, frozen=True):
 
     @classmethod
     def _parse(cls, url: str, what: str) -> ServerURL:
-        # `url` itself is never shown: it may hold a password in a place where the parser does not look for one.
+        # `url` itself is never shown: it may hold a password where the parser does not expect one.
         try:
             parts = urlsplit(url)
             port = parts.port
             host = parts.hostname
         except ValueError as error:
-            raise ConfigError(f"the {what} cannot be understood; expected https://host:port") from error
+            raise ConfigError(f"the {what} cannot be parsed; expected https://host:port") from error
         if parts.scheme not in ("http", "https"):
             raise ConfigError(
                 f'the {what} has the scheme "{parts.scheme}"; expected a URL that starts with https:// or http://'

@@ -1,7 +1,7 @@
-"""TCP connections: made to the address of a host that answers first, and watched by the kernel from then on.
+"""TCP connections: made to the address of a host that answers first, and monitored by the kernel from then on.
 
-A peer that closes or resets is noticed at once. One that falls silent (its machine or the network is gone, and nobody
-says so) is noticed by the kernel within `DEAD_AFTER` seconds: an idle connection by probes that are not answered, one
+A peer that closes or resets is noticed at once. One that falls silent (its machine or the network is gone, without a
+FIN) is noticed by the kernel within `DEAD_AFTER` seconds: an idle connection by probes that are not answered, one
 with bytes on their way by their not being acknowledged. A proxy or load balancer in between answers for the peer; what
 is dead behind it is found by the timeout of a request, and by the bookmarks that a watch misses (`client/watch.py`).
 """
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 Made: TypeAlias = tuple[asyncio.Transport, P]
 
 ATTEMPT_DELAY = 0.25
-"""Seconds for which an address has the first word before the next one is tried as well, as RFC 8305 recommends."""
+"""Seconds after which the next address is tried as well, as RFC 8305 recommends."""
 
 DEAD_AFTER = 45
 """Seconds of silence after which a peer is dead. As client-go, which sends a ping after 30 and waits for 15 more."""
@@ -40,9 +40,9 @@ _OPTIONS = {
 async def connect(
     loop: asyncio.AbstractEventLoop, make_protocol: Callable[[], P], host: str, port: int
 ) -> tuple[asyncio.Transport, P]:
-    """A connection to `host` and its protocol; an `OSError` that says why when none of its addresses takes one.
+    """A connection to `host` and its protocol; an `OSError` with the reasons when none of its addresses accepts one.
 
-    Guarantee: an address that does not answer costs `ATTEMPT_DELAY`, not the whole time there is. No socket but the
+    Guarantee: an address that does not answer costs `ATTEMPT_DELAY`, not the whole timeout. No socket but the
     one that is returned is left.
     """
     addresses = await resolve(loop, host, port)
@@ -114,7 +114,7 @@ def _failure(errors: Sequence[BaseException | None]) -> OSError:
 
 
 def open_socket(transport: asyncio.Transport) -> TransportSocket | None:
-    """The socket of a connection; None once it is closed, which a protocol may hear of only later."""
+    """The socket of a connection; None once it is closed, of which a protocol may be notified later."""
     end: TransportSocket | None = transport.get_extra_info("socket")
     return end if end is not None and end.fileno() >= 0 else None
 

@@ -1,7 +1,8 @@
-"""Sending requests and getting answers, over HTTP/1.1.
+"""Sending requests and receiving responses, over HTTP/1.1.
 
 `Transport` is all the client knows: method, target, header fields, body in; status, header fields, body out. It does
-not know about Kubernetes, credentials in header fields, or retries of answers; `HTTPTransport` is the one with sockets.
+not know about Kubernetes, credentials in header fields, or retries of responses; `HTTPTransport` is the one with
+sockets.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _JOINED = 64 * 1024
 
 
 class Transport(Protocol):
-    """A way to one API server."""
+    """Sends requests to one API server."""
 
     async def request(
         self,
@@ -40,9 +41,9 @@ class Transport(Protocol):
         *,
         timeout: float | None = None,
     ) -> Response:
-        """The complete answer, whatever its status; a `TransportError` when there is none.
+        """The complete response, whatever its status; a `TransportError` when there is none.
 
-        `target` is the path with its query, percent-encoded. `RequestTimeout` when the answer is not complete after
+        `target` is the path with its query, percent-encoded. `RequestTimeout` when the response is not complete after
         `timeout` seconds. Cancelling is safe at any point.
         """
 
@@ -55,7 +56,7 @@ class Transport(Protocol):
         *,
         timeout: float | None = None,
     ) -> StreamedResponse:
-        """The answer as soon as its head is here, which `timeout` is for. The caller closes it."""
+        """The response as soon as its head has arrived, which `timeout` is for. The caller closes it."""
 
     async def aclose(self) -> None:
         """Close every connection. Requests under way end with `ConnectionLost`; later ones are an error."""
@@ -65,12 +66,12 @@ class HTTPTransport:
     """Requests over a pool of keep-alive connections to `server`, whose path is put before every target.
 
     Guarantee: a read that was lost because the server had closed the idle connection is sent again, once. A write is
-    sent again only when certainly no byte of it has left; every other loss is the caller's to decide. Belongs to the
+    sent again only when certainly no byte of it has left; any other loss is raised to the caller. Belongs to the
     event loop of its first request.
 
-    `tls` is a context, or what gives one for each new connection; None is the system's trust. `proxy` is an http:// or
-    https:// URL, user and password in it if need be; the certificate of an https:// one is checked with `proxy_tls`,
-    by default the system's trust.
+    `tls` is a context, or a function that returns one for each new connection; None is the system's trust. `proxy` is
+    an http:// or https:// URL, with user and password if needed; the certificate of an https:// one is checked with
+    `proxy_tls`, by default the system's trust.
     """
 
     def __init__(
@@ -171,12 +172,12 @@ class HTTPTransport:
         return await connection.stream(method, message, due, patience)
 
     def drop_idle(self) -> None:
-        """Use new credentials: idle connections are closed now, busy ones after their answer."""
+        """Use new credentials: idle connections are closed now, busy ones after their response."""
         if self._pool is not None:
             self._pool.drop_idle()
 
     def drop_writes(self) -> None:
-        """Reset the connections of writes under way, so that what has not arrived at the server never will."""
+        """Reset the connections of writes under way, so that what the server has not received never arrives."""
         if self._pool is not None:
             self._pool.drop_writes()
 

@@ -1,4 +1,4 @@
-"""The CONNECT request that makes a proxy pass bytes through (RFC 9110, section 9.3.6)."""
+"""The CONNECT request that makes a proxy forward bytes (RFC 9110, section 9.3.6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MAX_HEAD = 64 * 1024
 
 
 class Tunnel(asyncio.Protocol):
-    """Speaks with the proxy until the tunnel is open; without a proxy it has nothing to say."""
+    """Talks to the proxy until the tunnel is open; without a proxy it does nothing."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, proxy: str) -> None:
         self._loop = loop
@@ -37,7 +37,7 @@ class Tunnel(asyncio.Protocol):
             raise ConnectionFailed(f"the proxy {self._proxy} does not connect to {target}: it answered {status}")
 
     def data_received(self, data: bytes) -> None:
-        """Wait for the end of the proxy's head; TLS lets us speak first, so nothing of the server follows it."""
+        """Wait for the end of the proxy's head; TLS lets the client send first, so nothing of the server follows it."""
         if self._status is None or self._status.done():
             return
         self._received += data
@@ -46,12 +46,12 @@ class Tunnel(asyncio.Protocol):
             if version.startswith(b"HTTP/1.") and rest[:3].isdigit():
                 self._status.set_result(int(rest[:3]))
             else:
-                self._fail("its answer is not HTTP")
+                self._fail("its response is not HTTP")
         elif len(self._received) > _MAX_HEAD:
-            self._fail(f"the head of its answer is longer than {_MAX_HEAD} bytes")
+            self._fail(f"the head of its response is longer than {_MAX_HEAD} bytes")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The proxy hung up."""
+        """The proxy closed the connection."""
         self._fail(f"it closed the connection ({exc})" if exc else "it closed the connection")
 
     def _fail(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The programs of a real control plane: where they are, and (in `build`) how they get there."""
+"""Finding the programs of a real control plane; `build` builds them."""
 
 from __future__ import annotations
 

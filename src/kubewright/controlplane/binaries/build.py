@@ -62,7 +62,7 @@ def _build_into(target: Path, go: str, progress: Progress) -> None:
     try:
         module = workshop / "module"
         module.mkdir()
-        # A copy, because an installed package may be in a read-only place.
+        # A copy, because an installed package may be in a read-only folder.
         for name in MODULE_FILES:
             shutil.copyfile(MODULE_DIRECTORY / name, module / name)
         toolchain = _Toolchain(go, module, workshop / "tmp", progress)
@@ -83,7 +83,7 @@ def _build_into(target: Path, go: str, progress: Progress) -> None:
 
 
 class _Toolchain:
-    """The go command, run in a copy of the module and with a temporary directory that is ours to remove."""
+    """The go command, run in a copy of the module and with a temporary directory that we remove."""
 
     def __init__(self, go: str, module: Path, temporary: Path, progress: Progress) -> None:
         temporary.mkdir()

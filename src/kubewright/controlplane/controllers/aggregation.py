@@ -25,7 +25,7 @@ _ALL = Request("", "all")
 
 
 class ClusterRoleAggregation:
-    """Applies the rules, taking them over from anybody, whenever they are not what the selected roles add up to."""
+    """Applies the rules, with force, whenever they are not what the selected roles add up to."""
 
     name = "clusterrole-aggregation"
 

@@ -1,7 +1,7 @@
 """What kube-controller-manager does about certificate signing requests: approves those of kubelets and signs them.
 
 A request for a client certificate of a kubelet is approved when its requester may have one; all others are approved by
-people. Signed is what was approved for one of Kubernetes' own signers and keeps to its rules.
+users. Requests that were approved for one of Kubernetes' own signers and obey its rules are signed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class CertificateApprover(StatelessController):
         await self._runtime.run(self.name, self.reconcile, source)
 
     async def reconcile(self, key: Request) -> None:
-        """Approve one request, unless it is decided already or needs a person to decide."""
+        """Approve one request, unless it is decided already or needs a user to decide."""
         request = await self._client.find(CertificateSigningRequest, key)
         if request is None or request.status.certificate or _has(request, "Approved") or _has(request, "Denied"):
             return
@@ -84,7 +84,7 @@ class CertificateApprover(StatelessController):
 
 
 class _NotAllowed(KubernetesError):
-    """Tried again, as the requester may get the right later."""
+    """The requester lacks the permission; retried, as it may be granted later."""
 
 
 class CertificateSigner:

@@ -18,7 +18,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """What a controller knows of time. A test passes one that moves only when the test moves it."""
+    """The time of a controller. A test passes one that only the test advances."""
 
     def now(self) -> datetime:
         """The present, in UTC."""

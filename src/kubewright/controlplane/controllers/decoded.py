@@ -1,7 +1,7 @@
 """Objects kept decoded, for controllers that read the same many objects in every reconcile.
 
-A copy decodes freshly at each read, so that whoever reads may change what they get. Here each revision of an object is
-decoded once, and what is handed out is shared: copy an object before changing it.
+A watch handle decodes at each read, so that readers may change what they get. Here each revision of an object is
+decoded once and shared: copy an object before changing it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Decoded(Generic[T]):
-    """The objects of a copy, with the program's own writes as there. It needs memory for those that were read."""
+    """The objects of a watch handle, own writes included. It needs memory for those that were read."""
 
     def __init__(self, handle: WatchHandle[T]) -> None:
         self._handle = handle

@@ -81,7 +81,7 @@ def counted(
 
 
 def note_pause(deployment: Deployment, status: DeploymentStatus, now: datetime) -> None:
-    """Say that a rollout is paused or resumed, so that the pause does not count as lack of progress."""
+    """Report that a rollout is paused or resumed, so that the pause does not count as lack of progress."""
     present = condition(status, PROGRESSING)
     reason = present.reason if present is not None else None
     if deadline(deployment) is None or reason == _TIMED_OUT:

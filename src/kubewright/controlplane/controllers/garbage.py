@@ -100,7 +100,7 @@ class GarbageCollector:
         )
 
     async def reconcile(self, uid: str) -> None:
-        """Do what is due with one object. Nothing is sent for an object whose owners are all there."""
+        """Collect one object if it is garbage. Nothing is sent for an object whose owners all exist."""
         obj = self._graph.get(uid)
         if obj is None:
             return
@@ -170,15 +170,15 @@ class GarbageCollector:
                 owned_by = f"{reference.api_version} {reference.kind}"
                 raise _NotDecided(f'{dependent.key}: its owner is a "{owned_by}", which is not served')
             if kind.namespaced and not dependent.metadata.namespace:
-                # There is no namespace to look in. Kubernetes lets such objects be.
+                # There is no namespace to search. Kubernetes leaves such objects alone.
                 return "impossible"
-            owner = await self._ask_for(reference, kind, dependent.metadata.namespace if kind.namespaced else "")
+            owner = await self._read_owner(reference, kind, dependent.metadata.namespace if kind.namespaced else "")
         if owner is None:
             return "gone"
         return "waiting" if waits_for(owner) == FOREGROUND else "solid"
 
-    async def _ask_for(self, reference: OwnerReference, kind: ServedKind, namespace: str) -> PartialObject | None:
-        """The owner as the server has it; None when it has none."""
+    async def _read_owner(self, reference: OwnerReference, kind: ServedKind, namespace: str) -> PartialObject | None:
+        """The owner as the server has it; None when it does not exist."""
         view = kind.view_in(reference.api_version.rpartition("/")[2])
         owner = await self._client.find(view, reference.name, namespace=namespace or None)
         if owner is None or owner.metadata.uid != reference.uid:

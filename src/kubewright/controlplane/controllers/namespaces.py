@@ -1,7 +1,7 @@
 """Namespace deletion: everything in it is deleted, pods first, then the namespace is finalized.
 
-While something remains (finalizers, pods within their grace period) the status says what, and the namespace is looked
-at again as soon as all of that has gone, or after a while.
+While something remains (finalizers, pods within their grace period) the status says what, and the namespace is
+reconciled again as soon as all of that has gone, or after a while.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def _is_going(old: Namespace | None, new: Namespace | None) -> bool:
     changed = new or old
     if changed is None or changed.metadata.deletion_timestamp is None:
         return False
-    # Our own conditions are no reason to look again.
+    # Our own conditions are no reason to reconcile again.
     return old is None or new is None or _state(old) != _state(new)
 
 

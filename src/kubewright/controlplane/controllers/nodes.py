@@ -1,7 +1,7 @@
-"""Nodes that exist in name only: Ready, roomy, and labelled so that nothing mistakes them for machines.
+"""Simulated nodes: Ready, with ample capacity, and labelled so that they are not mistaken for machines.
 
-They are registered once, at the start. Whoever changes, cordons or deletes one afterwards is respected, as a test of
-what happens to pods then needs it.
+They are registered once, at the start. Later changes, cordons and deletions are left alone, as a test of
+their effect on pods needs it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SimulatedNodes:
         self._numbers = {Request("", f"node-{number}"): number for number in range(1, count + 1)}
 
     async def run(self) -> None:
-        """Register the nodes, then rest until cancelled."""
+        """Register the nodes, then wait until cancelled."""
         if not self._numbers:
             self.registered.set()
         nodes = Channel[Request]("start")

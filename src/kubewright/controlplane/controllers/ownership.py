@@ -52,7 +52,7 @@ is_new_orphan = Predicate(
 
 
 class Owned(Generic[OwnedT]):
-    """The objects of a copy by their controller. They are shared: copy one before changing it."""
+    """The objects of a watch handle by their controller. They are shared: copy one before changing it."""
 
     def __init__(self, cache: Cache, handle: WatchHandle[OwnedT]) -> None:
         cache.index(metadata_only(handle.kind), _INDEX, _controller_or_namespace)

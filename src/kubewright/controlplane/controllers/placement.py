@@ -1,6 +1,6 @@
 """Whether a pod fits a node, and the scheduler's messages when it does not.
 
-Looked at are cordons, taints, nodeSelector and required node affinity, and room: requests against allocatable.
+It checks cordons, taints, nodeSelector, required node affinity, and resources: requests against allocatable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def objections(pod: Pod, node: Node, neighbours: Iterable[Pod]) -> list[str]:
 
 
 def refusal(nodes: int, reasons: Iterable[str]) -> str:
-    """The message of the condition PodScheduled when no node would take the pod."""
+    """The message of the condition PodScheduled when no node fits the pod."""
     counts: dict[str, int] = {}
     for reason in reasons:
         counts[reason] = counts.get(reason, 0) + 1
@@ -92,7 +92,7 @@ def _requested_resources(pod: Pod) -> list[str]:
 
 
 def _request(pod: Pod, resource: str) -> Quantity:
-    """What all containers need together, or the hungriest of those that run before them."""
+    """The sum of what all containers request, or the maximum of the init containers if that is more."""
     together = sum((container.resources.requests.get(resource, _ZERO) for container in pod.spec.containers), _ZERO)
     before = (container.resources.requests.get(resource, _ZERO) for container in pod.spec.init_containers)
     return max((together, *before))

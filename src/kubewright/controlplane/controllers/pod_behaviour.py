@@ -6,10 +6,10 @@
         simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready
         simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not
         simulate.kubewright.dev/exit-code: "1"      with what they end; 0 otherwise
-        simulate.kubewright.dev/stop: "3"           seconds from being asked to go to being gone; 1 otherwise
+        simulate.kubewright.dev/stop: "3"           seconds from its deletion to its removal; 1 otherwise
         simulate.kubewright.dev/waiting: ImagePullBackOff    it never starts, for this reason
 
-They are read each time anew: annotating a running pod with `run: "0"` ends it now. A crash loop is a pod with `run`,
+They are read each time: annotating a running pod with `run: "0"` ends it now. A crash loop is a pod with `run`,
 an exit code and the restartPolicy Always.
 """
 
@@ -32,8 +32,8 @@ _NAMES = ("start", "ready", "run", "exit-code", "stop", "waiting")
 class Behaviour:
     """How long the stages of a pod's life take, in seconds, and how it ends.
 
-    From bound to running `start`, from running to ready `ready`, from running to ended `run`, and from being asked to
-    go to being gone `stop`, but no longer than its grace period.
+    From bound to running `start`, from running to ready `ready`, from running to ended `run`, and from deletion
+    to removal `stop`, but no longer than its grace period.
 
     A pod takes about a second to end, as real ones do at the least: `kubectl delete` reads it once more after deleting
     it, to know what to wait for, and would wait for the next one of that name if that were back by then.

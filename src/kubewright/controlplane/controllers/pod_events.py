@@ -73,7 +73,7 @@ def _started(
 
 
 def _containers(pod: Pod, behaviour: Behaviour) -> Iterator[tuple[Container, str]]:
-    """Those that start, in their order: init containers only once, and not when the pod never gets anywhere."""
+    """Those that start, in their order: init containers only once, and none when the pod never starts."""
     if not _restarts(pod) and not behaviour.waiting:
         for container in pod.spec.init_containers:
             yield container, f"spec.initContainers{{{container.name}}}"

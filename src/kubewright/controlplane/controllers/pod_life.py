@@ -36,7 +36,7 @@ _FIRST_BACK_OFF, _MAX_BACK_OFF = 10, 300
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where a pod is: of its node, and its own once it runs."""
+    """The addresses of a pod: that of its node, and its own once it runs."""
 
     host: str
     pod: str
@@ -128,7 +128,7 @@ def _with_status(pod: Pod, status: PodStatus) -> Pod:
 
 
 def _created(pod: Pod, behaviour: Behaviour, addresses: Addresses, now: datetime) -> PodStatus:
-    """The status of a pod that its node has just taken on."""
+    """The status of a pod that its node has just accepted."""
     waiting = ContainerStateWaiting(reason=behaviour.waiting or "ContainerCreating", message=behaviour.message or None)
     status = msgspec.structs.replace(
         pod.status,

@@ -1,7 +1,7 @@
-"""The kubelet of nodes that exist in name only: takes pods through their life without running anything.
+"""The kubelet of simulated nodes: takes pods through their lifecycle without running anything.
 
 It touches no pod but those on nodes labelled `kubewright.dev/simulated`, so that it may run against a real cluster too.
-What each pod does is a rule's to say; by default the pod's own annotations (see `pod_behaviour`).
+A rule decides what each pod does; by default by the pod's own annotations (see `pod_behaviour`).
 """
 
 from __future__ import annotations
@@ -185,5 +185,5 @@ def _is_simulated(node: CacheEntry | None) -> bool:
 
 
 def _addresses() -> Iterator[str]:
-    """The addresses of the pod network, over and over, so that one is used again as late as possible."""
+    """The addresses of the pod network in a cycle, so that one is reused as late as possible."""
     return map(str, itertools.cycle(_POD_NETWORK.hosts()))

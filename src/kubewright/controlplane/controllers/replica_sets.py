@@ -1,7 +1,7 @@
 """ReplicaSets: keeps the desired number of live pods of a template.
 
 What was created or deleted here counts at once, before the watch shows it: the client reads its own writes. So no pod
-is created or deleted twice because the local copy is behind.
+is created or deleted twice because the cache is behind.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ReplicaSets:
             )
 
     async def reconcile(self, request: Request) -> None:
-        """Bring one ReplicaSet's pods to their number and write down what there is."""
+        """Create or delete pods of one ReplicaSet and write its status."""
         replica_set = await self._client.find(ReplicaSet, request)
         if replica_set is None:
             return
@@ -187,7 +187,7 @@ def _new_pod(replica_set: ReplicaSet) -> Pod:
 
 
 def _in_order_of_deletion(pods: list[Pod]) -> list[Pod]:
-    """The least missed first: unscheduled, pending, not ready, cheap, crowded, ready or created last."""
+    """The pods in the order of deletion: unscheduled, pending, not ready, cheap, crowded, ready or created last."""
     neighbours: dict[str, int] = {}
     for pod in pods:
         neighbours[pod.spec.node_name or ""] = neighbours.get(pod.spec.node_name or "", 0) + 1
@@ -236,7 +236,7 @@ def _status(replica_set: ReplicaSet, pods: list[Pod], now: datetime) -> ReplicaS
 
 
 def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesError | None, now: datetime) -> None:
-    """The condition ReplicaFailure, there as long as pods cannot be created or deleted."""
+    """Set the condition ReplicaFailure while pods cannot be created or deleted."""
     known = any(condition.type == "ReplicaFailure" for condition in status.conditions)
     if failure is not None and not known:
         status.conditions.append(
@@ -253,5 +253,5 @@ def _note_failure(status: ReplicaSetStatus, missing: int, failure: KubernetesErr
 
 
 def _message_of(error: KubernetesError) -> str:
-    """The server's message, if the error is an answer of the server."""
+    """The server's message, if the error is a response of the server."""
     return error.status.message if isinstance(error, APIError) else str(error)

@@ -1,4 +1,4 @@
-"""The ConfigMap `kube-root-ca.crt` of every namespace: the certificate by which pods know the API server."""
+"""The ConfigMap `kube-root-ca.crt` of every namespace: the certificate by which pods verify the API server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RootCAPublisher:
         )
 
     async def reconcile(self, request: Request) -> None:
-        """Make sure that one namespace has the certificate, unless it is going."""
+        """Make sure that one namespace has the certificate, unless it is being deleted."""
         found = await self._client.find(ConfigMap, _NAME, namespace=request.name)
         if found is not None:
             if found.data == self._data and found.metadata.annotations.get(_ANNOTATION):

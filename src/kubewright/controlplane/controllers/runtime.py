@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class BuiltInController(Protocol):
-    """A controller that keeps something true. `run` ends only by being cancelled, and leaves nothing behind."""
+    """A controller of the control plane. `run` ends only by being cancelled, and leaves nothing behind."""
 
     name: str
 
@@ -38,7 +38,7 @@ class BuiltInController(Protocol):
 class Runtime:
     """What one controller runs on. Controllers that are given the same cache share its watches.
 
-    Whoever made the cache runs it; without one the controller has its own.
+    The cache's maker runs it; without one the controller has its own.
     """
 
     def __init__(self, client: Client, cache: Cache | None = None) -> None:

@@ -26,7 +26,7 @@ _MAX_INSTANCE_LENGTH = 128
 
 
 class _Occupancy:
-    """The pods that take up room, by node: those that were seen there, and those that were just sent there."""
+    """The pods that occupy nodes: those that were seen there, and those that were just bound."""
 
     def __init__(self) -> None:
         self._pods: dict[ObjectKey, tuple[str, Pod]] = {}
@@ -45,12 +45,12 @@ class _Occupancy:
         self._nodes.setdefault(node, {})[pod.key] = pod
 
     def withdraw(self, pod: Pod) -> None:
-        """It was not sent there after all, unless it was seen there meanwhile."""
+        """The binding failed, unless the pod was seen on the node meanwhile."""
         if self._pods.get(pod.key, ("", None))[1] is pod:
             self.remove(pod.key)
 
     def remove(self, key: ObjectKey) -> bool:
-        """True when it was there."""
+        """Remove a pod. True when it was there."""
         node, found = self._pods.pop(key, ("", None))
         if found is not None:
             del self._nodes[node][key]
@@ -185,7 +185,7 @@ class Scheduler:
         return () if isinstance(old, Node) and _placement_of(old) == _placement_of(new) else self._everyone()
 
     def _everyone(self) -> list[Request]:
-        """Room has been made somewhere: those who found none look again."""
+        """Capacity became free: all pods that fit no node are enqueued."""
         return list(self._waiting)
 
 

@@ -21,7 +21,7 @@ _EVERY_VERB = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ServedKind:
-    """A kind, in the versions in which it is served: the server's favourite first."""
+    """A kind, in the versions in which it is served: the server's preferred one first."""
 
     group: str
     kind: str
@@ -32,7 +32,7 @@ class ServedKind:
 
     @property
     def view(self) -> type[PartialObject]:
-        """The metadata of its objects, in the favourite version."""
+        """The metadata of its objects, in the preferred version."""
         return self.view_in(self.versions[0])
 
     def view_in(self, version: str) -> type[PartialObject]:

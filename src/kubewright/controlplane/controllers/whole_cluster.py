@@ -1,4 +1,4 @@
-"""The metadata of everything that is stored: one copy per kind, for all kinds there are at the moment."""
+"""The metadata of everything that is stored: one watch per kind, for all kinds served at the moment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Followed:
 
 
 class WholeCluster:
-    """`changed(old, new)` is called for each change of any object, with None for what was or is not there.
+    """`changed(old, new)` is called for each change of any object, with None before a creation and after a deletion.
 
     Events are left out: they own nothing, have no owners, and there are many. When a definition goes, so do all
     objects of its kind; when it is only served in another version or not at all, nothing seems to happen to them.
@@ -98,7 +98,7 @@ class WholeCluster:
                 one.end()
 
     async def _find_built_in(self) -> None:
-        """Until all of discovery has answered once; the server's own kinds do not change afterwards."""
+        """Retry until discovery of all groups has succeeded once; the server's own kinds do not change afterwards."""
         failures = 0
         while True:
             discovered = await discover(self._client)
@@ -127,7 +127,7 @@ class WholeCluster:
             self._stale.set()
 
     def _follow(self, tasks: asyncio.TaskGroup) -> None:
-        """Watch the kinds that were added, and stop with those that were removed."""
+        """Watch the kinds that were added, and stop watching those that were removed."""
         defined = dict(self._definitions.values())
         kinds = [*self._built_in.values(), *(kind for kind in defined.values() if kind is not None)]
         self._kinds = {
@@ -172,7 +172,7 @@ class WholeCluster:
             one.confirming = tasks.create_task(self._confirmed(one, handle))
 
     async def _confirmed(self, one: _Followed, handle: WatchHandle[PartialObject]) -> None:
-        """Once the copy is complete, what was known before and is not in it is gone."""
+        """Once the initial list is complete, what was known before and is not in it is gone."""
         await handle.synced()
         one.complete.set()
         for key in list(one.objects):

@@ -254,7 +254,7 @@ class _Running:
 
 
 def _names_of(host: str) -> Iterator[str]:
-    """What other machines may call a server that listens on `host`, besides that."""
+    """The names by which other machines may reach a server that listens on `host`, besides that."""
     if host in _EVERYWHERE:
         yield socket.gethostname()
 

@@ -179,11 +179,11 @@ class _Launcher:
         self.programs.append(program)
         return program
 
-    def _wait(self, program: ChildProcess, missing: Callable[[], str | None]) -> None:
-        """Return when nothing is `missing` any more. StartFailed when a program ends or the time is up."""
+    def _wait(self, program: ChildProcess, not_ready: Callable[[], str | None]) -> None:
+        """Return when `not_ready` returns no reason any more. StartFailed when a program ends or the time is up."""
         while True:
             ended = next((started for started in self.programs if started.exit_code is not None), None)
-            reason = missing()
+            reason = not_ready()
             if ended is not None:
                 raise StartFailed(_failure(ended, f"exited with {ended.exit_code}"))
             if reason is None:
@@ -212,14 +212,14 @@ def _exists(path: Path) -> Callable[[], str | None]:
 def _answers(admin: User, path: str) -> Callable[[], str | None]:
     context = admin.ssl_context()
 
-    def missing() -> str | None:
+    def not_ready() -> str | None:
         try:
             status, body = request(admin.server, context, "GET", path, timeout=_PROBE_TIMEOUT)
         except (OSError, http.client.HTTPException) as error:
             return f"GET {path}: {error}"
         return None if status == http.HTTPStatus.OK else f"GET {path}: {status} {body.decode(errors='replace').strip()}"
 
-    return missing
+    return not_ready
 
 
 def _version(admin: User) -> str:

@@ -5,7 +5,7 @@ import pytest
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.definition import validate_definition
 from kubewright.controlplane.embedded.schema.defaults import Defaulter
-from kubewright.controlplane.embedded.schema.depth import DEEPEST, TooDeep, check_depth
+from kubewright.controlplane.embedded.schema.depth import MAX_SCHEMA_DEPTH, TooDeep, check_depth
 from kubewright.controlplane.embedded.schema.prune import Pruner
 from kubewright.controlplane.embedded.schema.validation import Validator
 
@@ -19,14 +19,14 @@ def nested(levels: int) -> JSONObject:
 
 def test_a_schema_of_ten_thousand_levels_is_refused_without_recursion() -> None:
     for reads in (check_depth, Pruner, Defaulter, Validator):
-        with pytest.raises(TooDeep, match=f"deeper than {DEEPEST} levels"):
+        with pytest.raises(TooDeep, match=f"deeper than {MAX_SCHEMA_DEPTH} levels"):
             reads(nested(10_000))
 
 
 def test_the_deepest_schema_can_be_used() -> None:
-    schema = nested(DEEPEST - 1)
+    schema = nested(MAX_SCHEMA_DEPTH - 1)
     value: JSONObject = {"x": {}}
-    for _ in range(DEEPEST - 3):
+    for _ in range(MAX_SCHEMA_DEPTH - 3):
         value = {"x": value}
 
     assert Validator(schema).validate(value) == []

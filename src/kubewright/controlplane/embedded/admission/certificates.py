@@ -1,7 +1,7 @@
-"""Who may have certificates approved and signed: the real server's plugins about certificate signing requests.
+"""The permissions for approving and signing certificates: the real server's admission plugins.
 
-Whoever approves or denies a request, or writes its outcome, needs the rights of its signer: the verb `approve` or
-`sign` on the resource `signers`, by the signer's name or by `domain/*`. No request for system:masters is accepted.
+A user that approves or denies a request, or writes its outcome, needs the permission of its signer: the verb `approve`
+or `sign` on the resource `signers`, by the signer's name or by `domain/*`. No request for system:masters is accepted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Admission: the real server's plugins that change or refuse writes and that users notice.
+"""Admission: those of the real server's plugins whose effect users notice.
 
 Namespaces must exist, pods are completed, claims grow only where their class allows it, and users grant only rights
 that they have.
@@ -105,7 +105,7 @@ def _check_definition(call: Call, new: JSONObject) -> None:
 
 
 def _check_namespace(call: Call, new: JSONObject) -> None:
-    """Objects live in namespaces that exist and are not about to go."""
+    """Objects are created in namespaces that exist and are not terminating."""
     if not call.resource.namespaced:
         return
     # Asking what one may do needs no namespace.

@@ -51,7 +51,7 @@ def check_priority_class(call: Call, new: JSONObject, old: JSONObject | None) ->
 
 
 def displayed_name(obj: JSONObject) -> str:
-    """What a refusal calls a new object: nothing is generated yet when it is admitted."""
+    """The name of a new object in a refusal: nothing is generated yet when it is admitted."""
     return text(obj, "metadata", "name") or text(obj, "metadata", "generateName") or "Unknown"
 
 
@@ -70,7 +70,7 @@ class AccountMissing(StatusError):
         self._key = key
 
     async def come(self, store: ObjectStore) -> None:
-        """Wait until the account is there, as long as the real server does."""
+        """Wait until the account exists, as long as the real server does."""
         subscription = store.watch(self._key, store.revision)
         try:
             async with asyncio.timeout(_ACCOUNT_PATIENCE):

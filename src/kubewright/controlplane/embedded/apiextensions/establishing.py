@@ -1,4 +1,4 @@
-"""Custom resource definitions at work: from a definition that was written to resources that are served, and back.
+"""Establishing custom resource definitions: from a stored definition to served resources, and back.
 
 The real server does this with several controllers; here one follower of the store does it, in the order of the writes.
 """
@@ -26,7 +26,7 @@ _RETRY = 0.1
 
 
 class DefinitionController:
-    """Keeps the catalog in step with the definitions in the store, and takes their objects away with them."""
+    """Keeps the catalog in step with the definitions in the store, and deletes their objects with them."""
 
     def __init__(self, store: MemoryStore, catalog: Catalog, now: Callable[[], str]) -> None:
         self._store = store
@@ -95,7 +95,7 @@ class DefinitionController:
         self._forms.pop(name, None)
 
     def _clean_up(self, entry: StoredObject) -> None:
-        """The objects of a definition go before it does."""
+        """Delete the objects of a definition before it is removed."""
         definition = entry.value
         if CLEANUP not in items(definition, "metadata", "finalizers"):
             return

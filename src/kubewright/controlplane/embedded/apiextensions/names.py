@@ -39,7 +39,7 @@ def accepted(definition: JSONObject, others: Iterable[JSONObject], now: str) -> 
 
 
 def is_certificate(bundle: str) -> bool:
-    """Whether a base64-encoded bundle holds certificates, by its look."""
+    """Whether a base64-encoded bundle seems to hold certificates."""
     try:
         return b"-----BEGIN CERTIFICATE-----" in base64.b64decode(bundle, validate=True)
     except binascii.Error:

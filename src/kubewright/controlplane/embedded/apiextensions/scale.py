@@ -42,11 +42,11 @@ class ScalePaths:
         )
 
     def check_spec(self, obj: JSONObject) -> Iterator[FieldError]:
-        """What is wrong with the wanted replicas."""
+        """What is wrong with the desired replicas."""
         yield from _replicas(obj, self.spec_replicas)
 
     def check_status(self, obj: JSONObject) -> Iterator[FieldError]:
-        """What is wrong with the replicas there are, and with the selector."""
+        """What is wrong with the observed replicas, and with the selector."""
         yield from _replicas(obj, self.status_replicas)
         if self.label_selector:
             _, complaint = _found(obj, self.label_selector, str, "string")

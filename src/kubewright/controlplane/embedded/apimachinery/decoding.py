@@ -35,7 +35,7 @@ def decode_body(
 ) -> JSONValue:
     """Decode by content type; JSON when there is none. Complaints about fields that appear twice go to `duplicates`.
 
-    Without `finite`, a number in JSON that is beyond all bounds is infinite: for those who refuse it where it stands.
+    Without `finite`, a number in JSON that is beyond all bounds is infinite: for callers that refuse it with its field.
     """
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in ("", "application/json") or media_type.endswith("+json"):
@@ -109,7 +109,7 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
 
 
 def _yaml_problem(error: Exception, body: bytes) -> str:
-    """A mistake in YAML with its line, which Go counts from nought or from one by who found it."""
+    """A mistake in YAML with its line, which Go counts from 0 or from 1, depending on the parser."""
     if isinstance(error, yaml.reader.ReaderError):
         return str(error.reason)
     if not isinstance(error, yaml.MarkedYAMLError) or not error.problem:

@@ -52,7 +52,7 @@ def items(value: JSONValue, *path: str) -> list[JSONValue]:
 
 
 def inside(value: JSONObject, *path: str) -> JSONObject:
-    """The object at a path, put there empty (in place of null or anything else that is no object) when needed."""
+    """The object at a path, put there empty (instead of null or anything else that is no object) when needed."""
     for name in path:
         nested = value.get(name)
         if not isinstance(nested, dict):

@@ -3,7 +3,7 @@
 Python cannot follow them so far: every walk of an object, and msgspec's decoder with it, is bounded by the stack. What
 lies deeper than `LEVELS`, far below anything a schema can describe, is therefore kept as text: an `msgspec.Raw`, which
 is encoded as it stands and is one value to everything that reads an object. Equal values are equal texts. So such an
-object is stored, listed, watched, compared and replaced like any other. Patches look into the text where they reach it
+object is stored, listed, watched, compared and replaced like any other. Patches parse the text where they reach it
 (`opened`) and cut the result again (`cut_again`); field managers own what is below as one value.
 """
 
@@ -42,7 +42,7 @@ def decode_deep(text: str, duplicates: list[str] | None = None, *, finite: bool 
     `text` is known to be JSON. Lone surrogates in it are replaced, as Go does. Raises `OverflowError` with a number
     that is beyond all bounds, unless it need not be `finite`.
     """
-    repeated: dict[str, None] = {}  # in place of a set, for its order: each is reported once
+    repeated: dict[str, None] = {}  # instead of a set, for its order: each is reported once
     root: list[JSONValue] = []
     nesting: list[_Container] = [root]
     names: list[str | None] = [None]  # of each of these: the field that was read last

@@ -32,7 +32,7 @@ def repeats_fields(body: bytes | str) -> bool:
 
 def repeated_fields(body: bytes | str) -> list[str]:
     """The repeated fields of a JSON document of any form."""
-    # In place of a set, for its order: each is reported once.
+    # Instead of a set, for its order: each is reported once.
     messages: dict[str, None] = {}
     _walk(_read(body), "", messages)
     return list(messages)

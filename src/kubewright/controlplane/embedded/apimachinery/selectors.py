@@ -23,7 +23,7 @@ def parse_label_selector(selector: str) -> LabelMatcher:
 def parse_field_selector(selector: str) -> FieldMatcher:
     """A field selector, as in `metadata.name=web,status.phase!=Running`. Raises StatusError (400).
 
-    Which fields a kind knows is for the caller to check.
+    The caller checks which fields a kind has.
     """
     try:
         return parse_fields(selector)

@@ -1,1 +1,1 @@
-"""Who is asking, and whether they may: authentication, authorization by roles, and the reviews of both."""
+"""Authentication, authorization by roles, and the reviews of both."""

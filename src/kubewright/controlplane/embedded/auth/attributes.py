@@ -42,7 +42,7 @@ class Attributes(NamedTuple):
 
 
 def forbidden_request(attributes: Attributes, reason: str = "") -> StatusError:
-    """403 for a question that was answered with no; `reason` is the authorizer's, if it gave one."""
+    """403 for a request that is not authorized; `reason` is the authorizer's, if it gave one."""
     # The real server sends its messages through an HTML sanitizer, but not the reason.
     summary = _summary(attributes).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     if reason:

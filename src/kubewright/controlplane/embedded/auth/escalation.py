@@ -1,6 +1,6 @@
-"""Nobody may hand out what they do not hold: the check of writes to roles and bindings.
+"""Escalation check of writes to roles and bindings: users grant only permissions that they hold.
 
-Exempt are `system:masters`, who may `escalate` the role, and who may `bind` the role that a binding names.
+Exempt are `system:masters`, users that may `escalate` the role, and users that may `bind` the role of a binding.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RoleWrite:
 
 
 def escalation(authorizer: Authorizer, write: RoleWrite) -> StatusError | None:
-    """What refuses the write; None when it grants nothing that the user does not hold."""
+    """The error that refuses the write; None when it grants nothing that the user does not hold."""
     if MASTERS in write.user.groups:
         return None
     if write.plural in ("roles", "clusterroles"):

@@ -1,4 +1,4 @@
-"""The reviews of identity: whose token is this, and who am I."""
+"""The reviews of identity: TokenReview and SelfSubjectReview."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _LEGACY = "legacy"
 
 
 class ImpersonatedUser(NamedTuple):
-    """Whom a request acts as, and by which constrained right (`impersonate:user-info`); empty for the older one."""
+    """The user a request acts as, and its constrained permission (`impersonate:user-info`); empty for the older."""
 
     user: UserInfo
     constraint: str

@@ -1,6 +1,6 @@
 """Role-based authorization, as kube-apiserver does it with `--authorization-mode=RBAC`.
 
-What a user may do is what some rule of a role allows that is bound to the user, to one of its groups, or to its service
+A user may do what a rule of a role allows that is bound to the user, to one of its groups, or to its service
 account. There are no denials. The group `system:masters` may do everything.
 """
 
@@ -38,7 +38,7 @@ class RBACSource(Protocol):
 
 
 class Decision(NamedTuple):
-    """An answer, and why: the binding that allowed it, or the roles that are bound but missing."""
+    """A decision, and why: the binding that allowed it, or the roles that are bound but do not exist."""
 
     allowed: bool
     reason: str = ""
@@ -89,7 +89,7 @@ _Bindings: TypeAlias = dict[_Subject, list[tuple[int, _Binding]]]
 
 @dataclass(slots=True)
 class _Index:
-    """The objects of the source, by what they are looked up by. Bindings carry their place in the source's order."""
+    """The objects of the source, by what they are looked up by. Bindings carry their position in the source's order."""
 
     roles: dict[RoleReference, JSONObject] = field(default_factory=dict)
     bindings: dict[str, _Bindings] = field(default_factory=dict)

@@ -47,7 +47,7 @@ def self_subject_access_review(authorizer: Authorizer, review: JSONObject, user:
 
 
 def self_subject_rules_review(authorizer: Authorizer, review: JSONObject, user: UserInfo) -> JSONObject:
-    """SelfSubjectRulesReview: all that I may do in a namespace. Nothing of what was posted is returned."""
+    """SelfSubjectRulesReview: all that the user may do in a namespace. Nothing of what was posted is returned."""
     namespace = text(review, "spec", "namespace")
     if not namespace:
         raise bad_request("no namespace on request")

@@ -1,6 +1,6 @@
 """Policy rules: what one rule of a role allows, and whether some rules cover others.
 
-An `RBACRule` is the compiled form of `rbac.authorization.k8s.io/v1 PolicyRule`. It knows nothing of who holds it.
+An `RBACRule` is the compiled form of `rbac.authorization.k8s.io/v1 PolicyRule`. It does not know its holders.
 """
 
 from __future__ import annotations

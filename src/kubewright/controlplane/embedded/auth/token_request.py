@@ -26,8 +26,8 @@ _KIND = "TokenRequest"
 _HOUR = 3600
 _MIN_SECONDS = 600
 _MAX_SECONDS = 1 << 32
-# The kubelet asks for tokens of exactly this age on behalf of pods that may not know how to renew them. They get a
-# year, and the hour they asked for is noted in the token as the time after which its use is remarked upon.
+# The kubelet requests tokens of exactly this age for pods that may not know how to renew them. They get a
+# year, and the requested hour is recorded in the token as the time after which its use is logged.
 _OF_PODS = 3607
 _YEAR = 365 * 24 * 3600
 

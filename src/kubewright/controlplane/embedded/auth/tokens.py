@@ -1,4 +1,4 @@
-"""JSON Web Tokens of service accounts: signing, checking signatures, and the documents by which others can check them.
+"""JSON Web Tokens of service accounts: signing, checking signatures, and the documents by which clients can check them.
 
 The claims of a token are checked elsewhere: a token with a good signature may have expired, or its pod was deleted.
 """

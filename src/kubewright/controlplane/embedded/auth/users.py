@@ -29,7 +29,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who made a request. `extra` never holds a secret: credentials are named by their digest or id."""
+    """The user of a request. `extra` never holds a secret: credentials are named by their digest or id."""
 
     name: str
     groups: tuple[str, ...] = ()

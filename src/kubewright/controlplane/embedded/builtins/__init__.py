@@ -1,1 +1,1 @@
-"""Kubernetes' own kinds: what each of them is filled in with, what is refused, and what may change."""
+"""Kubernetes' own kinds: their defaults, their validation, and what may change."""

@@ -1,7 +1,7 @@
 """Addresses and ports that the server hands out to services.
 
-A pool remembers nothing but its latest answers: what is taken is what the stored services say. So nothing has to be
-given back, a dry run or a refused service costs nothing, and there is no repair after a restart.
+A pool keeps only the latest values that it returned: what is taken is read from the stored services. So nothing has to
+be released, a dry run or a refused service costs nothing, and there is no repair after a restart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Certificate signing requests: created by an authenticated user, approved and signed by others.
 
 The spec never changes. The conditions that approve and deny are set by the endpoint `approval`, certificate
-and failure by `status`; nothing of either is ever taken back.
+and failure by `status`; neither is ever removed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _validate(request: JSONObject) -> Errors:
 
 
 def _validate_signer_name(name: str) -> Errors:
-    """A domain of at least two labels, a slash, and a path that has dots in place of slashes."""
+    """A domain of at least two labels, a slash, and a path that has dots instead of slashes."""
     field = "spec.signerName"
     if not name:
         return [required(field)]

@@ -98,13 +98,13 @@ def validate_resources(resources: JSONObject, path: str) -> Errors:
         errors += resource_amount(name, amount, where)
         overcommitted = _is_native(name) and not name.startswith("hugepages-")
         if name in limits:
-            asked, limit = quantity(amount), quantity(limits[name])
-            if not overcommitted and asked != limit:
+            requested, limit = quantity(amount), quantity(limits[name])
+            if not overcommitted and requested != limit:
                 complaint = f"must be equal to {name} limit of {limit}"
-                errors.append(invalid_value(f"{path}.requests", str(asked), complaint))
-            elif overcommitted and asked > limit:
+                errors.append(invalid_value(f"{path}.requests", str(requested), complaint))
+            elif overcommitted and requested > limit:
                 complaint = f"must be less than or equal to {name} limit of {limit}"
-                errors.append(invalid_value(f"{path}.requests", str(asked), complaint))
+                errors.append(invalid_value(f"{path}.requests", str(requested), complaint))
         elif not overcommitted:
             errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
     names = {*limits, *requests}

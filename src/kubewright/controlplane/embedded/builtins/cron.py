@@ -1,4 +1,4 @@
-"""Whether a cron schedule can be read, in the words of the library that kube-apiserver reads it with."""
+"""Whether a cron schedule can be parsed, with the messages of the library that kube-apiserver uses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIELDS = (
 
 
 class _Unreadable(Exception):
-    """Why a part of a schedule means nothing."""
+    """Why a part of a schedule is invalid."""
 
 
 def schedule_complaint(schedule: str) -> str | None:

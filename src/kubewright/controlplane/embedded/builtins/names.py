@@ -1,6 +1,6 @@
 """What Kubernetes allows as a name, a label, a port or a key, and its messages about invalid ones.
 
-Every rule takes a value and gives the texts of what is wrong with it, none when nothing is.
+Every rule takes a value and returns its complaints, none when it is valid.
 """
 
 from __future__ import annotations

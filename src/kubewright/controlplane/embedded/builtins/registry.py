@@ -1,6 +1,6 @@
 """All built-in kinds that a server of Kubernetes v1.36 serves by default, each with its rules.
 
-`RULES` is the place to look a kind up (kinds that need something of the server, such as its time, are added by
+`RULES` has the rules of each kind (kinds that need something of the server, such as its time, are added by
 `built_in_resources`). What all kinds have in common is added by `_completed`: decoding and defaults,
 and that the specification and the status are each changed through their own endpoint only.
 """

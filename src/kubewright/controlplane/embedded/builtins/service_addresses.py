@@ -26,7 +26,7 @@ def is_exposed(spec: JSONObject) -> bool:
 
 
 def needs_node_ports(spec: JSONObject) -> bool:
-    """Whether the service gets ports on every node without asking for them."""
+    """Whether the service gets ports on every node without requesting them."""
     return spec.get("type") == "NodePort" or (
         is_balanced(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
     )

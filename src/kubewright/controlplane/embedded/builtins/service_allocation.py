@@ -1,6 +1,6 @@
 """What the server hands out to services: IP families, cluster IPs and node ports.
 
-It happens before a service is checked, so that what cannot be given is the only thing that is complained about.
+It happens before a service is validated: a failed allocation is its only error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ServiceAllocation:
         self._allocator = allocator
 
     def create(self, service: JSONObject) -> None:
-        """Raises StatusError for what cannot be given."""
+        """Raises StatusError for what cannot be allocated."""
         spec = inside(service, "spec")
         if text(spec, "clusterIP") and not items(spec, "clusterIPs"):
             spec["clusterIPs"] = [text(spec, "clusterIP")]
@@ -44,7 +44,7 @@ class ServiceAllocation:
             self._allocate_health_check(spec)
 
     def update(self, new: JSONObject, old: JSONObject) -> None:
-        """Raises StatusError for what cannot be given."""
+        """Raises StatusError for what cannot be allocated."""
         spec, before = inside(new, "spec"), mapping(old, "spec")
         _keep(spec, before)
         _pair_addresses(spec, before)
@@ -214,7 +214,7 @@ def _refuse(service: JSONObject, errors: Errors) -> None:
 
 
 def _keep(spec: JSONObject, before: JSONObject) -> None:
-    """What was given and is not mentioned, stays."""
+    """Fields that were allocated and are not set stay as they are."""
     if needs_address(before) and needs_address(spec):
         if not text(spec, "clusterIP") and text(before, "clusterIP"):
             spec["clusterIP"] = text(before, "clusterIP")
@@ -262,7 +262,7 @@ def _still_prefers_two(spec: JSONObject, before: JSONObject) -> bool:
 
 
 def _reductions(spec: JSONObject, before: JSONObject | None) -> Errors:
-    """Giving up the second family or address takes the word `SingleStack`, and that word is enough."""
+    """Releasing the second family or address needs `SingleStack`, which is enough."""
     errors: Errors = []
     policy = policy_of(spec)
     for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):

@@ -61,7 +61,7 @@ def validate_volumes(spec: JSONObject, path: str) -> tuple[Mapping[str, JSONObje
 
 
 def _source(volume: JSONObject, path: str) -> Errors:
-    """Exactly one source is given; those Kubernetes still has plugins for are looked into."""
+    """Exactly one source is given; those Kubernetes still has plugins for are validated."""
     errors: Errors = []
     given = [kind for kind in (*_SOURCES, *volume) if kind in volume and kind != "name"]
     for position, kind in enumerate(dict.fromkeys(given)):

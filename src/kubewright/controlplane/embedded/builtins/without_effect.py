@@ -1,4 +1,4 @@
-"""What the embedded control plane stores although nothing acts on it yet, and the warning that says so.
+"""What the embedded control plane stores although nothing acts on it yet, and the warning about it.
 
 A row is removed once the behaviour is implemented. Kinds on which no part of a Kubernetes control plane acts, such as
 NetworkPolicy, are not here: they need other components on every cluster.

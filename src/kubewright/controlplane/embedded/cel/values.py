@@ -1,7 +1,7 @@
 """Values while a rule runs, and what is true of every one of them: its type, equality and order.
 
 null is None, bool, int, double, string, list and map are Python's own; everything else has a class. Lists and objects
-of the validated document are views (`views.py`) that convert their content when it is looked at.
+of the validated document are views (`views.py`) that convert their content when it is read.
 """
 
 from __future__ import annotations

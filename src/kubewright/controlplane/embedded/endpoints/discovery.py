@@ -1,4 +1,4 @@
-"""Discovery: what the server serves, in the documents clients find their way with.
+"""Discovery: what the server serves, in the documents that clients discover it by.
 
 The legacy documents (`/api`, `/apis`, one per group and one per version) and the aggregated ones, which say all of it
 at once. All are made of the catalog alone, at the first request, and again when the catalog has changed.
@@ -97,9 +97,10 @@ _SCALE = AnnouncedSubresource("scale", kind="Scale", group="autoscaling", versio
 def discovery_response(
     path: str, wanted: MediaTypeOptions, catalog: Catalog, *, address: str = "127.0.0.1", if_none_match: str = ""
 ) -> HTTPResponse | None:
-    """The answer to a GET of a discovery path; None for any other path.
+    """The response to a GET of a discovery path; None for any other path.
 
-    `address` is where clients reach the server. The aggregated documents have an ETag: 304 for who has it already.
+    `address` is where clients reach the server. The aggregated documents have an ETag: 304 for clients that have it
+    already.
     """
     steps = path.strip("/").split("/")
     if len(steps) > 3 or steps[0] not in ("api", "apis") or (steps[0] == "api" and len(steps) > 2):
@@ -183,7 +184,7 @@ class _Documents:
     made: dict[str, HTTPResponse] = field(default_factory=dict)
 
     def plain(self, key: str, make: Callable[[], JSONObject]) -> HTTPResponse:
-        """A legacy document. Only what exists is remembered: the paths that do not are without number."""
+        """A legacy document. Only existing paths are cached: there is no limit to the others."""
         if (found := self.made.get(key)) is not None:
             return _copy(found)
         content = make()
@@ -225,7 +226,7 @@ def _documents_of(catalog: Catalog) -> _Documents:
 
 
 def _copy(response: HTTPResponse) -> HTTPResponse:
-    """Whoever gets a response may add headers to it."""
+    """A copy, as the caller may add headers to it."""
     return HTTPResponse(response.status, response.body, response.content_type, list(response.headers))
 
 
@@ -363,7 +364,7 @@ def _aggregated_resource(resource: ResourceType) -> JSONObject:
 def _response_kind(resource: ResourceType, subresource: AnnouncedSubresource | None = None) -> JSONObject:
     if subresource is not None and subresource.group:
         return {"group": subresource.group, "version": subresource.version, "kind": subresource.kind}
-    # Built-in kinds are left without group and version: those of the place they are announced in.
+    # Built-in kinds are left without group and version: those of the document they are announced in.
     group, version = resource.gvk[:2] if resource.custom else ("", "")
     kind = subresource.kind if subresource is not None else ""
     return {"group": group, "version": version, "kind": kind or resource.gvk.kind}

@@ -60,7 +60,7 @@ CHECKS = {"healthz": _ALIVE, "livez": _ALIVE, "readyz": _READY}
 
 
 def health_response(path: str, query: QueryParameters) -> HTTPResponse | None:
-    """The answer of one of the three or of a single check of it; None for any other path."""
+    """The response of one of the three or of a single check of it; None for any other path."""
     name, _, check = path.strip("/").partition("/")
     checks = CHECKS.get(name, ())
     if check:

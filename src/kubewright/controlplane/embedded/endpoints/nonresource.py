@@ -42,7 +42,7 @@ class Endpoints:
         """Where clients find this server; empty as long as it listens nowhere."""
 
     def respond(self, request: HTTPRequest, path: str, query: QueryParameters) -> HTTPResponse | None:
-        """The answer to a request for one of these paths; None for any other path. Raises StatusError."""
+        """The response to a request for one of these paths; None for any other path. Raises StatusError."""
         if path in _INDEX:
             return indented(json_response({"paths": self.paths()}))
         if path.rstrip("/") == "/version":

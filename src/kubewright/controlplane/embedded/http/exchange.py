@@ -1,4 +1,4 @@
-"""A request and its answer, free of sockets: what the server takes and gives, over a network or within the process."""
+"""A request and its response, independent of sockets: over a network or within the process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class HTTPRequest:
 
 @dataclass(slots=True)
 class HTTPResponse:
-    """What it gets back: all at once, or piece by piece."""
+    """What the server returns: all at once, or piece by piece."""
 
     status: int
     body: bytes = b""
@@ -45,12 +45,12 @@ class HTTPResponse:
 
 
 def json_response(content: object, status: int = 200) -> HTTPResponse:
-    """An answer of plain values."""
+    """A response of plain values."""
     return HTTPResponse(status, msgspec.json.encode(content) + b"\n")
 
 
 def as_yaml(response: HTTPResponse) -> HTTPResponse:
-    """The same answer as YAML; a stream stays what it is."""
+    """The same response as YAML; a stream is left as it is."""
     if response.stream is None and response.content_type == "application/json":
         # Where indenting would take more than the stack has (and more room than anybody has), JSON is YAML, too.
         with suppress(RecursionError):
@@ -60,7 +60,7 @@ def as_yaml(response: HTTPResponse) -> HTTPResponse:
 
 
 def failure(error: StatusError) -> HTTPResponse:
-    """The answer to a request that failed."""
+    """The response to a request that failed."""
     response = json_response(error.body(), error.code)
     details: JSONObject = error.details or {}
     seconds = details.get("retryAfterSeconds")

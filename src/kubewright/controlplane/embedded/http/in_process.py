@@ -1,4 +1,4 @@
-"""A client's way to an embedded control plane in the same process: no sockets, the same answers."""
+"""The transport to an embedded control plane in the same process: no sockets, the same responses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _headers(answer: HTTPResponse) -> Headers:
 
 
 class _Stream:
-    """The body of a streamed answer: a task reads it from the server, the client takes what is there."""
+    """The body of a streamed response: a task reads it from the server, the client takes what has arrived."""
 
     def __init__(self, answer: HTTPResponse, open_streams: set[_Stream]) -> None:
         self._pieces = answer.stream if answer.stream is not None else _one(answer.body)

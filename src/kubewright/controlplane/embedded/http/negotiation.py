@@ -45,7 +45,7 @@ class _Range:
 def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> MediaTypeOptions:
     """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
 
-    `groups` are those of the forms that an answer can be converted to: there is no table of a failure.
+    `groups` are those of the forms that a response can be converted to: there is no table of a failure.
     """
     if not accept.strip():
         return MediaTypeOptions()

@@ -43,7 +43,7 @@ def indented(response: HTTPResponse) -> HTTPResponse:
 
 
 def _compressed(response: HTTPResponse, request: HTTPRequest) -> HTTPResponse:
-    """The same answer, smaller, when it is large and its client can read that. As in the real one, no `q` is known."""
+    """The same response, compressed, when it is large and its client accepts that. As in Kubernetes, `q` is ignored."""
     if len(response.body) <= _LARGE:
         return response
     if "gzip" in (part.strip() for part in request.header("accept-encoding").split(",")):

@@ -21,7 +21,7 @@ _log = logging.getLogger("kubewright.controlplane")
 
 
 class _Protocol(HttpToolsProtocol):
-    """Tells the application who is at the other end of the connection."""
+    """Passes the client certificate of the connection to the application."""
 
     _peer: bytes | None = None
 
@@ -30,7 +30,7 @@ class _Protocol(HttpToolsProtocol):
         self.logger = _log
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Remember the client's certificate; TLS has checked it against our authority."""
+        """Keep the client's certificate; TLS has checked it against our authority."""
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
         self._peer = tls.getpeercert(binary_form=True) if tls is not None else None
@@ -45,10 +45,10 @@ class _Protocol(HttpToolsProtocol):
 
 
 class Serving:
-    """One listening socket. `start` returns when connections are taken, `stop` when none is left.
+    """One listening socket. `start` returns when connections are accepted, `stop` when none is left.
 
     Of uvicorn it takes the protocol alone: what uvicorn's server adds (signals, a clock that ticks ten times a second,
-    lines in the log of a program that has one) is the business of the program, not of a library.
+    lines in the log of a program that has one) belongs to the program, not to a library.
     """
 
     def __init__(self, application: Application, tls: ssl.SSLContext, host: str, port: int) -> None:
@@ -77,7 +77,7 @@ class Serving:
         self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Begin to take connections."""
+        """Start to accept connections."""
         self._listener = await asyncio.get_running_loop().create_server(
             lambda: _Protocol(self._config, self._state, {}), sock=self._socket, ssl=self._tls, backlog=_BACKLOG
         )

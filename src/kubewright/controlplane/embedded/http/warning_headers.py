@@ -1,4 +1,4 @@
-"""The `Warning` header fields of an answer: each warning once, and not more than a client can be expected to read.
+"""The `Warning` header fields of a response: each warning once, and with a limited total length.
 
 Once they are too long together, each is cut short; once even that is too long, the rest is left out.
 """
@@ -13,7 +13,7 @@ _MAX_TOTAL_LENGTH = 4096
 
 
 def warning_headers(warnings: Iterable[str]) -> list[str]:
-    """The values of the fields. A warning with control characters cannot be written down and is left out."""
+    """The values of the fields. A warning with control characters cannot be sent and is left out."""
     distinct = [warning for warning in dict.fromkeys(warnings) if warning and not _has_control_characters(warning)]
     if sum(map(len, distinct)) > _MAX_TOTAL_LENGTH:
         distinct = _cut(distinct)
@@ -21,7 +21,7 @@ def warning_headers(warnings: Iterable[str]) -> list[str]:
 
 
 def _cut(warnings: list[str]) -> list[str]:
-    """Up to the one with which they are too long when nothing is cut short, and on while there is room."""
+    """The warnings, cut short where they are too long together."""
     kept: list[str] = []
     whole = cut = 0
     for warning in warnings:

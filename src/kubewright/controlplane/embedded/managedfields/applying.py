@@ -115,7 +115,7 @@ def _applied(
         applier = replace(applier, time=last.time)
     managers[applier.identity] = applier
     result = merged(live, patch, scope.shape)
-    # What was applied last time and is still applied needs no second look.
+    # What was applied last time and is still applied needs no second check.
     if last is not None and (last.api_version != scope.api_version or difference(last.fields, fields)):
         result = _pruned(result, managers, last, scope)
     kept, lost = disowned(managers, scope.differ(live, result), but=applier.identity)

@@ -1,7 +1,7 @@
-"""`metadata.managedFields`: who manages which fields, since when.
+"""`metadata.managedFields`: which manager owns which fields, since when.
 
-A manager is known by its name, the operation, the subresource and, when it updates, by its apiVersion. Whoever applies
-is one manager in all versions.
+A manager is identified by its name, the operation, the subresource and, for updates, its apiVersion. A manager that
+applies is the same in all versions.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _merged_items(live: list[JSONValue], configuration: list[JSONValue], shape: 
     wanted = dict(zip(ours, configuration, strict=True))
     present: dict[str, JSONValue] = {}
     for element, item in zip(theirs, live, strict=True):
-        # Of items that are there twice none can be merged with the wanted one, which takes their place.
+        # Of items that are there twice none can be merged with the wanted one, which replaces them.
         present[element] = None if element in present else item
     shared = iter([element for element in ours if element in present])
     next_shared = next(shared, None)

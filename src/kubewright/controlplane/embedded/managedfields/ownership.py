@@ -79,7 +79,7 @@ class WriteScope:
         return None if structure is None else shape_of(structure)
 
     def ignored_in(self, api_version: str) -> FieldSet:
-        """The fields that the endpoint cannot change, as far as it minds them when it compares in another version."""
+        """The fields that the endpoint cannot change, as far as they are compared in another version."""
         # The main endpoints of the real server know only the status of their own version.
         return self.ignored if api_version == self.api_version or self.subresource else LEAF
 
@@ -98,7 +98,7 @@ class WriteScope:
         return in_version
 
     def reconciled(self, managers: Managers) -> Managers:
-        """The managers after what may have become of the kind: versions that went, values that are atomic now."""
+        """The managers after changes of the kind: versions that were removed, values that are atomic now."""
         result: Managers = {}
         for identity, manager in managers.items():
             shape = self.shape_in(manager.api_version)

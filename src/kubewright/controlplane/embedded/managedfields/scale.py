@@ -1,6 +1,6 @@
 """Managed fields across the scale subresource, whose objects are of another kind with another path to the replicas.
 
-Who manages the replicas of an object manages `.spec.replicas` of its Scale, and the other way round.
+The manager of the replicas of an object manages `.spec.replicas` of its Scale, and vice versa.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def track_update(
 
 
 def _starting(before: JSONValue, given: JSONValue) -> Managers:
-    """The managers before the write. A client may edit them, or forget them; but not by not knowing of them."""
+    """The managers before the write. A client may edit or remove them; omitting the field does not remove them."""
     if given is not None and given is not before and given != before:
         if is_reset(given):
             return {}

@@ -1,4 +1,4 @@
-"""What can be done at which path, in the words of OpenAPI v3.
+"""The operations of each path, in OpenAPI v3.
 
 Only what is served: collections, objects and those subresources that are read and written like objects.
 """

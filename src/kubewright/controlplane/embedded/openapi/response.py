@@ -1,4 +1,4 @@
-"""The answers to requests for OpenAPI documents, made at the first request and again when the catalog has changed."""
+"""The responses to requests for OpenAPI documents, made at the first request and again when the catalog has changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ACCEPTED_2 = {**_ACCEPTED, _PROTOBUF_2: _PROTOBUF_2, _PROTOBUF_2.replace("v2.v1
 
 
 def openapi_response(request: HTTPRequest, catalog: Catalog) -> HTTPResponse | None:
-    """The answer to a GET below `/openapi`, with 304 where the client has it already; None for any other path."""
+    """The response to a GET below `/openapi`, with 304 where the client has it already; None for any other path."""
     path = request.path.rstrip("/")
     documents = _documents_of(catalog)
     if path == _INDEX:
@@ -60,7 +60,7 @@ def openapi_response(request: HTTPRequest, catalog: Catalog) -> HTTPResponse | N
 def _answer(
     request: HTTPRequest, hash_: str, make: Callable[[str], bytes], accepted: Mapping[str, str]
 ) -> HTTPResponse:
-    """The document in the first of the forms that the client takes."""
+    """The document in the first of the forms that the client accepts."""
     ranges = [part.partition(";")[0].strip() for part in request.header("accept").split(",")]
     forms = [accepted[found] for found in ranges if found in accepted]
     if any(ranges) and not forms:

@@ -1,6 +1,6 @@
 """The schemas of Kubernetes' own kinds, from their Python types: one per structure, under the names Kubernetes gives.
 
-They say what the types know: fields, lists that are merged, known values. Descriptions are the docstrings there are.
+They contain what the types have: fields, lists that are merged, known values, and docstrings as descriptions.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def reference(name: str) -> JSONObject:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads annotations, and keeps in mind what they refer to."""
+    """Reads annotations, and collects what they refer to."""
 
     parts: list[SchemaReference] = field(default_factory=list)
     atomic: list[str] = field(default_factory=list)
@@ -266,7 +266,7 @@ class _Reader:
         return self._part(_ANYTHING)
 
     def _union(self, alternatives: list[object]) -> JSONObject:
-        """Schemas of custom resources are the only place where a field is of one of several types."""
+        """Only schemas of custom resources have fields of one of several types."""
         if len(alternatives) == 1:
             return self.schema(alternatives[0])
         if bool in alternatives:

@@ -1,4 +1,4 @@
-"""OpenAPI v2, for clients that know nothing newer: the documents of all groups and versions in one, in v2's words."""
+"""OpenAPI v2, for clients that know nothing newer: the documents of all groups and versions in one."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
 def _index(key: str, length: int) -> int:
-    """The index a key means in a list that has places for `length` items."""
+    """The index of a key in a list of `length` items."""
     if _INTEGER.fullmatch(key) is None or not -length <= int(key) < length:
         raise does_not_apply()
     return int(key) % length

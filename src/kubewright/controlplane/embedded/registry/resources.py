@@ -84,7 +84,7 @@ class Strategy:
     warnings: Callable[[JSONObject, JSONObject | None], Sequence[str]] | None = None
     """Warnings for the client about an object that is stored, given the object before it."""
     begin_deletion: Callable[[JSONObject, str], None] | None = None
-    """How an object is marked at the time given, in place of the usual way, when it is first deleted."""
+    """How an object is marked at the time given, instead of the usual way, when it is first deleted."""
     terminates: bool = False
     """Whether a deletion waits until `spec.finalizers` is empty, as with namespaces."""
     graceful_deletion: Callable[[JSONObject, int | None], int] | None = None

@@ -1,4 +1,4 @@
-"""Binding: how a scheduler places a pod on a node, once."""
+"""Binding: assigns a pod to a node, once."""
 
 from __future__ import annotations
 

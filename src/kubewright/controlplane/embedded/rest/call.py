@@ -22,7 +22,7 @@ class ChangeSubscription(Protocol):
     """A subscription to a store, as far as the handlers use it."""
 
     async def changes(self) -> list[StoreChange]:
-        """What happened since the last call; empty once it has ended."""
+        """The changes since the last call; empty once it has ended."""
 
     def close(self) -> None:
         """End it."""
@@ -59,7 +59,7 @@ class ObjectStore(Protocol):
 
 
 class Admission(Protocol):
-    """What may change or refuse a write after the rules of its kind, before it is checked and stored."""
+    """Changes or refuses a write after the rules of its kind, before it is validated and stored."""
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Change `new` in place, or raise StatusError."""

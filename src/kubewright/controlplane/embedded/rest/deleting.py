@@ -31,7 +31,7 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to delete."""
+    """The options of a deletion."""
 
     propagation: str = ""
     grace: int | None = None
@@ -51,7 +51,7 @@ class Deleted:
 
 
 def options_of(call: Call, body: JSONObject | None) -> Options:
-    """From the body of the request, or from its query when it has none: a body silences the query, and its `dryRun`."""
+    """From the body of a request, or from its query when it has none: a body overrides the query, its `dryRun` too."""
     content = body if body is not None else _queried(call)
     policy, orphan = content.get("propagationPolicy"), content.get("orphanDependents")
     grace, stages = content.get("gracePeriodSeconds"), items(content, "dryRun")
@@ -193,7 +193,7 @@ def _delete_entry(call: Call, options: Options, entry: StoredObject) -> Deleted:
 
 
 def _propagate(metadata: JSONObject, requested: str, default: str) -> None:
-    """Orphan and Foreground are finalizers; asking again for another policy exchanges them."""
+    """Orphan and Foreground are finalizers; another request with another policy exchanges them."""
     finalizers = items(metadata, "finalizers")
     policy = requested
     if not policy:

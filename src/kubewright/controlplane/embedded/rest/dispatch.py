@@ -1,4 +1,4 @@
-"""From a request for a resource to its answer: reads the body, runs the verb, renders the result."""
+"""From a request for a resource to its response: reads the body, runs the verb, renders the result."""
 
 from __future__ import annotations
 

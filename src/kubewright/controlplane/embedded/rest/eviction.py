@@ -35,7 +35,7 @@ def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
     options = replace(options, dry_run=options.dry_run or call.query.dry_run)
     entry = get(call)
     if not _needs_no_budget(entry.value):
-        _ask_budget(call, entry.value, options)
+        _charge_budget(call, entry.value, options)
     if not options.dry_run:
         options = _with_status(call, entry, options)
     delete(call, options)
@@ -48,7 +48,7 @@ def _needs_no_budget(pod: JSONObject) -> bool:
     return phase in ("Succeeded", "Failed", "Pending") or bool(text(pod, "metadata", "deletionTimestamp"))
 
 
-def _ask_budget(call: Call, pod: JSONObject, options: Options) -> None:
+def _charge_budget(call: Call, pod: JSONObject, options: Options) -> None:
     """Count the disruption, or raise StatusError."""
     budgets = [entry for entry in _budgets(call) if _covers(entry.value, pod)]
     if len(budgets) > 1:
@@ -126,7 +126,7 @@ def _refused(why: str, retry_after: int = 0) -> StatusError:
 
 
 def _with_status(call: Call, entry: StoredObject, options: Options) -> Options:
-    """Write the reason of the disruption into the pod. Returns the options for the deletion of what is there now."""
+    """Write the reason of the disruption into the pod. Returns the options for the deletion of the present object."""
     check_preconditions(call, options, entry)
     new = copied_object(entry.value)
     status = inside(new, "status")

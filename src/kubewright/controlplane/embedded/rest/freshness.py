@@ -1,5 +1,5 @@
-"""What the real server's cache has a say in: waiting, a while, for a revision that it has not reached yet; and a kind
-of which it can fill none.
+"""What depends on the real server's watch cache: waiting, a while, for a revision that it has not reached yet; and a
+kind that it cannot cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _GROUPS_OF_EVENTS = frozenset(("", "events.k8s.io"))
 
 
 class NotReached(StatusError):
-    """504 for a revision that has not been reached; worth asking again once it has."""
+    """504 for a revision that has not been reached; to be retried once it has."""
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(504, "Timeout", _message(requested, current), details={**_cause(), "retryAfterSeconds": 1})
@@ -24,7 +24,7 @@ class NotReached(StatusError):
 
 
 def not_reached(call: Call, requested: int) -> StatusError:
-    """What to raise for a revision that lies in the future."""
+    """The error for a revision in the future."""
     current = call.services.store.revision
     if not awaited(call):
         return StatusError(504, "Timeout", _message(requested, current), details=_cause())

@@ -146,7 +146,7 @@ def check_name(call: Call, obj: JSONObject) -> None:
 
 
 def check_uid(call: Call, uid: str, old: JSONObject) -> None:
-    """Who names a uid means that object, not another one of the same name."""
+    """A request with a uid is for that object, not for another one of the same name."""
     check_precondition(call, "UID", uid, old)
 
 
@@ -184,7 +184,7 @@ def keep(new: JSONObject, old: JSONObject) -> None:
 
 
 def count_generation(resource: ResourceType, new: JSONObject, old: JSONObject) -> None:
-    """A change of what is wanted is a new generation."""
+    """A change of the desired state is a new generation."""
     if not has_generation(resource):
         return
     changed = (
@@ -221,7 +221,7 @@ def is_kept(obj: JSONObject) -> bool:
 
 
 def refuse(resource: ResourceType, name: str, errors: list[FieldError]) -> None:
-    """Raise what is wrong, if anything is."""
+    """Raise the errors, if there are any."""
     if errors:
         gvk = resource.storage or resource.gvk
         raise invalid(gvk.kind, gvk.group, name, errors)

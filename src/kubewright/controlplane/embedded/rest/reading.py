@@ -1,4 +1,4 @@
-"""Get, list, and how stored objects become the bytes of an answer."""
+"""Get, list, and how stored objects become the bytes of a response."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def list_entries(call: Call) -> Listed:
             entries = list(islice((entry for entry in found.entries if selected.matches(entry.value)), limit))
             last, remaining = entries[-1].key if entries else "", None
             # A full page that is not the end has another one after it, even if nothing will be on that; unless a
-            # single object is asked for.
+            # single object is requested.
             more = len(entries) == limit and entries[-1] is not found.entries[-1] and not selected.is_single(prefix)
     except Compacted:
         raise (
@@ -197,7 +197,7 @@ def parse_revision(value: str) -> int:
 
 
 def _check_revision(call: Call, value: str) -> None:
-    """`0` takes what there is; another revision must have been reached."""
+    """`0` takes the current one; another revision must have been reached."""
     if not value or value == "0":
         return
     if (revision := parse_revision(value)) > call.services.store.revision:
@@ -205,7 +205,7 @@ def _check_revision(call: Call, value: str) -> None:
 
 
 def _decode_options(call: Call) -> None:
-    """What cannot be read is refused before anything is weighed."""
+    """Options that cannot be parsed are refused before any are validated."""
     for name in ("timeoutSeconds", "limit"):
         call.query.number(name)
     parse_label_selector(call.query.text("labelSelector"))

@@ -1,4 +1,4 @@
-"""Kinds that are questions: created, answered in their status, and never stored."""
+"""Review kinds: created, answered in their status, and never stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io
 
 
 def _prepared(call: Call, review: JSONObject) -> JSONObject:
-    """A question as any new object: of the right types, in its namespace, and with its fields tracked."""
+    """A review as any new object: of the right types, in its namespace, and with its fields tracked."""
     place_in_namespace(call, review)
     call.resource.strategy.default(review)
     inside(review, "metadata")

@@ -67,7 +67,7 @@ def scale(call: Call, request: HTTPRequest) -> HTTPResponse:
 
 
 def _check_replicas(call: Call, entry: StoredObject) -> None:
-    """What has no replicas to begin with, as only custom resources can, has no scale."""
+    """An object without replicas, which only custom resources can be, has no scale."""
     path = _paths(call)[0]
     if call.resource.custom and at(entry.value, *path) is None:
         why = f'the spec replicas field ".{".".join(path)}" does not exist'
@@ -207,7 +207,7 @@ def _replicas_by_version(call: Call) -> Mapping[str, Sequence[str] | None]:
 
 
 def _paths(call: Call) -> tuple[list[str], list[str], list[str]]:
-    """Where the replicas that are wanted, those that are there, and their selector are."""
+    """The paths of the desired replicas, the observed ones, and their selector."""
     definition = call.resource.definition
     if definition is None:
         return ["spec", "replicas"], ["status", "replicas"], ["spec", "selector"]

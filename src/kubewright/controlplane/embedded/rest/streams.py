@@ -1,7 +1,7 @@
 """Endpoints that lead into a running pod or to a service: log, exec, attach, portforward, proxy.
 
-No process runs here, so they end where the real server would begin to talk to a node; what is wrong before that is
-said in its words.
+No process runs here, so they end where the real server would begin to talk to a node; errors before that have
+its messages.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ _TOKEN_REQUEST = replace(body_resource(TokenRequest), namespaced=True)
 
 def token(call: Call, request: HTTPRequest) -> HTTPResponse:
     """A token of a service account. Raises StatusError."""
-    asking = replace(call, resource=_TOKEN_REQUEST)
-    wanted = read_object(asking, request)
-    place_in_namespace(asking, wanted)
+    token_call = replace(call, resource=_TOKEN_REQUEST)
+    wanted = read_object(token_call, request)
+    place_in_namespace(token_call, wanted)
     _TOKEN_REQUEST.strategy.default(wanted)
     return json_response(call.services.token_issuer.issue(call.target.namespace, call.target.name, wanted), 201)

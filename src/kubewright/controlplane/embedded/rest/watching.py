@@ -51,7 +51,7 @@ class _Options:
 
 
 def watch(call: Call, render: Rendering) -> AsyncIterator[bytes]:
-    """The lines of a watch. Raises StatusError at once for a watch that makes no sense."""
+    """The lines of a watch. Raises StatusError at once for invalid options."""
     options, selected = _options(call), selection(call)
     must_be_listable(call)
     return _events(call, render, options, selected, call.services.store.revision)
@@ -86,7 +86,7 @@ async def _events(
 
 
 async def _comes(call: Call, revision: int) -> bool:
-    """Whether a revision is reached while it is worth waiting for."""
+    """Whether a revision is reached within the time that reads wait."""
     return awaited(call) and await reached(call.services.store, revision, call.services.patience)
 
 

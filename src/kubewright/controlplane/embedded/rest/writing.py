@@ -46,7 +46,7 @@ _NAME_ATTEMPTS = 8
 
 
 def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject:
-    """Store a new object. `obj` is the caller's to give away; its kind has been checked.
+    """Store a new object. `obj` belongs to the store afterwards; its kind has been checked.
 
     `tracked=False` when its managed fields are right already, as after an apply.
     """
@@ -98,7 +98,7 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject
 
 
 def _require_create(call: Call) -> None:
-    """Who creates by a PUT or an apply needs the permission to create, too. Raises the 403."""
+    """Creating by a PUT or an apply needs the permission to create, too. Raises the 403."""
     if call.target.verb != "create":
         call.services.authorizer.require(Attributes.of(call.target, call.user)._replace(verb="create"))
 
@@ -138,7 +138,7 @@ def update(call: Call, obj: JSONObject) -> tuple[StoredObject, bool]:
 def replace(
     call: Call, obj: JSONObject, entry: StoredObject, *, tracked: bool = True, found: Sequence[FieldError] = ()
 ) -> StoredObject:
-    """Store `obj` in place of `entry`, or the part of it that the endpoint changes. `found` are errors found before.
+    """Replace `entry` by `obj`, or the part of it that the endpoint changes. `found` are errors found before.
 
     Raises the 409 when `obj` was made from an older revision, or when the store has moved on from `entry`.
     """

@@ -29,7 +29,7 @@ _KINDS: Final = {
 
 
 class SchemaNode:
-    """One place of a schema: what it demands of a value, and the places below."""
+    """One node of a schema: what it demands of a value, and the nodes below."""
 
     __slots__ = ("all_of", "any_of", "demands", "extra", "item", "one_of", "properties", "refused", "verdicts")
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONValue
 
-DEEPEST = 100
+MAX_SCHEMA_DEPTH = 100
 
 
 class TooDeep(ValueError):
-    """A schema that nests deeper than `DEEPEST` levels of objects."""
+    """A schema that nests deeper than `MAX_SCHEMA_DEPTH` levels of objects."""
 
 
 def check_depth(schema: JSONValue) -> None:
     """Raises `TooDeep`. Never recurses itself."""
     level: list[JSONValue] = [schema]
-    for _ in range(2 * DEEPEST):
+    for _ in range(2 * MAX_SCHEMA_DEPTH):
         level = [
             inner
             for value in level
@@ -26,4 +26,4 @@ def check_depth(schema: JSONValue) -> None:
         ]
         if not level:
             return
-    raise TooDeep(f"must not nest deeper than {DEEPEST} levels")
+    raise TooDeep(f"must not nest deeper than {MAX_SCHEMA_DEPTH} levels")

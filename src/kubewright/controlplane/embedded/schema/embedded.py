@@ -16,7 +16,7 @@ _SEGMENT = first_complaint(path_segment)
 
 
 class EmbeddedResources:
-    """Checks `x-kubernetes-embedded-resource` of one schema, which is read once; other places are not visited."""
+    """Checks `x-kubernetes-embedded-resource` of one schema, which is read once; other nodes are not visited."""
 
     def __init__(self, schema: JSONObject) -> None:
         check_depth(schema)

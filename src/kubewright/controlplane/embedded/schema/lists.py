@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ListTypes:
-    """Checks `x-kubernetes-list-type` of one schema, which is read once; places without such lists are not visited."""
+    """Checks `x-kubernetes-list-type` of one schema, which is read once; nodes without such lists are not visited."""
 
     def __init__(self, schema: JSONObject) -> None:
         check_depth(schema)
@@ -83,7 +83,7 @@ def _read(schema: JSONValue) -> _Node | None:
 
 
 def _repeated(values: Sequence[JSONValue]) -> list[int]:
-    """The places where a value appears for the second time."""
+    """The positions where a value appears for the second time."""
     seen: dict[bytes, int] = {}
     repeated: list[int] = []
     for index, value in enumerate(values):

@@ -1,7 +1,7 @@
 """Regular expressions as Go reads them: in time linear in the text, whatever the pattern.
 
-Schemas are written for Go's `regexp`, whose syntax is RE2's, so RE2 itself is used. Only its messages are in other
-words: here a pattern that Go would refuse is refused with Go's.
+Schemas are written for Go's `regexp`, whose syntax is RE2's, so RE2 itself is used. Only its messages
+differ: a pattern that Go would refuse is refused with Go's.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class GoPattern:
         """Whether it is anywhere in the text."""
         return self._compiled.search(text) is not None
 
-    def find_all(self, text: str, most: int = -1) -> list[str]:
-        """What matches, from left to right, without overlap; with `most`, not more than that."""
+    def find_all(self, text: str, limit: int = -1) -> list[str]:
+        """What matches, from left to right, without overlap; with `limit`, not more than that."""
         found: list[str] = []
         end = -1
         for match in self._compiled.finditer(text):
-            if len(found) == most:
+            if len(found) == limit:
                 break
             # An empty match right after another one does not count.
             if match.end() > match.start() or match.start() != end:

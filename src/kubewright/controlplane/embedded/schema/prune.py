@@ -1,7 +1,7 @@
 """Dropping what a schema does not know.
 
-Pruning follows the structural part of a schema only. Metadata, at the root and in embedded resources, is not the
-schema's business: it has the fields of ObjectMeta.
+Pruning follows the structural part of a schema only. Metadata, at the root and in embedded resources, does not depend
+on the schema: it has the fields of ObjectMeta.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ValuePruner:
 
 
 class _Node:
-    """One place of a schema. `extra` are the values under names that are no properties: absent, anything, or a node."""
+    """One node of a schema. `extra` are the values under names that are no properties: absent, anything, or a node."""
 
     __slots__ = ("embedded", "embeds", "extra", "items", "open", "preserves", "properties")
 
@@ -75,7 +75,7 @@ class _Node:
         self.embeds: bool = (self.embedded and not root) or any(node is not None and node.embeds for node in inner)
 
     def prune(self, value: JSONValue) -> Paths:
-        """Prune a value. Returns the paths of what was dropped, from this place on: `.name`, `[0].name`."""
+        """Prune a value. Returns the paths of what was dropped, from this node on: `.name`, `[0].name`."""
         if self.preserves:
             return self._prune_below(value)
         if type(value) is dict:

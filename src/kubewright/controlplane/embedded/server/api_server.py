@@ -77,7 +77,7 @@ class APIServer:
         self.endpoints = endpoints
 
     async def respond(self, request: HTTPRequest) -> HTTPResponse:
-        """The answer to a request. Raises only `ConnectionCut`, for a fault."""
+        """The response to a request. Raises only `ConnectionCut`, for a fault."""
         query = parse_query(request.query)
         target = parse_target(request.method, request.path, query)
         user: UserInfo | None = None
@@ -194,6 +194,6 @@ def _requested_name(parsed: _ParsedRequest) -> str:
 
 
 def _page_not_found() -> HTTPResponse:
-    """The real server's answer for paths of no API group."""
+    """The real server's response for paths of no API group."""
     headers = [("X-Content-Type-Options", "nosniff")]
     return HTTPResponse(404, b"404 page not found\n", "text/plain; charset=utf-8", headers)

@@ -85,7 +85,7 @@ def assemble(
 ) -> Assembled:
     """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
 
-    `client_ca` (PEM) is who certifies clients, `patience` how many seconds a read waits for a revision to come.
+    `client_ca` (PEM) is the authority of client certificates, `patience` how many seconds a read waits for a revision.
     """
 
     def moment() -> datetime:

@@ -17,7 +17,7 @@ _KEPT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One request: when, who, what, and the status of the answer."""
+    """One request: when, who, what, and the status of the response."""
 
     time: float
     user: str

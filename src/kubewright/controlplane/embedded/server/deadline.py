@@ -1,4 +1,4 @@
-"""How long a client is willing to wait: the `timeout` of a request, a duration as Go writes it."""
+"""The deadline of a request: its `timeout`, a duration as Go writes it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _REASONS = {
 
 
 class ConnectionCut(Exception):
-    """The connection ends here, without an answer or in the middle of one."""
+    """The connection ends here, without a response or in the middle of one."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Faults:
         self._faults.append(_Fault(chooses, times, act))
 
     def drop(self, chooses: Chooser, *, times: int | None = 1) -> None:
-        """Close the connection without an answer."""
+        """Close the connection without a response."""
 
         async def act() -> None:
             raise ConnectionCut

@@ -16,7 +16,7 @@ class Lifetime:
         self._ends: dict[str, float] = {}
 
     def renew(self, key: str) -> None:
-        """A key was written: its time begins anew."""
+        """A key was written: its time starts over."""
         self._ends.pop(key, None)
         self._ends[key] = self._clock() + self._seconds
 

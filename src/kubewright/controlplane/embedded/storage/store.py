@@ -204,7 +204,7 @@ class MemoryStore:
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """Remove a key, if it is there and at revision `expected`: otherwise raises RevisionConflict.
 
-        Watchers see, and this returns, the last state (or `final` in its place) with the deletion's resourceVersion.
+        Watchers see, and this returns, the last state (or `final` instead) with the deletion's resourceVersion.
         """
         collection = self._collection(key)
         previous = _expect(collection, key, expected)
@@ -252,13 +252,13 @@ class MemoryStore:
                 collection.forget(revision)
 
     def snapshot(self) -> Snapshot:
-        """The present content, to come back to. Costs no copy of any object."""
+        """The present content, for `restore`. Copies no object."""
         return Snapshot(
             {key: entry for collection in self._collections.values() for key, entry in collection.entries.items()}
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Come back to a snapshot, in one step that no request can see half done.
+        """Restore a snapshot, in one step that no request can see half done.
 
         It is made of ordinary writes of what differs: the revision grows, watchers stay and see each of them, and an
         object that has changed since has a new resourceVersion, so that no client takes it for what it knows already.

@@ -1,4 +1,4 @@
-"""What a printer is: the columns of a kind, and how an object becomes the cells below them."""
+"""Printers: the columns of a kind, and how an object becomes the cells below them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Sized(Protocol):
     """What knows the sizes of the parts of an expression."""
 
     def size(self, node: Node) -> Size:
-        """The size of a value, unknown if need be."""
+        """The size of a value; unknown where nothing limits it."""
 
     def element_size(self, node: Node) -> Size:
         """The size of the elements of a list."""

@@ -90,7 +90,7 @@ class _Coster:
                 return limited(self._sort_by(node))
 
     def size(self, node: Node) -> Size:
-        """The size of a part, unknown if need be."""
+        """The size of a part; unknown where nothing limits it."""
         found = self._size(node)
         return UNKNOWN if found is None else found
 

@@ -1,6 +1,6 @@
 """What an expression costs when it runs, in units of cel-go: every part is charged for what it did with its values.
 
-The estimates of `calls` hold here too, with the sizes that values have in place of those they may have.
+The estimates of `calls` hold here too, with the sizes that values have instead of those they may have.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ ALLOWED: Final[dict[str, tuple[frozenset[str], str]]] = {
 
 
 class FormatError(Exception):
-    """A format that cannot be used; `argument` is the place of the argument that is at fault, if one is."""
+    """A format that cannot be used; `argument` is the index of the invalid argument, if there is one."""
 
     def __init__(self, message: str, argument: int | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The PodManager example, pass by pass: the state before, one call of `reconcile`, the state after.
+"""The PodManager example, reconcile by reconcile: the state before, one call of `reconcile`, the state after.
 
 Nothing runs the pods, so their status is what the test says it is.
 """
@@ -34,8 +34,8 @@ from kubewright.client import MergePatch
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-class Told:
-    """A recorder that keeps what it is told."""
+class RecordingRecorder:
+    """A recorder that keeps its events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -52,14 +52,14 @@ class Told:
 
 
 class World:
-    """One namespace of a server, a reconciler whose manager does not run, and what it tells."""
+    """One namespace of a server, a reconciler whose manager does not run, and the events it records."""
 
     def __init__(self, client: Client, manager: Manager, namespace: str) -> None:
         self.client = client
         self.manager = manager
         self.namespace = namespace
-        self.told = Told()
-        self.reconciler = PodManagerReconciler(manager.client, self.told)
+        self.recorder = RecordingRecorder()
+        self.reconciler = PodManagerReconciler(manager.client, self.recorder)
 
     async def reconcile(self, name: str = "it") -> Result:
         return await self.reconciler.reconcile(Request(self.namespace, name))
@@ -148,7 +148,7 @@ async def test_item_25_status_is_separated_from_spec(world: World) -> None:
 
 async def test_item_26_a_missing_object_is_no_error(world: World) -> None:
     assert await world.reconcile() == Result()
-    assert world.told.events == []
+    assert world.recorder.events == []
 
 
 async def test_item_27_the_finalizer_comes_first(world: World) -> None:
@@ -174,7 +174,7 @@ async def test_item_28_pods_deleted_by_others_do_not_keep_the_object(world: Worl
             await admin.delete(pod, grace_period=0)
             await super().remove(manager, pod)
 
-    world.reconciler = Overtaken(world.manager.client, world.told)
+    world.reconciler = Overtaken(world.manager.client, world.recorder)
     await world.client.delete(PodManager, "it")
 
     assert await world.reconcile() == Result(requeue_after=1.0)
@@ -183,7 +183,7 @@ async def test_item_28_pods_deleted_by_others_do_not_keep_the_object(world: Worl
     assert await world.client.list(Pod) == []
 
 
-async def test_item_28_a_finalizer_of_somebody_else_is_kept(world: World) -> None:
+async def test_item_28_a_finalizer_of_another_controller_is_kept(world: World) -> None:
     created = await world.create()
     created.metadata.finalizers.append("test.kubewright.dev/theirs")
     await world.client.update(created)
@@ -234,13 +234,13 @@ async def test_item_30_gaps_are_filled(world: World) -> None:
     await world.create()
     kept = {pod.metadata.uid for pod in await world.client.list(Pod) if pod.metadata.name != "it-0"}
     await world.client.delete(Pod, "it-0", grace_period=0)
-    world.told.events.clear()
+    world.recorder.events.clear()
 
     await world.reconcile()
 
     assert await world.pods() == {"it-0", "it-1", "it-2"}
     assert kept < {pod.metadata.uid for pod in await world.client.list(Pod)}
-    assert world.told.events == [("Normal", "Created", "Created pod it-0")]
+    assert world.recorder.events == [("Normal", "Created", "Created pod it-0")]
 
 
 async def test_item_30_a_pod_that_has_ended_is_replaced(world: World) -> None:
@@ -280,14 +280,14 @@ async def test_item_33_pods_are_controlled_by_their_manager(world: World) -> Non
     assert (owner.controller, owner.block_owner_deletion) == (True, True)
 
 
-async def test_item_35_a_name_that_is_taken_is_told_and_tried_again(world: World) -> None:
+async def test_item_35_a_name_that_is_taken_is_reported_and_retried(world: World) -> None:
     spec = PodSpec(containers=[Container(name="app", image="app:1")])
     await world.client.create(Pod(metadata=ObjectMeta(name="it-0"), spec=spec))
 
     with pytest.raises(AlreadyExists):
         await world.create(replicas=1)
 
-    ((type_, reason, note),) = world.told.events
+    ((type_, reason, note),) = world.recorder.events
     assert (type_, reason) == ("Warning", "Failed")
     assert note.startswith("Failed to create pod it-0: ")
     await world.client.delete(Pod, "it-0", grace_period=0)
@@ -295,7 +295,7 @@ async def test_item_35_a_name_that_is_taken_is_told_and_tried_again(world: World
     assert (await world.read()).status.current_replicas == 1
 
 
-async def test_status_tells_of_a_refused_creation(world: World) -> None:
+async def test_status_reports_a_refused_creation(world: World) -> None:
     await world.create(replicas=2)
     await world.all_become_ready()
     await world.reconcile()
@@ -368,13 +368,13 @@ async def test_a_name_that_is_too_long_is_refused_once_and_for_all(world: World)
 
     refused = await world.client.get(PodManager, name)
     assert [(each.status, each.reason) for each in refused.status.conditions] == [("False", "Invalid")]
-    assert world.told.events == [("Warning", "Invalid", "its name is longer than 63 characters: create it anew")]
+    assert world.recorder.events == [("Warning", "Invalid", "its name is longer than 63 characters: create it anew")]
     assert refused.metadata.generation == created.metadata.generation
     await world.client.delete(refused)
     assert await world.client.find(PodManager, name) is None
 
 
-async def test_a_name_of_the_greatest_length_has_pods(world: World) -> None:
+async def test_a_name_of_the_maximum_length_has_pods(world: World) -> None:
     name = "n" * 63
     metadata = ObjectMeta(name=name, finalizers=[FINALIZER])
     await world.client.create(PodManager(metadata=metadata, spec=PodManagerSpec(image="app:1", replicas=1)))
@@ -384,7 +384,7 @@ async def test_a_name_of_the_greatest_length_has_pods(world: World) -> None:
     assert await world.pods() == {f"{name}-0"}
 
 
-async def test_item_36_counts_are_of_what_is_left_after_the_pass(world: World) -> None:
+async def test_item_36_counts_are_of_what_is_left_after_the_reconcile(world: World) -> None:
     created = await world.create(replicas=4)
     assert (created.status.current_replicas, created.status.ready_replicas) == (4, 0)
     for name, ready in {"it-0": "True", "it-1": "False", "it-2": "True"}.items():
@@ -423,6 +423,6 @@ async def test_item_37_one_ready_condition_whose_time_is_that_of_its_last_flip(w
     assert condition.last_transition_time > LONG_AGO
 
 
-async def test_item_38_the_next_look_is_in_thirty_seconds(world: World) -> None:
+async def test_item_38_the_next_reconcile_is_in_thirty_seconds(world: World) -> None:
     await world.create()
     assert await world.reconcile() == Result(requeue_after=30.0)
