@@ -90,7 +90,7 @@ async def grant(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[
 
     async def granted(user: str, *rules: JSONObject) -> None:
         name = unique_name(request.node.name)
-        # Allowed to nobody else, so that it tells when the server has seen role and binding.
+        # Allowed to no other user: shows when the server has seen role and binding.
         witness: JSONObject = {"verbs": ["witness"], "apiGroups": ["example.com"], "resources": [name]}
         role = from_json(ClusterRole, {"metadata": {"name": name}, "rules": [*rules, witness]})
         reference: JSONObject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
@@ -98,8 +98,8 @@ async def grant(admin: Client, request: pytest.FixtureRequest) -> AsyncIterator[
         binding: JSONObject = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
         made.append(await admin.create(role))
         made.append(await admin.create(from_json(ClusterRoleBinding, binding)))
-        asked: JSONObject = {"verb": "witness", "group": "example.com", "resource": name}
-        review = from_json(SubjectAccessReview, {"spec": {"user": user, "resourceAttributes": asked}})
+        attributes: JSONObject = {"verb": "witness", "group": "example.com", "resource": name}
+        review = from_json(SubjectAccessReview, {"spec": {"user": user, "resourceAttributes": attributes}})
         async with asyncio.timeout(20):
             while not (await admin.create(review)).status.allowed:
                 await asyncio.sleep(0.01)

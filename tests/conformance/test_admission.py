@@ -53,9 +53,7 @@ async def test_a_pod_gets_a_priority_and_five_minutes_on_a_node_that_is_not_read
         ({"key": "mine", "operator": "Exists"}, TOLERATED),
     ],
 )
-async def test_what_a_pod_tolerates_by_itself_is_left_to_it(
-    client: Client, given: JSONValue, added: tuple[str, ...]
-) -> None:
+async def test_the_own_tolerations_of_a_pod_are_kept(client: Client, given: JSONValue, added: tuple[str, ...]) -> None:
     created = await client.create(pod(tolerations=[given]), dry_run=True)
 
     assert [key for key, _, _ in tolerations(created)[1:]] == list(added)
@@ -174,12 +172,12 @@ async def test_the_token_of_the_service_account_is_mounted_into_every_container(
     volume = created.spec.volumes[1]
     assert re.fullmatch("kube-api-access-[a-z0-9]{5}", volume.name)
     assert volume.projected is not None
-    token, certificate, place = volume.projected.sources
+    token, certificate, downward = volume.projected.sources
     assert token.service_account_token is not None
     assert token.service_account_token.expiration_seconds == 3607
     assert certificate.config_map is not None
     assert certificate.config_map.name == "kube-root-ca.crt"
-    assert place.downward_api is not None
+    assert downward.downward_api is not None
     mounted = {
         container.name: [mount.name for mount in container.volume_mounts]
         for container in (*created.spec.init_containers, *created.spec.containers)

@@ -381,7 +381,7 @@ async def test_a_conflict_names_every_manager_and_field(client: Client) -> None:
     ]
 
 
-async def test_force_takes_fields_and_a_later_apply_gives_them_up(client: Client) -> None:
+async def test_force_takes_fields_over_and_a_later_apply_releases_them(client: Client) -> None:
     await client.apply(config_map({"a": "1", "b": "1"}), field_manager="one")
     forced = await client.apply(config_map({"a": "2", "c": "2"}), force=True, field_manager="two")
     left = await client.apply(config_map({"a": "2"}), field_manager="two")
@@ -438,7 +438,9 @@ async def test_old_updates_of_many_managers_are_put_together(client: Client) -> 
         ({"parts": [None]}, ".spec.parts: element 0: associative list with keys may not have a null element"),
     ],
 )  # fmt: skip
-async def test_what_cannot_be_merged_is_reported_with_its_path(client: Client, spec: JSONObject, message: str) -> None:
+async def test_a_value_that_cannot_be_merged_is_reported_with_its_path(
+    client: Client, spec: JSONObject, message: str
+) -> None:
     wrong = from_json(Thing, {"metadata": {"name": "wrong"}, "spec": spec})
     with pytest.raises(APIError) as refused:
         await client.apply(wrong)

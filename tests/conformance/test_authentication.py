@@ -128,7 +128,7 @@ def claims_of(token: str) -> JSONObject:
     return mapping(decode_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))))
 
 
-async def test_a_token_says_whose_it_is_for_whom_and_for_how_long(client: Client, namespace: str) -> None:
+async def test_a_token_has_subject_audience_and_expiry(client: Client, namespace: str) -> None:
     claims = claims_of(await token_of(client, "vault"))
     account = await client.get(ServiceAccount, "robot")
 
@@ -163,7 +163,7 @@ async def test_a_token_of_a_pod_names_the_pod_and_its_node(client: Client, names
     about = mapping(claims, "kubernetes.io")
     assert about["pod"] == {"name": "pod", "uid": pod.metadata.uid}
     assert about["node"] == {"name": node.metadata.name, "uid": node.metadata.uid}
-    # What kubelets ask for lives for a year, as long as nobody has got used to asking anew.
+    # Tokens that kubelets request live for a year, for clients that do not renew them.
     begin, end, warning = claims["iat"], claims["exp"], about["warnafter"]
     assert isinstance(begin, int)
     assert isinstance(end, int)
@@ -181,7 +181,7 @@ async def test_a_token_of_a_pod_names_the_pod_and_its_node(client: Client, names
     }
 
 
-async def test_a_token_dies_with_what_it_is_bound_to(client: Client) -> None:
+async def test_a_token_is_invalid_once_its_bound_object_is_gone(client: Client) -> None:
     await token_of(client)
     secret = await client.create(Secret(metadata=ObjectMeta(name="it")))
     token = text(sent(await client.token("robot", bound_to=secret)), "status", "token")

@@ -272,13 +272,13 @@ async def test_any_rules_are_understood_alike(
         world.role(f"role-{number}", *found)
     for number, found in enumerate(local_rules):
         world.role(f"role-{number}", *found, namespace=namespace)
-    for place, (subject, number, local) in enumerate(bindings):
+    for index, (subject, number, local) in enumerate(bindings):
         kind, name = subject.split()
         bound: JSONValue = {"kind": kind, "apiGroup": GROUP, "name": name}
         if local and number < len(local_rules):
-            world.bind(f"b{place}", f"role-{number}", bound, namespace=namespace, kind="Role")
+            world.bind(f"b{index}", f"role-{number}", bound, namespace=namespace, kind="Role")
         else:
-            world.bind(f"b{place}", f"role-{number}", bound, namespace=namespace if local else "")
+            world.bind(f"b{index}", f"role-{number}", bound, namespace=namespace if local else "")
     questions = [
         Attributes(who, verb, api_group, "", resource, subresource, namespace if inside else "", object_name)
         for who, verb, api_group, resource, subresource, object_name, inside in QUESTIONS
@@ -296,7 +296,9 @@ async def test_any_rules_are_understood_alike(
     assert ours == [found.allowed for found in theirs]
 
 
-async def test_nobody_grants_what_they_do_not_hold(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
+async def test_no_user_grants_permissions_that_they_do_not_hold(
+    control_plane: ControlPlane, admin: Client, namespace: str
+) -> None:
     world = World(f"{namespace}-")
     name = f"{namespace}-jane"
     world.role("writer", rule("create update get", GROUP, "*"), rule("get", "core", "pods"))
@@ -391,7 +393,7 @@ async def test_impersonation_is_allowed_and_refused_alike(
     assert {type(result) for result in ours} == {str, dict}
 
 
-async def test_what_one_may_do_is_listed_alike(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
+async def test_rules_reviews_are_alike(control_plane: ControlPlane, admin: Client, namespace: str) -> None:
     world = World(f"{namespace}-")
     name = f"{namespace}-jane"
     world.role("some", rule("get", "core", "pods", "a"), rule("get", urls="/x"), rule("list", "apps", "deployments"))
@@ -411,7 +413,7 @@ async def test_what_one_may_do_is_listed_alike(control_plane: ControlPlane, admi
         )
 
 
-async def test_a_refusal_names_user_verb_resource_and_place(control_plane: ControlPlane, namespace: str) -> None:
+async def test_a_refusal_names_user_verb_resource_and_scope(control_plane: ControlPlane, namespace: str) -> None:
     async with client_of(control_plane, "nobody") as client:
         with pytest.raises(Forbidden) as one:
             await client.get(Pod, "web", namespace=namespace)

@@ -55,12 +55,14 @@ async def test_flow_schemas_refer_to_levels_that_exist(admin: Client) -> None:
         }
 
 
-async def test_extension_servers_find_out_who_certifies_clients(control_plane: ControlPlane, admin: Client) -> None:
+async def test_extension_servers_find_the_client_certificate_authority(
+    control_plane: ControlPlane, admin: Client
+) -> None:
     found = await admin.get(ConfigMap, "extension-apiserver-authentication", namespace="kube-system")
     assert found.data == {"client-ca-file": control_plane.ca_certificate}
 
 
-async def test_namespaces_and_the_service_of_the_server_are_there(admin: Client) -> None:
+async def test_namespaces_and_the_service_of_the_server_exist(admin: Client) -> None:
     names = {namespace.metadata.name for namespace in await admin.list(Namespace)}
     assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= names
     service = await admin.wait_for(Service, "kubernetes", exists, namespace="default", timeout=30)

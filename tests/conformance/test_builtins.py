@@ -1,7 +1,7 @@
 """Built-in kinds on servers that run: what is defaulted, what is refused, and with which message.
 
 The expected answers were recorded from kube-apiserver (see tools/record_answers); the unit tests of the rules use them,
-too. On the real server these tests tell whether the records still hold.
+too. On the real server these tests check that the records still hold.
 """
 
 from __future__ import annotations

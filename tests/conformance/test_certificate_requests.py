@@ -31,14 +31,16 @@ KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def asked(name: str = "jane", groups: Sequence[str] = ("dev",), alternatives: Sequence[x509.GeneralName] = ()) -> str:
+def signing_request(
+    name: str = "jane", groups: Sequence[str] = ("dev",), alternatives: Sequence[x509.GeneralName] = ()
+) -> str:
     """A request for a certificate as it is in `spec.request`."""
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
     if alternatives:
         builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    # Nothing but usages that were asked for in the spec, and no authority, may come of this.
+    # Only the usages that the spec requests, and no authority, may result from this.
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     return encoded(builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
@@ -47,7 +49,7 @@ def encoded(pem: bytes) -> str:
     return base64.b64encode(pem).decode()
 
 
-REQUEST = asked()
+REQUEST = signing_request()
 
 
 def spec(**fields: JSONValue) -> JSONObject:
@@ -177,7 +179,7 @@ async def test_a_request_must_be_signed_with_the_key_it_names(ask: Ask, name: st
 
 
 async def test_a_certificate_of_an_administrator_is_refused(ask: Ask, name: str) -> None:
-    masters = asked(groups=["dev", "system:masters"])
+    masters = signing_request(groups=["dev", "system:masters"])
     body: JSONObject = {"metadata": {"name": name}, "spec": spec(request=masters, signerName=CLIENT)}
     refused = await ask("POST", PLACE, body)
     elsewhere = await ask("POST", f"{PLACE}?dryRun=All", {**body, "spec": spec(request=masters)})
@@ -291,7 +293,7 @@ async def test_a_certificate_is_set_once_by_the_endpoint_status(
     )
 
 
-async def test_nobody_owns_what_an_endpoint_ignores(ask: Ask, name: str, request_: str) -> None:
+async def test_fields_that_an_endpoint_ignores_are_not_owned(ask: Ask, name: str, request_: str) -> None:
     body: JSONObject = {"metadata": {"name": name, "labels": {"a": "b"}}, "spec": spec()}
     labelled = await ask("POST", PLACE, body)
     approved = await ask("PATCH", f"{request_}/approval", conditions("Approved"), MERGE)
@@ -360,7 +362,7 @@ async def test_an_approved_client_certificate_is_a_user(
 ) -> None:
     """From `kubectl certificate approve` to a request that is made with the certificate."""
     usages: JSONValue = ["client auth", "digital signature"]
-    await created(ask, name, request=asked("jane", ["dev", "ops"]), signerName=CLIENT, usages=usages)
+    await created(ask, name, request=signing_request("jane", ["dev", "ops"]), signerName=CLIENT, usages=usages)
     approved = await control_plane.kubectl("certificate", "approve", name)
     certificate = await signed(admin, name)
     pem = certificate.public_bytes(serialization.Encoding.PEM).decode()
@@ -417,7 +419,7 @@ async def test_a_kubelet_serving_certificate_has_the_names_of_its_request(
     await created(
         ask,
         name,
-        request=asked("system:node:node-1", ["system:nodes"], names),
+        request=signing_request("system:node:node-1", ["system:nodes"], names),
         signerName=KUBELET_SERVING,
         usages=["server auth", "digital signature", "key encipherment"],
     )
@@ -449,30 +451,30 @@ KUBELET = ("system:node:node-1", ("system:nodes",))
             "subject organization is not system:nodes",
         ),
         (
-            {"signerName": KUBELET_CLIENT, "usages": ["client auth"], "request": asked(*KUBELET)},
+            {"signerName": KUBELET_CLIENT, "usages": ["client auth"], "request": signing_request(*KUBELET)},
             "usages did not match [client auth digital signature key encipherment]",
         ),
         (
-            {"signerName": KUBELET_CLIENT, "usages": NODE_USAGES, "request": asked("x", ["system:nodes"])},
+            {"signerName": KUBELET_CLIENT, "usages": NODE_USAGES, "request": signing_request("x", ["system:nodes"])},
             "subject common name does not begin with system:node:",
         ),
         (
             {
                 "signerName": KUBELET_CLIENT,
                 "usages": NODE_USAGES,
-                "request": asked(*KUBELET, [x509.RFC822Name("a@b.c"), x509.DNSName("a")]),
+                "request": signing_request(*KUBELET, [x509.RFC822Name("a@b.c"), x509.DNSName("a")]),
             },
             "DNS subjectAltNames are not allowed",
         ),
         (
-            {"signerName": KUBELET_SERVING, "usages": NODE_USAGES, "request": asked(*KUBELET)},
+            {"signerName": KUBELET_SERVING, "usages": NODE_USAGES, "request": signing_request(*KUBELET)},
             "DNS or IP subjectAltName is required",
         ),
         (
             {
                 "signerName": KUBELET_SERVING,
                 "usages": NODE_USAGES,
-                "request": asked(*KUBELET, [x509.DNSName("a"), x509.UniformResourceIdentifier("a:b")]),
+                "request": signing_request(*KUBELET, [x509.DNSName("a"), x509.UniformResourceIdentifier("a:b")]),
             },
             "URI subjectAltNames are not allowed",
         ),
@@ -480,13 +482,13 @@ KUBELET = ("system:node:node-1", ("system:nodes",))
             {
                 "signerName": KUBELET_SERVING,
                 "usages": NODE_USAGES,
-                "request": asked(*KUBELET, [x509.DNSName("a")]),
+                "request": signing_request(*KUBELET, [x509.DNSName("a")]),
             },
             "usages did not match [digital signature key encipherment server auth]",
         ),
     ],
 )
-async def test_what_breaks_the_rules_of_its_signer_fails(
+async def test_a_request_that_breaks_the_rules_of_its_signer_fails(
     ask: Ask, admin: Client, name: str, request_: str, fields: JSONObject, complaint: str
 ) -> None:
     await created(ask, name, **fields)
@@ -536,7 +538,7 @@ async def test_a_kubelet_that_may_have_a_client_certificate_gets_it(
 ) -> None:
     resources: JSONValue = ["certificatesigningrequests", f"certificatesigningrequests/{right}"]
     await grant(user, {"verbs": ["create"], "apiGroups": ["certificates.k8s.io"], "resources": resources})
-    await created(ask_as(user), name, request=asked(*KUBELET), signerName=KUBELET_CLIENT, usages=NODE_USAGES)
+    await created(ask_as(user), name, request=signing_request(*KUBELET), signerName=KUBELET_CLIENT, usages=NODE_USAGES)
     certificate = await signed(admin, name)
     (condition,) = (await admin.get(CertificateSigningRequest, name)).status.conditions
 
@@ -544,7 +546,7 @@ async def test_a_kubelet_that_may_have_a_client_certificate_gets_it(
     assert certificate.subject.rfc4514_string() == "CN=system:node:node-1,O=system:nodes"
 
 
-async def test_who_may_not_have_the_certificate_of_a_kubelet_waits_for_a_person(
+async def test_a_kubelet_certificate_without_permission_waits_for_an_approver(
     ask_as: AskAs, grant: Grant, admin: Client, name: str
 ) -> None:
     group = "certificates.k8s.io"
@@ -556,7 +558,11 @@ async def test_who_may_not_have_the_certificate_of_a_kubelet_waits_for_a_person(
     await grant("joe", create, everybody)
     for user in ("jane", "joe"):
         await created(
-            ask_as(user), f"{name}-{user}", request=asked(*KUBELET), signerName=KUBELET_CLIENT, usages=NODE_USAGES
+            ask_as(user),
+            f"{name}-{user}",
+            request=signing_request(*KUBELET),
+            signerName=KUBELET_CLIENT,
+            usages=NODE_USAGES,
         )
     await signed(admin, f"{name}-joe")
 

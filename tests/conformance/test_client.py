@@ -96,7 +96,7 @@ def deployment(replicas: int = 1) -> Deployment:
     )
 
 
-async def test_what_was_created_can_be_read(client: Client) -> None:
+async def test_a_created_object_can_be_read(client: Client) -> None:
     created = await client.create(config_map(color="green"))
     assert created.metadata.uid
     assert created.metadata.namespace == client.namespace
@@ -263,7 +263,7 @@ async def test_a_patch_locks_as_requested(client: Client, lock: bool) -> None:
     await client.patch(ConfigMap, "settings", MergePatch({"metadata": {"finalizers": None}}))
 
 
-async def test_every_kind_of_patch_is_taken(client: Client) -> None:
+async def test_every_kind_of_patch_is_accepted(client: Client) -> None:
     await client.create(deployment())
     by_json = await client.patch(
         Deployment, "web", JSONPatch([{"op": "replace", "path": "/spec/replicas", "value": 2}])
@@ -295,7 +295,7 @@ async def test_custom_resources_take_no_strategic_patch(client: Client) -> None:
         await client.patch(Widget, "w", StrategicMergePatch({"spec": {"size": 2}}))
 
 
-async def test_apply_owns_the_fields_that_were_set_and_gives_up_the_others(client: Client) -> None:
+async def test_apply_owns_the_fields_that_were_set_and_releases_the_others(client: Client) -> None:
     await client.apply(config_map(a="1", b="1"), field_manager="one")
     applied = await client.apply(config_map(a="1"), field_manager="one")
     assert applied.data == {"a": "1"}
@@ -408,7 +408,7 @@ async def test_a_table_has_the_columns_of_kubectl(client: Client) -> None:
     assert table.rows[0].object.metadata.name == "web"
 
 
-async def test_delete_takes_preconditions(client: Client) -> None:
+async def test_delete_checks_preconditions(client: Client) -> None:
     created = await client.create(config_map())
     with pytest.raises(Conflict):
         await client.delete(created, uid="11111111-2222-3333-4444-555555555555")
@@ -418,7 +418,7 @@ async def test_delete_takes_preconditions(client: Client) -> None:
     assert await client.find(ConfigMap, "settings") is None
 
 
-async def test_deleting_what_is_not_there_may_be_fine(client: Client) -> None:
+async def test_deleting_an_absent_object_can_be_ignored(client: Client) -> None:
     with pytest.raises(NotFound):
         await client.delete(ConfigMap, "nothing")
     await client.delete(ConfigMap, "nothing", missing_ok=True)
@@ -605,14 +605,14 @@ async def test_waiting_ends_when_the_expectation_holds(client: Client) -> None:
     assert await client.wait_for(Deployment, "web", deleted | ~exists) is None
 
 
-async def test_waiting_in_vain_reports_what_was_there(client: Client) -> None:
+async def test_a_wait_that_times_out_reports_the_last_state(client: Client) -> None:
     await client.create(pod("web"))
     refusal = r"/web: expected Ready=True, which did not come within 1 s; last seen: phase=Pending"
     with pytest.raises(WaitTimeout, match=refusal):
         await client.wait_for(Pod, "web", ready, timeout=1)
 
 
-async def test_the_log_of_a_container_that_is_not_there_is_an_error(client: Client) -> None:
+async def test_the_log_of_an_absent_container_is_an_error(client: Client) -> None:
     """No control plane here has a kubelet, so that a pod that runs nowhere has an empty log."""
     await client.create(pod("web"))
     assert [line async for line in client.logs("web", tail=3)] == []

@@ -27,13 +27,13 @@ async def outdated(client: Client) -> ConfigMap:
     return before
 
 
-async def test_an_update_of_what_has_changed_is_an_optimistic_lock(client: Client) -> None:
+async def test_an_update_of_a_changed_object_is_an_optimistic_lock_conflict(client: Client) -> None:
     with pytest.raises(Conflict) as raised:
         await client.update(await outdated(client))
     assert raised.value.is_optimistic_lock
 
 
-async def test_a_patch_of_what_has_changed_is_an_optimistic_lock(client: Client) -> None:
+async def test_a_patch_of_a_changed_object_is_an_optimistic_lock_conflict(client: Client) -> None:
     before = await outdated(client)
     revision = before.metadata.resource_version
     patch = MergePatch({"metadata": {"resourceVersion": revision}, "data": {"a": "3"}})
@@ -42,7 +42,7 @@ async def test_a_patch_of_what_has_changed_is_an_optimistic_lock(client: Client)
     assert raised.value.is_optimistic_lock
 
 
-async def test_a_deletion_of_what_has_changed_is_an_optimistic_lock(client: Client) -> None:
+async def test_a_deletion_of_a_changed_object_is_an_optimistic_lock_conflict(client: Client) -> None:
     before = await outdated(client)
     with pytest.raises(Conflict) as raised:
         await client.delete(before, resource_version=before.metadata.resource_version)
@@ -69,14 +69,14 @@ async def test_an_object_of_another_uid_is_none(client: Client) -> None:
     assert not updating.value.is_optimistic_lock
 
 
-async def test_a_name_that_is_taken_is_none(client: Client) -> None:
+async def test_a_name_that_is_taken_is_no_optimistic_lock_conflict(client: Client) -> None:
     await created(client)
     with pytest.raises(AlreadyExists) as raised:
         await created(client)
     assert not isinstance(raised.value, Conflict)
 
 
-async def test_many_who_change_one_list_at_once_all_succeed(client: Client) -> None:
+async def test_many_clients_that_change_one_list_at_once_all_succeed(client: Client) -> None:
     """Each adds a finalizer of its own to a list that a merge patch replaces whole."""
     before = await created(client)
 

@@ -1,4 +1,4 @@
-"""What a cluster does by itself, on every control plane: kube-controller-manager's work, and ours in its place."""
+"""The controllers of a cluster, on every control plane: those of kube-controller-manager, or ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def owned(client: Client, name: str, owner: ConfigMap, *, blocking: bool =
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_what_an_object_owns_is_deleted_with_it(client: Client, propagation: Propagation) -> None:
+async def test_dependents_are_deleted_with_their_owner(client: Client, propagation: Propagation) -> None:
     owner = await client.create(ConfigMap(metadata=ObjectMeta(name="owner")))
     child = await owned(client, "child", owner, blocking=True)
     grandchild = await owned(client, "grandchild", child)
@@ -44,7 +44,7 @@ async def test_an_orphan_stays_without_its_owner(client: Client) -> None:
     assert (await client.get(ConfigMap, "child")).metadata.uid == child.metadata.uid
 
 
-async def test_a_namespace_takes_everything_with_it(admin: Client, namespace: str) -> None:
+async def test_everything_in_a_namespace_is_deleted_with_it(admin: Client, namespace: str) -> None:
     inside = admin.in_namespace(namespace)
     kept = await inside.create(ConfigMap(metadata=ObjectMeta(name="kept", finalizers=["example.com/hold"])))
     await inside.create(ConfigMap(metadata=ObjectMeta(name="free")))
@@ -98,7 +98,7 @@ async def test_a_deployment_keeps_its_pods(client: Client) -> None:
         await client.wait_for(pod, deleted, timeout=30)
 
 
-async def test_aggregated_roles_hold_what_they_select(admin: Client, namespace: str) -> None:
+async def test_aggregated_roles_have_the_rules_they_select(admin: Client, namespace: str) -> None:
     labels = {"example.com/aggregate": namespace}
     part = ClusterRole(
         metadata=ObjectMeta(name=f"{namespace}-part", labels=labels),

@@ -107,12 +107,12 @@ async def test_a_watch_ends_with_its_definition(kind: Kind, client: Client) -> N
     assert [event for event in seen if event != "BOOKMARK"] == ["ADDED", "DELETED"]
 
 
-async def test_what_identifies_a_definition_stays(kind: Kind) -> None:
+async def test_the_identity_of_a_definition_is_immutable(kind: Kind) -> None:
     await kind.define(version())
-    place = f"{DEFINITIONS}/{kind.name}"
-    scope = await kind.ask("PATCH", place, {"spec": {"scope": "Cluster"}}, MERGE)
-    unknown = await kind.ask("PATCH", place, {"spec": {"preserveUnknownFields": True}}, MERGE)
-    without = await kind.ask("PUT", place, {"metadata": {"name": kind.name}, "spec": at(await kind.read(), "spec")})
+    path = f"{DEFINITIONS}/{kind.name}"
+    scope = await kind.ask("PATCH", path, {"spec": {"scope": "Cluster"}}, MERGE)
+    unknown = await kind.ask("PATCH", path, {"spec": {"preserveUnknownFields": True}}, MERGE)
+    without = await kind.ask("PUT", path, {"metadata": {"name": kind.name}, "spec": at(await kind.read(), "spec")})
 
     name = f'CustomResourceDefinition.apiextensions.k8s.io "{kind.name}" is invalid'
     assert scope.refusal == (422, "Invalid", f'{name}: spec.scope: Invalid value: "Cluster": field is immutable')
@@ -167,12 +167,12 @@ async def test_a_custom_resource_scales_where_its_definition_says(kind: Kind) ->
     created = (await kind.create("a", spec={"n": 1})).body
     await kind.create("none")
     await kind.ask("PATCH", f"{kind.path('a')}/status", {"status": {"n": 1, "selector": "a=b"}}, MERGE)
-    place = f"{kind.path('a')}/scale"
+    path = f"{kind.path('a')}/scale"
     scale: JSONObject = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}}
-    scaled = await kind.ask("PUT", place, {**scale, "spec": {"replicas": 4}})
-    negative = await kind.ask("PUT", place, {"metadata": {"name": "a"}, "spec": {"replicas": -4}})
-    stale = await kind.ask("PUT", place, {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"replicas": 5}})
-    other = await kind.ask("PUT", place, {"metadata": {"name": "a", "uid": "x"}, "spec": {"replicas": 5}})
+    scaled = await kind.ask("PUT", path, {**scale, "spec": {"replicas": 4}})
+    negative = await kind.ask("PUT", path, {"metadata": {"name": "a"}, "spec": {"replicas": -4}})
+    stale = await kind.ask("PUT", path, {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"replicas": 5}})
+    other = await kind.ask("PUT", path, {"metadata": {"name": "a", "uid": "x"}, "spec": {"replicas": 5}})
     absent = await kind.ask("GET", f"{kind.path('none')}/scale")
     after = (await kind.ask("GET", kind.path("a"))).body
 
@@ -195,7 +195,7 @@ async def test_a_custom_resource_scales_where_its_definition_says(kind: Kind) ->
     )
 
 
-async def test_a_custom_resource_says_what_it_is(kind: Kind) -> None:
+async def test_a_custom_resource_has_its_api_version_and_kind(kind: Kind) -> None:
     await kind.define(version())
     await kind.create("a")
     other = await kind.ask(

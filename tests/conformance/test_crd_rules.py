@@ -39,7 +39,7 @@ PORT: dict[str, JSONValue] = {
 PROPERTIES: dict[str, JSONValue] = {
     "range": ruled(RANGE, "self.low <= self.high", message="low must not exceed high", fieldPath=".low"),
     "even": ruled(NUMBER, "self % 2 == 0"),
-    "told": ruled(NUMBER, "self < 10", messageExpression="'at most 9, not %d'.format([self])"),
+    "described": ruled(NUMBER, "self < 10", messageExpression="'at most 9, not %d'.format([self])"),
     "forbidden": ruled(NUMBER, "self == 0", reason="FieldValueForbidden", message="keep out"),
     "duplicate": ruled(TEXTS, "self.all(x, self.exists_one(y, x == y))", reason="FieldValueDuplicate"),
     "either": ruled({"x-kubernetes-int-or-string": True}, "type(self) == int ? self < 100 : self.endsWith('%')"),
@@ -80,7 +80,7 @@ BAD: list[tuple[str, JSONValue, list[tuple[str, str]]]] = [
         [("", 'Invalid value: "object": no such key: high evaluating rule: low must not exceed high')],
     ),
     ("even", 3, [("", "Invalid value: 3: failed rule: self % 2 == 0")]),
-    ("told", 11, [("", "Invalid value: 11: at most 9, not 11")]),
+    ("described", 11, [("", "Invalid value: 11: at most 9, not 11")]),
     ("forbidden", 1, [("", "Forbidden: keep out")]),
     ("duplicate", ["a", "b", "a"], [("", "Duplicate value")]),
     ("either", 100, [("", "Invalid value: 100: failed rule: type(self) == int ? self < 100 : self.endsWith('%')")]),
@@ -163,7 +163,7 @@ BAD: list[tuple[str, JSONValue, list[tuple[str, str]]]] = [
 GOOD: dict[str, JSONValue] = {
     "range": {"low": 1, "high": 2},
     "even": 4,
-    "told": 9,
+    "described": 9,
     "forbidden": 0,
     "duplicate": ["a", "b"],
     "either": "100%",
@@ -337,7 +337,7 @@ async def test_rules_that_hold_refuse_nothing(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("kind")
-async def test_transition_rules_see_what_was_there_before(admin: Client) -> None:
+async def test_transition_rules_see_the_previous_value(admin: Client) -> None:
     created = await admin.create(Ruled(metadata=ObjectMeta(name="good"), content={"spec": copy.deepcopy(GOOD)}))
     for change, expected in BAD_CHANGES:
         changed = copy.deepcopy(created)
@@ -359,7 +359,7 @@ async def test_a_new_rule_does_not_stop_updates_of_other_fields(admin: Client) -
     refused = ratchet(metadata=ObjectMeta(name="probe"), content={"spec": {"a": 3}})
     async with asyncio.timeout(60):
         while await is_accepted(admin, refused):
-            # The server takes up a changed definition a moment later, and tells nobody.
+            # The server takes up a changed definition a moment later, without any notification.
             await asyncio.sleep(0)
 
     stored.content["spec"] = {"a": 3, "b": 2}
@@ -373,7 +373,7 @@ async def test_a_new_rule_does_not_stop_updates_of_other_fields(admin: Client) -
 
 
 async def test_a_definition_with_a_bad_rule_is_refused(admin: Client) -> None:
-    place = "spec.validation.openAPIV3Schema"
+    root = "spec.validation.openAPIV3Schema"
     for schema, expected in BAD_SCHEMAS:
         attempt = admin.create(definition("refuseds", "Refused", {"a": schema}), dry_run=True)
         if not expected:
@@ -382,9 +382,7 @@ async def test_a_definition_with_a_bad_rule_is_refused(admin: Client) -> None:
         with pytest.raises(Invalid) as caught:
             await attempt
 
-        errors = [
-            (f"{place}.properties[spec].properties[a].{at}" if at else place, refusal) for at, refusal in expected
-        ]
+        errors = [(f"{root}.properties[spec].properties[a].{at}" if at else root, refusal) for at, refusal in expected]
         assert (schema, found(caught.value)) == (schema, sorted(errors))
 
 

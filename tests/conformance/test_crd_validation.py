@@ -252,12 +252,12 @@ async def test_unknown_fields_are_named_if_requested(admin: Client) -> None:
 
 
 async def test_a_definition_with_a_bad_schema_is_refused(admin: Client) -> None:
-    place = "spec.validation.openAPIV3Schema.properties[spec].properties[a]"
+    path = "spec.validation.openAPIV3Schema.properties[spec].properties[a]"
     for schema, expected in BAD_SCHEMAS:
         with pytest.raises(Invalid) as caught:
             await admin.create(definition("refuseds", "Refused", {"a": schema}), dry_run=True)
 
-        errors = sorted((f"{place}.{field}", message) for field, message in expected)
+        errors = sorted((f"{path}.{field}", message) for field, message in expected)
         assert (schema, found(caught.value)) == (schema, errors)
 
 

@@ -113,7 +113,7 @@ async def test_stored_objects_are_filled_in_and_pruned_when_they_are_read(kind: 
     await kind.eventually("GET", kind.path("a"), lambda answer: answer.body.get("spec") == {"a": "x", "b": 5})
 
 
-async def test_what_is_wrong_and_stays_is_tolerated(kind: Kind) -> None:
+async def test_errors_that_an_update_does_not_touch_are_tolerated(kind: Kind) -> None:
     text_: JSONObject = {"type": "string"}
     await kind.define(version(schema=typed(a=text_, b=text_, list={"type": "array", "items": text_})))
     await kind.create("a", spec={"a": "long", "list": ["x", "x"]})
@@ -151,7 +151,7 @@ async def test_objects_are_selected_by_the_fields_a_version_names(kind: Kind) ->
     assert await selected("spec.other%3D1") == (400, "BadRequest", "field label not supported: spec.other")
 
 
-async def test_an_object_of_another_stored_version_is_stored_anew_by_a_write_that_changes_nothing(kind: Kind) -> None:
+async def test_an_object_of_another_stored_version_is_rewritten_by_a_write_that_changes_nothing(kind: Kind) -> None:
     """How objects are migrated: they are read and written as they are."""
     await kind.define(version(), version("v2", storage=False))
     before = (await kind.create("a", spec={"n": 1})).body
@@ -191,7 +191,9 @@ async def test_objects_of_a_stored_version_that_is_gone_cannot_be_read(kind: Kin
         "delete": await kind.ask("DELETE", f"{v2}/z"),
     }
 
-    assert {asked: answer.refusal for asked, answer in answers.items()} == dict.fromkeys(answers, (500, "", why))
+    assert {requested: answer.refusal for requested, answer in answers.items()} == dict.fromkeys(
+        answers, (500, "", why)
+    )
     assert listed.refusal == watched.refusal == (429, "TooManyRequests", unlistable)
     assert [(await kind.ask("GET", f"{v2}/a")).code, (await kind.ask("GET", f"{v2}?limit=1")).code] == [200, 200]
     assert (await kind.create("z", version="v2")).refusal[:2] == (409, "AlreadyExists")

@@ -84,7 +84,7 @@ async def test_what_is_wrong_with_an_object_is_reported_before_the_permission_to
     assert missing.refusal == (404, "NotFound", 'configmaps "a" not found')
 
 
-async def test_who_may_create_and_patch_applies_what_is_new(ask_as: AskAs, grant: Grant) -> None:
+async def test_a_user_that_may_create_and_patch_applies_new_objects(ask_as: AskAs, grant: Grant) -> None:
     await grant("jane", {**EVERYTHING_BUT_CREATE, "verbs": ["create", "patch", "update"]})
 
     applied = await ask_as("jane")("PATCH", f"{MAPS}/a?fieldManager=t", MAP, APPLY)

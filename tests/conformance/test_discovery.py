@@ -111,7 +111,7 @@ async def test_the_beta_of_the_aggregated_form_is_gone(admin: Client) -> None:
 @pytest.mark.parametrize(
     "path", ["/apis/nobody.example.org", "/apis/apps/v9", "/api/v9", "/apis/nobody.example.org/v1"]
 )
-async def test_what_is_not_served_is_not_found(admin: Client, path: str) -> None:
+async def test_paths_that_are_not_served_are_not_found(admin: Client, path: str) -> None:
     with pytest.raises(NotFound):
         await get(admin, path)
 
@@ -172,9 +172,9 @@ _DIFFERENT = frozenset(
 async def test_schemas_of_built_in_kinds_are_the_same(admin: Client, catalog: Catalog) -> None:
     index = mapping(decoded((await get(admin, "/openapi/v3")).body), "paths")
     compared = 0
-    for place in {f"apis/{resource.gvk.api_version}" for resource in catalog.all() if resource.gvk.group} | {"api/v1"}:
-        theirs = decoded((await get(admin, text(index, place, "serverRelativeURL"))).body)
-        response = openapi_response(HTTPRequest("GET", f"/openapi/v3/{place}"), catalog)
+    for path in {f"apis/{resource.gvk.api_version}" for resource in catalog.all() if resource.gvk.group} | {"api/v1"}:
+        theirs = decoded((await get(admin, text(index, path, "serverRelativeURL"))).body)
+        response = openapi_response(HTTPRequest("GET", f"/openapi/v3/{path}"), catalog)
         assert response is not None
         document = decoded(response.body)
         schemas = mapping(theirs, "components", "schemas")
@@ -210,7 +210,7 @@ async def test_a_document_moves_to_its_new_hash(admin: Client) -> None:
     assert raised.value.code == 301
 
 
-async def test_documents_are_json_only_for_those_who_accept_it(admin: Client) -> None:
+async def test_documents_are_json_only_for_clients_that_accept_it(admin: Client) -> None:
     with pytest.raises(APIError) as raised:
         await get(admin, "/openapi/v3/api/v1", "application/yaml")
     assert raised.value.code == 406

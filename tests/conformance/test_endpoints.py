@@ -19,7 +19,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.endpoints.health import CHECKS
 
-# Of the real server alone: what it tells of its own workings.
+# Of the real server alone: what it reports of its own internals.
 INTERNALS = {"/flagz", "/metrics", "/metrics/slis", "/openapi/v3/", "/statusz"}
 BUILD = {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"}
 
@@ -249,7 +249,9 @@ async def test_failures_come_in_the_form_that_was_requested(fetch: Fetch) -> Non
         ),
     ],
 )
-async def test_what_cannot_be_served_is_not_acceptable(fetch: Fetch, path: str, accept: str, message: str) -> None:
+async def test_a_form_that_cannot_be_served_is_not_acceptable(
+    fetch: Fetch, path: str, accept: str, message: str
+) -> None:
     response = await fetch(path, headers=[("Accept", accept)])
     assert (response.status, decoded(response)["message"]) == (406, message)
 
@@ -270,7 +272,7 @@ async def test_the_first_acceptable_form_counts(fetch: Fetch) -> None:
     ) == "application/yaml"
 
 
-async def test_large_answers_are_compressed_for_those_who_can_read_it(fetch: Fetch, client: Client) -> None:
+async def test_large_responses_are_compressed_for_clients_that_accept_it(fetch: Fetch, client: Client) -> None:
     for name in "ab":
         await client.create(ConfigMap(metadata=ObjectMeta(name=name), data={"x": name * 100_000}))
     path = f"/api/v1/namespaces/{client.namespace}/configmaps"
@@ -348,7 +350,7 @@ async def test_a_path_takes_the_methods_it_has(fetch: Fetch, method: str, path: 
     ],
 )
 @pytest.mark.usefixtures("widgets")
-async def test_of_what_is_nowhere_there_is_no_status(fetch: Fetch, method: str, path: str) -> None:
+async def test_an_unknown_path_has_no_status(fetch: Fetch, method: str, path: str) -> None:
     response = await fetch(path, method)
     assert (response.status, response.body) == (404, b"404 page not found\n")
     assert response.headers.get("X-Content-Type-Options") == "nosniff"

@@ -95,7 +95,7 @@ async def test_both_begin_with_the_same(
         ("/apis/rbac.authorization.k8s.io/v1/namespaces/kube-public/roles", ("system:controller:bootstrap-signer",)),
     ],
 )
-async def test_both_say_who_manages_the_first_objects(
+async def test_both_have_the_same_managers_of_the_first_objects(
     embedded_control_plane: ControlPlane, real_control_plane: ControlPlane, path: str, names: tuple[str, ...]
 ) -> None:
     """So that a first apply meets the same managers everywhere."""

@@ -47,7 +47,7 @@ async def test_reads_wait_until_a_revision_is_reached(fetch: Fetch, client: Clie
     assert text(decoded(answers[3]), "metadata", "name") == "there"
 
 
-async def test_what_never_comes_is_not_awaited_for_ever(fetch: Fetch, client: Client) -> None:
+async def test_a_revision_that_never_comes_is_not_awaited_for_ever(fetch: Fetch, client: Client) -> None:
     path = f"/api/v1/namespaces/{client.namespace}/configmaps"
     answers = await asyncio.gather(
         fetch(f"{path}?resourceVersion={NEVER}"),
@@ -108,7 +108,7 @@ async def test_a_streamed_list_waits_for_its_revision(client: Client) -> None:
     assert names[: 1 + len(reached)] == sorted(["before", *reached])
 
 
-async def test_a_streamed_list_of_what_never_comes_ends_with_the_reason(client: Client) -> None:
+async def test_a_streamed_list_of_a_future_revision_ends_with_the_reason(client: Client) -> None:
     watch = client.watch(ConfigMap, labels=LABELS, initial_events=True, resource_version=str(NEVER))
     with pytest.raises(ServerTimeout, match=f"Too large resource version: {NEVER}, current: "):
         async with watch as events:
@@ -116,7 +116,7 @@ async def test_a_streamed_list_of_what_never_comes_ends_with_the_reason(client: 
 
 
 @pytest.mark.parametrize("revision", ["abc", "-1", "1.5", "99999999999999999999"])
-async def test_what_is_no_revision_is_reported(fetch: Fetch, client: Client, revision: str) -> None:
+async def test_an_invalid_revision_is_reported(fetch: Fetch, client: Client, revision: str) -> None:
     path = f"/api/v1/namespaces/{client.namespace}/configmaps"
     listed = await fetch(f"{path}?resourceVersion={revision}")
     others = [

@@ -8,10 +8,10 @@ APPLY = "application/apply-patch+yaml"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases"
 
 
-async def test_what_is_applied_to_a_uid_that_is_not_there_is_not_created(ask: Ask) -> None:
-    place = "/api/v1/namespaces/NAMESPACE/configmaps/a"
+async def test_an_apply_to_an_absent_uid_does_not_create(ask: Ask) -> None:
+    path = "/api/v1/namespaces/NAMESPACE/configmaps/a"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x"}}
-    refused = await ask("PATCH", f"{place}?fieldManager=tests", body, APPLY)
+    refused = await ask("PATCH", f"{path}?fieldManager=tests", body, APPLY)
 
     assert refused.refusal == (
         409,
@@ -19,10 +19,10 @@ async def test_what_is_applied_to_a_uid_that_is_not_there_is_not_created(ask: As
         'Operation cannot be fulfilled on configmaps "a": '
         "uid mismatch: the provided object specified uid x, and no existing object was found",
     )
-    assert (await ask("GET", place)).code == 404
+    assert (await ask("GET", path)).code == 404
 
 
-async def test_what_is_put_where_nothing_with_its_uid_is_is_not_created(ask: Ask, namespace: str) -> None:
+async def test_a_put_with_an_absent_uid_does_not_create(ask: Ask, namespace: str) -> None:
     refused = await ask("PUT", f"{LEASES}/a", {"metadata": {"name": "a", "uid": "x"}})
 
     assert refused.refusal == (

@@ -119,7 +119,7 @@ async def places(
     for plane in (embedded_control_plane, real_control_plane):
         await prepare(plane, namespace)
         jane = plane.add_user("jane", ["dev"])
-        # A certificate is not needed to ask, so a context that only trusts the server is nobody's.
+        # A certificate is not needed to ask, so a context that only trusts the server is anonymous.
         anonymous = ssl.create_default_context(cadata=plane.ca_certificate)
         users = {
             "admin": HTTPTransport(plane.url, tls=plane.admin.ssl_context()),

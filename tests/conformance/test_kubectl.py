@@ -169,10 +169,10 @@ async def both(
     async with AsyncExitStack() as stack:
         made = []
         for number, plane in enumerate(planes):
-            place = directory / str(number)
-            place.mkdir()
+            folder = directory / str(number)
+            folder.mkdir()
             client = (await stack.enter_async_context(plane.client())).in_namespace(namespace)
-            kubectl = Kubectl(program, plane, client, place, namespace)
+            kubectl = Kubectl(program, plane, client, folder, namespace)
             await kubectl.run(Step(run=f"create namespace {namespace}"))
             stack.push_async_callback(kubectl.run, Step(run=f"delete namespace {namespace} --wait=false"))
             await client.wait_for(ServiceAccount, "default", exists, timeout=60)
@@ -195,14 +195,16 @@ async def _said_by(pair: tuple[Kubectl, Kubectl], step: Step) -> tuple[str, str]
     """What both say; for a while again and again when it only shows what controllers have not brought about yet."""
     deadline = asyncio.get_running_loop().time() + 10
     while True:
-        ours, theirs = [_told(said, step) for said in await asyncio.gather(*(kubectl.run(step) for kubectl in pair))]
+        ours, theirs = [
+            _comparable(said, step) for said in await asyncio.gather(*(kubectl.run(step) for kubectl in pair))
+        ]
         is_final = not step.run.startswith(READING) or step.watch
         if ours == theirs or is_final or asyncio.get_running_loop().time() > deadline:
             return ours, theirs
 
 
 @pytest.mark.parametrize("script", BOOK.scripts)
-async def test_kubectl_says_the_same_on_both(
+async def test_kubectl_prints_the_same_on_both(
     embedded_control_plane: ControlPlane, real_control_plane: ControlPlane, script: str, tmp_path: Path
 ) -> None:
     planes = embedded_control_plane, real_control_plane
@@ -214,7 +216,7 @@ async def test_kubectl_says_the_same_on_both(
 
 
 @pytest.mark.parametrize("script", ["objects", "custom"])
-async def test_another_kubectl_says_the_same_on_both(
+async def test_another_kubectl_prints_the_same_on_both(
     embedded_control_plane: ControlPlane,
     real_control_plane: ControlPlane,
     script: str,
@@ -262,7 +264,7 @@ _PATTERNS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
 ]
 
 
-def _told(said: str, step: Step) -> str:
+def _comparable(said: str, step: Step) -> str:
     said = comparable_output(said)
     for pattern, replacement in _PATTERNS:
         said = re.sub(pattern, replacement, said)

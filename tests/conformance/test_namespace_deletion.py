@@ -81,17 +81,17 @@ async def test_pods_are_deleted_first_and_conditions_report_what_is_left(admin: 
 
 
 async def test_the_finalizers_of_a_namespace_are_changed_by_an_endpoint_of_their_own(ask: Ask, namespace: str) -> None:
-    place = "/api/v1/namespaces/NAMESPACE"
+    path = "/api/v1/namespaces/NAMESPACE"
     sent: JSONObject = {
         "metadata": {"name": namespace, "labels": {"a": "b"}},
         "spec": {"finalizers": ["kubernetes", "example.com/hold"]},
         "status": {"phase": "Terminating"},
     }
-    plain = (await ask("PUT", place, sent)).body
-    dry = (await ask("PUT", f"{place}/finalize?dryRun=All", sent)).body
-    before = (await ask("GET", place)).body
-    finalized = (await ask("PUT", f"{place}/finalize", sent)).body
-    await ask("PUT", f"{place}/finalize", {**sent, "spec": {"finalizers": ["kubernetes"]}})
+    plain = (await ask("PUT", path, sent)).body
+    dry = (await ask("PUT", f"{path}/finalize?dryRun=All", sent)).body
+    before = (await ask("GET", path)).body
+    finalized = (await ask("PUT", f"{path}/finalize", sent)).body
+    await ask("PUT", f"{path}/finalize", {**sent, "spec": {"finalizers": ["kubernetes"]}})
 
     assert at(plain, "spec", "finalizers") == at(before, "spec", "finalizers") == ["kubernetes"]
     assert at(dry, "spec", "finalizers") == ["kubernetes", "example.com/hold"]
@@ -121,13 +121,13 @@ async def test_the_finalizers_of_a_namespace_are_changed_by_an_endpoint_of_their
         ),
     ],
 )
-async def test_a_namespace_is_finalized_by_who_knows_it(
+async def test_an_invalid_finalize_is_refused(
     ask: Ask, namespace: str, metadata: JSONObject, finalizers: list[JSONValue], code: int, message: str
 ) -> None:
-    place = "/api/v1/namespaces/NAMESPACE"
-    uid = text((await ask("GET", place)).body, "metadata", "uid")
+    path = "/api/v1/namespaces/NAMESPACE"
+    uid = text((await ask("GET", path)).body, "metadata", "uid")
     body: JSONObject = {"metadata": {"name": namespace, **metadata}, "spec": {"finalizers": finalizers}}
-    refused = await ask("PUT", f"{place}/finalize", body)
+    refused = await ask("PUT", f"{path}/finalize", body)
 
     assert refused.code == code
     assert text(refused.body, "message") == message.replace("NAMESPACE", namespace).replace("meta: UID", f"meta: {uid}")

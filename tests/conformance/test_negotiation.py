@@ -61,7 +61,9 @@ async def test_there_is_no_table_of_what_can_be_discovered(fetch: Fetch) -> None
     assert (plain.status, decoded(plain)["kind"]) == (200, "APIResourceList")
 
 
-async def test_who_may_read_one_object_may_list_it_by_its_name(control_plane: ControlPlane, client: Client) -> None:
+async def test_a_user_that_may_read_one_object_may_list_it_by_its_name(
+    control_plane: ControlPlane, client: Client
+) -> None:
     for name in ("mine", "other"):
         await client.create(ConfigMap(metadata=ObjectMeta(name=name)))
     rule = PolicyRule(verbs=["get", "list"], api_groups=[""], resources=["configmaps"], resource_names=["mine"])

@@ -64,7 +64,7 @@ async def test_a_deep_object_is_created_read_changed_watched_and_deleted(
     assert b'"status":"Success"' in await send("DELETE", one)
 
 
-async def test_patches_reach_what_lies_deep(kind: Kind, fetch: Fetch, namespace: str) -> None:
+async def test_patches_reach_deep_values(kind: Kind, fetch: Fetch, namespace: str) -> None:
     await kind.define(version())
     collection = kind.path().replace("NAMESPACE", namespace)
     one, levels = f"{collection}/deep", 600

@@ -13,10 +13,10 @@ from kubewright.controlplane.embedded.openapi.protobuf import document_bytes
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
-@pytest.mark.parametrize("asked", [PROTOBUF, PROTOBUF.replace("v2.v1", "v2@v1"), f"{PROTOBUF},application/json"])
-async def test_the_document_is_served_as_protobuf(control_plane: ControlPlane, asked: str) -> None:
+@pytest.mark.parametrize("accepted", [PROTOBUF, PROTOBUF.replace("v2.v1", "v2@v1"), f"{PROTOBUF},application/json"])
+async def test_the_document_is_served_as_protobuf(control_plane: ControlPlane, accepted: str) -> None:
     session = Session(Config.from_kubeconfig_text(control_plane.kubeconfig()))
-    response = await session.request("GET", "/openapi/v2", request="read", headers=[("Accept", asked)])
+    response = await session.request("GET", "/openapi/v2", request="read", headers=[("Accept", accepted)])
     document = await session.request("GET", "/openapi/v2", request="read", headers=[("Accept", "application/json")])
     await session.aclose()
 

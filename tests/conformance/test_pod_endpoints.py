@@ -33,7 +33,7 @@ def conditions(pod: JSONObject) -> list[tuple[str, str, str, str]]:
 # Binding
 
 
-async def test_a_binding_places_a_pod_once(ask: Ask) -> None:
+async def test_a_binding_assigns_a_pod_once(ask: Ask) -> None:
     await create_pod(ask, "a")
     binding: JSONObject = {
         "metadata": {"name": "a", "annotations": {"note": "x"}, "labels": {"zone": "y"}},
@@ -166,20 +166,20 @@ async def test_a_pod_with_two_budgets_is_not_evicted(ask: Ask) -> None:
 
 async def test_debug_containers_are_added_and_stay(ask: Ask) -> None:
     await create_pod(ask, "a")
-    place = f"{PODS}/a/ephemeralcontainers"
+    path = f"{PODS}/a/ephemeralcontainers"
 
     async def debug(**container: JSONValue) -> Answer:
         body: JSONObject = {
             "metadata": {"labels": {"ignored": "x"}},
             "spec": {"ephemeralContainers": [{"image": "web:1", **container}], "activeDeadlineSeconds": 5},
         }
-        return await ask("PATCH", place, body, STRATEGIC)
+        return await ask("PATCH", path, body, STRATEGIC)
 
     added = await debug(name="debug")
     taken = await debug(name="main")
     ports = await debug(name="more", ports=[{"containerPort": 80}])
-    removed = await ask("PATCH", place, {"spec": {"ephemeralContainers": []}}, MERGE)
-    shown = await ask("GET", place)
+    removed = await ask("PATCH", path, {"spec": {"ephemeralContainers": []}}, MERGE)
+    shown = await ask("GET", path)
 
     assert [text(one, "name") for one in items(added.body, "spec", "ephemeralContainers")] == ["debug"]
     assert (at(added.body, "metadata", "generation"), at(added.body, "spec", "activeDeadlineSeconds")) == (2, None)
@@ -198,12 +198,12 @@ async def test_debug_containers_are_added_and_stay(ask: Ask) -> None:
 async def test_a_pod_is_resized_within_its_class(ask: Ask) -> None:
     await create_pod(ask, "a", requests={"cpu": "1"})
     await create_pod(ask, "none")
-    place = f"{PODS}/a/resize"
+    path = f"{PODS}/a/resize"
 
     def resources(**given: JSONValue) -> JSONObject:
         return {"spec": {"containers": [{"name": "main", "image": "other", "resources": given}]}}
 
-    resized = await ask("PATCH", place, resources(requests={"cpu": "2"}), STRATEGIC)
+    resized = await ask("PATCH", path, resources(requests={"cpu": "2"}), STRATEGIC)
     better = await ask("PATCH", f"{PODS}/none/resize", resources(requests={"cpu": "2"}), STRATEGIC)
 
     container = mapping(items(resized.body, "spec", "containers")[0])

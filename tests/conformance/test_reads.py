@@ -106,7 +106,7 @@ async def test_pages_go_by_namespace_and_name(client: Client, fetch: Fetch, path
     assert "remainingItemCount" not in metadata
 
 
-async def test_a_selection_has_no_count_of_what_remains(client: Client, fetch: Fetch, path: str) -> None:
+async def test_a_selected_list_has_no_remaining_item_count(client: Client, fetch: Fetch, path: str) -> None:
     await create(client, "a", "b", "c")
     metadata = mapping(decoded(await fetch(f"{path}?labelSelector=read&limit=1")), "metadata")
     assert text(metadata, "continue")
@@ -121,7 +121,7 @@ async def test_a_list_of_any_age_comes_whole(client: Client, fetch: Fetch, path:
     assert text(decoded(listed), "metadata", "continue") == ""
 
 
-async def test_a_token_may_go_on_with_what_is_there_now(client: Client, fetch: Fetch, path: str) -> None:
+async def test_a_continue_token_may_continue_with_the_current_state(client: Client, fetch: Fetch, path: str) -> None:
     """The one that comes with 410 says so by its revision."""
     await create(client, "a", "b")
     token = urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":-1,"start":"b\\u0000"}').rstrip(b"=").decode()
@@ -223,7 +223,7 @@ async def test_some_times_are_of_microseconds(client: Client, fetch: Fetch) -> N
 
 
 @pytest.mark.parametrize("headers", [[], [("Content-Type", "")], [("Content-Type", "application/json; charset=utf-8")]])
-async def test_a_body_that_says_nothing_of_itself_is_json(
+async def test_a_body_without_a_content_type_is_json(
     fetch: Fetch, path: str, headers: Sequence[tuple[str, str]]
 ) -> None:
     created = await fetch(path, "POST", headers, b'{"metadata":{"name":"a"}}')

@@ -20,7 +20,7 @@ async def managers(ask: Ask) -> list[tuple[str, str]]:
     ]
 
 
-async def test_nobody_manages_replicas_that_are_nought(ask: Ask) -> None:
+async def test_replicas_of_zero_have_no_manager(ask: Ask) -> None:
     """In Go's Scale nought is left out, and who manages nothing is forgotten, even when there is something again."""
     labels: JSONObject = {"app": "a"}
     template: JSONValue = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "web:1"}]}}

@@ -92,7 +92,7 @@ async def test_a_pod_whose_image_cannot_be_had_never_starts(client: Client) -> N
     assert stuck.status.phase == "Pending"
 
 
-async def test_a_deployment_becomes_available_and_rolls_out_anew(client: Client, namespace: str) -> None:
+async def test_a_deployment_becomes_available_and_rolls_out_again(client: Client, namespace: str) -> None:
     await client.wait_for(ServiceAccount, "default", exists, timeout=30)
     labels: JSONValue = {"app": "web"}
     template: JSONValue = {

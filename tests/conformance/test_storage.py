@@ -108,7 +108,7 @@ async def grow(
         await admin.create(from_json(PersistentVolume, volume))
         created = await claim(client, storageClassName=namespace, volumeName=namespace if bound else None)
         if bound and isinstance(control_plane, EmbeddedControlPlane):
-            # Nobody binds claims there yet.
+            # No controller binds claims there yet.
             await client.status.patch(created, MergePatch({"status": {"phase": "Bound"}}))
         elif bound:
             await client.wait_for(created, Field("status.phase").equals("Bound"), timeout=60)

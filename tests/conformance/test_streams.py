@@ -41,7 +41,7 @@ async def test_a_pod_without_a_node_has_no_log_and_no_process(ask: Ask, fetch: F
     assert (log.status, log.body, log.headers.get("Content-Type")) == (204, b"", None)
 
 
-async def test_a_pod_on_a_node_that_is_not_there_is_reported_missing(ask: Ask) -> None:
+async def test_a_pod_on_an_absent_node_is_reported(ask: Ask) -> None:
     await create_pod(ask, "lost", "nowhere")
 
     for answer in await streams(ask, "lost"):

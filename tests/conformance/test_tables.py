@@ -59,9 +59,9 @@ async def create(client: Client, document: JSONObject) -> Object:
 
 async def fetched(client: Client, cls: type[Object], query: str = "includeObject=Object") -> JSONObject:
     """The table of all objects of a kind, with the objects: one answer, so that they fit each other."""
-    place = await client._operations.collection(cls, None)
+    endpoint = await client._operations.collection(cls, None)
     response = await client._operations.session.request(
-        "GET", f"{place.path}?{query}", request=place.request("list"), headers=[TABLE]
+        "GET", f"{endpoint.path}?{query}", request=endpoint.request("list"), headers=[TABLE]
     )
     return cast(JSONObject, msgspec.json.decode(response.body))
 
@@ -259,10 +259,10 @@ async def test_pages_of_a_table_continue(client: Client) -> None:
 async def test_a_watch_reports_the_columns_once(client: Client) -> None:
     for name in ("a", "b"):
         await client.create(ConfigMap(metadata=ObjectMeta(name=name), data={"x": "y"}))
-    place = await client._operations.collection(ConfigMap, None)
+    endpoint = await client._operations.collection(ConfigMap, None)
     response = await client._operations.session.request(
         "GET",
-        f"{place.path}?watch=true&timeoutSeconds=1&includeObject=None&fieldSelector=metadata.name!=kube-root-ca.crt",
+        f"{endpoint.path}?watch=true&timeoutSeconds=1&includeObject=None&fieldSelector=metadata.name!=kube-root-ca.crt",
         request="watch",
         headers=[TABLE],
     )

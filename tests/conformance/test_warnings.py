@@ -206,27 +206,27 @@ async def test_templates_of_pods_are_warned_about_when_they_change(ask: Ask) -> 
 
 @pytest.mark.usefixtures("widgets")
 async def test_finalizers_without_a_domain_are_warned_about_when_they_are_added(ask: Ask) -> None:
-    place = "/apis/example.com/v1/namespaces/NAMESPACE/widgets"
+    path = "/apis/example.com/v1/namespaces/NAMESPACE/widgets"
     widget: JSONObject = {"apiVersion": "example.com/v1", "kind": "Widget"}
 
     def finalized(*finalizers: str) -> JSONObject:
         return {"metadata": {"finalizers": [*finalizers]}}
 
     created = await ask(
-        "POST", place, {**widget, "metadata": {"name": "a", "finalizers": ["b", "a.b", "a", "a.b/c", "orphan"]}}
+        "POST", path, {**widget, "metadata": {"name": "a", "finalizers": ["b", "a.b", "a", "a.b/c", "orphan"]}}
     )
-    kept = await ask("PATCH", f"{place}/a", {"metadata": {"labels": {"a": "b"}}}, MERGE)
-    patched = await ask("PATCH", f"{place}/a", finalized("b", "c", "c"), MERGE)
-    status = await ask("PATCH", f"{place}/a/status", {**finalized("d"), "status": {"a": "b"}}, MERGE)
-    malformed = await ask("PATCH", f"{place}/a", finalized("not a name"), MERGE)
+    kept = await ask("PATCH", f"{path}/a", {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    patched = await ask("PATCH", f"{path}/a", finalized("b", "c", "c"), MERGE)
+    status = await ask("PATCH", f"{path}/a/status", {**finalized("d"), "status": {"a": "b"}}, MERGE)
+    malformed = await ask("PATCH", f"{path}/a", finalized("not a name"), MERGE)
     applied = await ask(
         "PATCH",
-        f"{place}/b?fieldManager=t",
+        f"{path}/b?fieldManager=t",
         {**widget, "metadata": {"name": "b", "finalizers": ["e"]}},
         "application/apply-patch+yaml",
     )
     for name in ("a", "b"):
-        await ask("PATCH", f"{place}/{name}", {"metadata": {"finalizers": None}}, MERGE)
+        await ask("PATCH", f"{path}/{name}", {"metadata": {"finalizers": None}}, MERGE)
 
     def refusal(*finalizers: str) -> list[str]:
         return shown(

@@ -77,7 +77,7 @@ async def test_the_initial_list_can_be_streamed(client: Client) -> None:
 
 @pytest.mark.usefixtures("widgets")
 async def test_a_revision_the_server_has_forgotten_is_expired(client: Client) -> None:
-    """The kind is younger than the revision that is asked for."""
+    """The kind is younger than the requested revision."""
     with pytest.raises(Expired, match=r"^watch Widget .* too old resource version: 1"):
         async with client.watch(Dynamic.of("example.com/v1", "Widget"), resource_version="1") as events:
             await anext(aiter(events))
@@ -204,7 +204,7 @@ async def test_without_bookmarks_there_is_none(client: Client) -> None:
 
 
 async def test_the_watches_of_a_kind_end_when_its_schema_changes(kind: Kind, client: Client) -> None:
-    """What they told was read by the old one."""
+    """Their events were read by the old one."""
     await kind.define(version())
     await kind.create("one")
     async with client.watch(things(kind), bookmarks=False) as watch:
@@ -222,7 +222,7 @@ async def test_the_watches_of_a_kind_end_with_its_definition(kind: Kind, client:
         events = aiter(watch)
         assert (await anext(events)).object.metadata.name == "one"
         assert (await kind.ask("DELETE", f"{DEFINITIONS}/{kind.name}")).code == 200
-        # Its objects go first; whether that is still told is a matter of time.
+        # Its objects go first; whether that is still emitted is a matter of time.
         assert {event.type async for event in events} <= {"DELETED"}
 
 

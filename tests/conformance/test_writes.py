@@ -70,13 +70,13 @@ REFUSED: list[tuple[JSONValue, tuple[int, str, str]]] = [
 
 
 @pytest.mark.parametrize(("body", "expected"), REFUSED)
-async def test_what_cannot_be_created_is_refused_with_a_reason(
+async def test_an_invalid_creation_is_refused_with_a_reason(
     ask: Ask, body: JSONValue, expected: tuple[int, str, str]
 ) -> None:
     assert (await ask("POST", CONFIG_MAPS, body)).refusal == expected
 
 
-async def test_what_the_server_sets_is_not_taken_from_the_client(ask: Ask) -> None:
+async def test_fields_set_by_the_server_are_not_taken_from_the_client(ask: Ask) -> None:
     sent: dict[str, JSONValue] = {
         "uid": "mine",
         "creationTimestamp": "2020-01-01T00:00:00Z",
@@ -91,7 +91,7 @@ async def test_what_the_server_sets_is_not_taken_from_the_client(ask: Ask) -> No
     assert metadata["uid"] != "mine"
     assert metadata["creationTimestamp"] != "2020-01-01T00:00:00Z"
     assert metadata["resourceVersion"] != "0"
-    # Of a kind whose generations nobody counts, the client may say what it likes.
+    # For a kind without generations the client may set any value.
     assert metadata["generation"] == 7
     assert metadata.keys().isdisjoint({"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"})
 

@@ -160,7 +160,7 @@ async def test_scalars_stand_for_the_same(kind: Kind, ask: Ask, applied: bool) -
 
 
 @pytest.mark.parametrize("scalar", REFUSED)
-async def test_what_stands_for_nothing_is_refused_alike(kind: Kind, ask: Ask, scalar: str) -> None:
+async def test_yaml_scalars_without_a_json_form_are_refused_alike(kind: Kind, ask: Ask, scalar: str) -> None:
     await kind.define(version())
     created = await ask("POST", kind.path(), body(kind, "it", scalar), "application/yaml")
     assert created.code == 400

@@ -80,7 +80,7 @@ def test_keys_are_elliptic_curve_keys_of_256_bits() -> None:
         assert key.key_size == 256
 
 
-def asked(*extensions: x509.ExtensionType) -> x509.CertificateSigningRequest:
+def signing_request(*extensions: x509.ExtensionType) -> x509.CertificateSigningRequest:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jane")])
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
     for extension in extensions:
@@ -97,7 +97,7 @@ def certified(
 
 def test_a_certificate_that_was_requested_takes_over_names_and_nothing_else() -> None:
     authority, names = CertificateAuthority(), [x509.DNSName("a"), x509.IPAddress(ip_address("::1"))]
-    request = asked(
+    request = signing_request(
         x509.SubjectAlternativeName([*names, x509.DirectoryName(x509.Name([]))]),
         x509.BasicConstraints(ca=True, path_length=None),
         x509.OCSPNoCheck(),
@@ -113,6 +113,6 @@ def test_a_certificate_that_was_requested_takes_over_names_and_nothing_else() ->
 
 def test_a_certificate_does_not_outlive_its_authority() -> None:
     authority = CertificateAuthority()
-    certificate = certified(authority, asked(), datetime.now(UTC) + timedelta(days=10_000))
+    certificate = certified(authority, signing_request(), datetime.now(UTC) + timedelta(days=10_000))
 
     assert certificate.not_valid_after_utc == parse(authority.pair).not_valid_after_utc

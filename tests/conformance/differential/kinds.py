@@ -153,7 +153,7 @@ PODS = Family(
     ),
 )
 
-# Managed by nobody: no controller acts on these.
+# Managed by an unknown controller: nothing acts on these.
 job_pods = required(containers=some(container), restartPolicy=values("Never", "OnFailure", "Always"))
 job_specs = optional(
     parallelism=values(0, 1, -1),

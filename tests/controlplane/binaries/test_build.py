@@ -42,14 +42,14 @@ def test_a_build_leaves_a_complete_folder_and_nothing_else(go: FakeGo, cache: Pa
     assert "kubewright: 3 of 3 packages compiled" in output.getvalue()
 
 
-def test_what_is_built_is_not_built_again(go: FakeGo) -> None:
+def test_existing_binaries_are_not_built_again(go: FakeGo) -> None:
     build(Progress(io.StringIO()))
     build(Progress(io.StringIO()))
 
     assert len(go.calls("build")) == 1
 
 
-def test_force_replaces_what_is_built(go: FakeGo, cache: Path) -> None:
+def test_force_replaces_existing_binaries(go: FakeGo, cache: Path) -> None:
     folder = build(Progress(io.StringIO()))
     (folder / "old").touch()
 
@@ -71,7 +71,7 @@ def test_a_failed_build_shows_the_end_of_its_output_but_no_password_and_leaves_n
     assert contents(cache) == [".lock"]
 
 
-def test_a_failed_rebuild_keeps_what_was_there(go: FakeGo) -> None:
+def test_a_failed_rebuild_keeps_the_existing_binaries(go: FakeGo) -> None:
     folder = build(Progress(io.StringIO()))
     go.mode("fail")
 
@@ -129,7 +129,7 @@ def test_other_go_projects_of_the_user_do_not_matter(go: FakeGo, monkeypatch: py
     assert environment["GOWORK"] == "off"
 
 
-def test_what_a_killed_build_left_is_removed_by_the_next(go: FakeGo, cache: Path) -> None:
+def test_the_remains_of_a_killed_build_are_removed_by_the_next(go: FakeGo, cache: Path) -> None:
     (cache / ".building-killed").mkdir(parents=True)
 
     folder = build(Progress(io.StringIO()))

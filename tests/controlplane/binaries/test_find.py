@@ -58,7 +58,7 @@ def test_an_empty_cache_variable_means_the_default(cache: Path, monkeypatch: pyt
     assert cached_directory().parent == Path("/home/jane/.cache/kubewright/control-plane")
 
 
-def test_macos_has_its_own_place_for_caches(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_macos_has_its_own_cache_directory(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/Users/jane")

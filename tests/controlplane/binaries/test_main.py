@@ -25,7 +25,7 @@ def test_without_go_it_fails_and_says_what_to_do(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.usefixtures("no_go")
-def test_if_possible_says_in_one_line_why_not_and_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_if_possible_reports_the_reason_in_one_line_and_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--if-possible"]) == 0
 
     (line,) = capsys.readouterr().err.splitlines()

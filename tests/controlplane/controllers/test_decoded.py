@@ -57,7 +57,7 @@ async def test_each_revision_is_decoded_once(client: Client, cache: Cache) -> No
         assert "new" not in first.metadata.labels
 
 
-async def test_own_writes_are_there_at_once_and_deletions_too(client: Client, cache: Cache) -> None:
+async def test_own_writes_and_deletions_are_visible_at_once(client: Client, cache: Cache) -> None:
     own = CachedClient(client, cache)
     with cache.watch(ConfigMap) as handle:
         objects = Decoded(handle)
@@ -101,7 +101,7 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_reported_once(
     assert [record.getMessage() for record in caplog.records] == ["left out: a does not fit"]
 
 
-async def test_what_is_gone_is_not_kept(client: Client, cache: Cache) -> None:
+async def test_deleted_objects_are_not_kept(client: Client, cache: Cache) -> None:
     created = await client.create(settings("a", "x"))
     with cache.watch(ConfigMap) as handle:
         objects = Decoded(handle)

@@ -104,7 +104,7 @@ def as_template(**annotations: str) -> MergePatch:
     return MergePatch({"spec": {"template": {"metadata": {"annotations": named}}}})
 
 
-async def test_a_rolling_update_keeps_between_what_may_be_missing_and_what_may_be_too_many(
+async def test_a_rolling_update_respects_max_unavailable_and_max_surge(
     client: Client, pod_namespace: str, start: Start
 ) -> None:
     run_pods(client, start, ReplicaSets(client), Deployments(client))
@@ -250,8 +250,8 @@ async def test_a_rollout_that_gets_nowhere_misses_its_deadline_and_can_be_undone
     clock.advance(62)
     failed = await client.wait_for(subject, condition("Progressing", "False"))
     assert failed is not None
-    told = next(one for one in failed.status.conditions if one.type == "Progressing")
-    assert told.reason == "ProgressDeadlineExceeded"
+    progressing = next(one for one in failed.status.conditions if one.type == "Progressing")
+    assert progressing.reason == "ProgressDeadlineExceeded"
 
     await client.patch(subject, MergePatch({"spec": {"template": {"metadata": {"annotations": None}}}}))
     await client.wait_for(subject, rolled_out("3"))

@@ -73,7 +73,7 @@ async def test_dependents_go_after_their_owner_and_so_do_theirs(client: Client, 
     await client.wait_for(grandchild, deleted)
 
 
-async def test_what_lost_its_owner_before_the_start_is_deleted_too(
+async def test_objects_that_lost_their_owner_before_the_start_are_deleted_too(
     client: Client, namespace: str, start: Start
 ) -> None:
     owner = await client.create(config_map(namespace, "owner"))
@@ -248,7 +248,7 @@ async def test_kinds_that_are_defined_later_are_collected_too(client: Client, na
 
 
 @pytest.mark.usefixtures("collector")
-async def test_what_the_objects_of_a_kind_owned_is_deleted_with_its_definition(client: Client, namespace: str) -> None:
+async def test_dependents_of_custom_resources_are_deleted_with_the_definition(client: Client, namespace: str) -> None:
     definition = await define(client, namespace, served=("v1",))
     gadget = gadget_of(definition)
     owner = await client.create(gadget(metadata=ObjectMeta(name="owner", namespace=namespace)))
@@ -275,7 +275,7 @@ async def test_owners_are_the_same_in_every_version_of_their_kind(client: Client
 
 
 @pytest.mark.usefixtures("collector")
-async def test_nothing_is_written_about_objects_whose_owners_are_there(
+async def test_nothing_is_written_for_objects_whose_owners_exist(
     client: Client, namespace: str, writes: list[str]
 ) -> None:
     owner = await client.create(config_map(namespace, "owner"))

@@ -10,13 +10,13 @@ from kubewright.controlplane.controllers.namespace_conditions import DeletionFin
 FIRST, SECOND = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def told(findings: DeletionFindings) -> dict[str, tuple[str, str | None, str | None]]:
+def reported(findings: DeletionFindings) -> dict[str, tuple[str, str | None, str | None]]:
     conditions = findings.conditions([], FIRST)
     return {condition.type: (condition.status, condition.reason, condition.message) for condition in conditions}
 
 
 def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
-    assert told(DeletionFindings()) == {
+    assert reported(DeletionFindings()) == {
         "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered", "All resources successfully discovered"),
         "NamespaceDeletionGroupVersionParsingFailure": (
             "False",
@@ -41,7 +41,7 @@ def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
 def test_what_remains_is_counted_by_kind_and_by_finalizer() -> None:
     findings = DeletionFindings()
     findings.remaining({"secrets.": 1, "configmaps.": 2}, Counter({"example.com/b": 1, "example.com/a": 3}))
-    conditions = told(findings)
+    conditions = reported(findings)
     assert conditions["NamespaceContentRemaining"] == (
         "True",
         "SomeResourcesRemain",
@@ -60,7 +60,7 @@ def test_all_failures_to_delete_are_in_one_condition() -> None:
     findings = DeletionFindings()
     findings.deletion_failed("pods: no")
     findings.deletion_failed("jobs: no")
-    assert told(findings)["NamespaceDeletionContentFailure"] == (
+    assert reported(findings)["NamespaceDeletionContentFailure"] == (
         "True",
         "ContentDeletionFailed",
         "Failed to delete all resource types, 2 remaining: jobs: no, pods: no",
@@ -72,7 +72,7 @@ def test_groups_that_cannot_be_discovered_are_named_with_the_message_of_the_serv
     findings = DeletionFindings()
     unavailable = ServiceUnavailable(Status(code=503, message="the server is currently unable"), "discover b/v1")
     findings.discovery_failed({"b/v1": unavailable, "a/v1": ConnectionLost("cut")})
-    assert told(findings)["NamespaceDeletionDiscoveryFailure"] == (
+    assert reported(findings)["NamespaceDeletionDiscoveryFailure"] == (
         "True",
         "DiscoveryFailed",
         "Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: "

@@ -126,7 +126,7 @@ async def test_finalizers_of_others_keep_the_namespace(client: Client, namespace
     await client.wait_for(subject, deleted)
 
 
-async def test_what_is_refused_in_a_terminating_namespace_says_so(client: Client, namespace: str) -> None:
+async def test_a_refusal_in_a_terminating_namespace_names_it(client: Client, namespace: str) -> None:
     metadata = ObjectMeta(name="a", namespace=namespace, finalizers=["example.com/wait"])
     config_map = await client.create(ConfigMap(metadata=metadata))
     await client.delete(Namespace, namespace)

@@ -43,7 +43,7 @@ async def test_nodes_are_ready_roomy_and_open_for_pods(client: Client, start: St
     assert addresses == ["10.0.0.1", "node-1", "10.0.0.2", "node-2"]
 
 
-async def test_nodes_that_are_there_already_are_left_as_they_are(client: Client, writes: list[str]) -> None:
+async def test_existing_nodes_are_left_as_they_are(client: Client, writes: list[str]) -> None:
     for expected in (True, False):
         nodes = SimulatedNodes(client, count=1)
         writes.clear()
@@ -54,7 +54,7 @@ async def test_nodes_that_are_there_already_are_left_as_they_are(client: Client,
         assert ("PUT /api/v1/nodes/node-1/status" in writes) is expected
 
 
-async def test_a_node_that_was_given_up_before_its_first_status_becomes_ready(client: Client, start: Start) -> None:
+async def test_a_node_that_never_reported_becomes_ready(client: Client, start: Start) -> None:
     """kube-controller-manager sets Ready=Unknown on a node that is slow to report, and that is a status, too."""
     node = await client.create(Node(metadata=ObjectMeta(name="node-1")))
     node.status.conditions = [NodeCondition(type="Ready", status="Unknown", reason="NodeStatusNeverUpdated")]

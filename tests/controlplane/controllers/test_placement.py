@@ -46,11 +46,11 @@ def node(labels: Mapping[str, str] = {}, **allocatable: str) -> Node:
     )
 
 
-def test_an_empty_node_takes_a_pod_without_wishes() -> None:
+def test_an_empty_node_accepts_a_pod_without_constraints() -> None:
     assert objections(pod(), node(), []) == []
 
 
-def test_a_cordoned_node_takes_only_who_tolerates_it() -> None:
+def test_a_cordoned_node_accepts_only_pods_that_tolerate_it() -> None:
     cordoned = node()
     cordoned.spec.unschedulable = True
     stubborn = pod()
@@ -71,7 +71,7 @@ def test_a_cordoned_node_takes_only_who_tolerates_it() -> None:
         (Toleration(key="gpu", value="a", effect="NoExecute"), False),
     ],
 )
-def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: Toleration, fits: bool) -> None:
+def test_a_taint_keeps_out_pods_that_do_not_tolerate_it(toleration: Toleration, fits: bool) -> None:
     tainted = node()
     tainted.spec.taints = [
         Taint(key="gpu", value="a", effect="NoSchedule"),
@@ -120,7 +120,7 @@ def test_required_node_affinity_is_respected(requirement: NodeSelectorRequiremen
     assert bool(objections(subject, node({"cores": "8"}), [])) is not fits
 
 
-def test_requests_must_fit_beside_those_of_the_pods_that_are_there() -> None:
+def test_requests_must_fit_beside_those_of_existing_pods() -> None:
     roomy = node(cpu="2", memory="1Gi", pods="3")
     neighbours = [pod(cpu="1500m"), pod("Succeeded", cpu="2")]
 

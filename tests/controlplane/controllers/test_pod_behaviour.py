@@ -21,9 +21,9 @@ def test_a_pod_without_annotations_starts_at_once_runs_for_ever_and_ends_within_
 
 
 def test_every_stage_can_be_annotated() -> None:
-    told = annotated(pod(start="2", ready="0.5", run="0", exit_code="3", stop="1e1", waiting="ErrImagePull"))
+    behaviour = annotated(pod(start="2", ready="0.5", run="0", exit_code="3", stop="1e1", waiting="ErrImagePull"))
 
-    assert told == Behaviour(start=2, ready=0.5, run=0, exit_code=3, stop=10, waiting="ErrImagePull")
+    assert behaviour == Behaviour(start=2, ready=0.5, run=0, exit_code=3, stop=10, waiting="ErrImagePull")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_every_stage_can_be_annotated() -> None:
         ),
     ],
 )
-def test_an_annotation_that_makes_no_sense_keeps_the_pod_from_starting_and_says_why(
+def test_an_invalid_annotation_keeps_the_pod_from_starting_with_a_reason(
     annotations: dict[str, str], message: str
 ) -> None:
     assert annotated(pod(**annotations)) == Behaviour(waiting="CreateContainerConfigError", message=message)

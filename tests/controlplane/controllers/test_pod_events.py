@@ -95,7 +95,7 @@ def test_the_pull_policy_is_heeded() -> None:
     assert [event.reason for event in events] == ["Pulling", "Pulled", "Created", "Started"]
 
 
-def test_a_pod_that_never_starts_says_why() -> None:
+def test_a_pod_that_never_starts_has_a_reason() -> None:
     _, events = stepped(pod(init=True), Behaviour(waiting="ImagePullBackOff"))
     assert words(events) == [
         ("Pulling", 'Pulling image "web:1"'),

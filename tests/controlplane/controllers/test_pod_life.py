@@ -34,7 +34,7 @@ def after(seconds: float) -> datetime:
 
 def lived(subject: Pod, behaviour: Behaviour, seconds: float) -> list[str]:
     """Lets time jump from stage to stage up to `seconds`, and lists each: time, phase, state, restarts, readiness."""
-    told, now, entered = [], START, START
+    stages, now, entered = [], START, START
     while True:
         while (next_ := step(subject, behaviour, PLACE, entered, now)) is not None:
             subject.status, is_new = next_
@@ -44,10 +44,10 @@ def lived(subject: Pod, behaviour: Behaviour, seconds: float) -> list[str]:
             state = f"{waiting.reason}" if waiting else f"exit {terminated.exit_code}" if terminated else "running"
             passed = (now - START).total_seconds()
             ready = "ready" if is_ready(subject) else "not ready"
-            told.append(f"{passed:g}: {subject.status.phase}, {state}, {status.restart_count}, {ready}")
+            stages.append(f"{passed:g}: {subject.status.phase}, {state}, {status.restart_count}, {ready}")
         wait = seconds_to_next(subject, behaviour, entered, now)
         if wait is None or now + timedelta(seconds=wait) > after(seconds):
-            return told
+            return stages
         assert wait > 0, "a pod that has nothing to do must not be looked at over and over"
         now += timedelta(seconds=wait)
 
@@ -87,7 +87,7 @@ def test_a_crash_loop_restarts_at_once_and_then_after_10_s_20_s_and_so_on() -> N
     ]
 
 
-def test_the_back_off_says_how_long_and_of_whom_and_never_exceeds_five_minutes() -> None:
+def test_the_back_off_message_has_duration_and_container_and_never_exceeds_five_minutes() -> None:
     subject = pod()
     lived(subject, Behaviour(run=0, exit_code=1), 3000)
 

@@ -177,11 +177,11 @@ async def test_an_annotation_that_makes_no_sense_is_reported_in_the_status(
 
     subject = await client.create(pod(pod_namespace, start="soon"))
 
-    told = await client.wait_for(
+    pending = await client.wait_for(
         subject, Field("status.containerStatuses[0].state.waiting.reason").equals("CreateContainerConfigError")
     )
-    assert told is not None
-    waiting = told.status.container_statuses[0].state.waiting
+    assert pending is not None
+    waiting = pending.status.container_statuses[0].state.waiting
     assert waiting is not None
     assert waiting.message == f'the annotation {PREFIX}start is "soon": expected seconds, such as "2.5"'
 
@@ -206,7 +206,7 @@ async def test_a_pod_that_is_deleted_is_removed_after_its_stop_stage(
     await client.wait_for(slow, deleted)
 
 
-async def test_a_deleted_pod_is_there_for_another_second(
+async def test_a_deleted_pod_exists_for_another_second(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
     """kubectl 1.32 gets a pod and then lists it by name: one of the same name that is back in between is waited for."""

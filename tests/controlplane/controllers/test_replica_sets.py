@@ -224,9 +224,7 @@ async def test_orphans_that_match_are_adopted_and_pods_that_do_not_are_released(
     assert len(await pods_of(client, pod_namespace)) == 3
 
 
-async def test_what_keeps_pods_from_being_made_is_reported_and_tried_again(
-    client: Client, pod_namespace: str, start: Start
-) -> None:
+async def test_a_failed_pod_creation_is_reported_and_retried(client: Client, pod_namespace: str, start: Start) -> None:
     quota = ResourceQuota(
         metadata=ObjectMeta(name="none", namespace=pod_namespace), spec=ResourceQuotaSpec(hard={"pods": Quantity(0)})
     )

@@ -150,7 +150,7 @@ def test_scaling_in_the_middle_of_a_rollout_keeps_the_proportions() -> None:
     assert sizes == {"old": 14, "new": 9}
 
 
-def test_what_proportions_leave_over_is_given_to_the_largest_and_the_sum_is_exact() -> None:
+def test_the_remainder_of_proportional_scaling_goes_to_the_largest_and_the_sum_is_exact() -> None:
     sets = [replica_set(name, 1, age=age, desired=3, most=3) for name, age in (("a", 30), ("b", 20), ("c", 10))]
 
     sizes = scaled_sizes(deployment(5, 0, 1), sets[2], sets[:2])

@@ -96,7 +96,7 @@ async def test_an_alarm_does_not_outlive_its_controller(client: Client, clock: V
     assert A not in again.keys
 
 
-async def test_what_the_server_refuses_is_retried_silently_even_when_the_clock_stands_still(
+async def test_refused_requests_are_retried_silently_even_when_the_clock_stands_still(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse() -> None:
@@ -160,7 +160,7 @@ async def test_nothing_is_reconciled_before_all_sources_are_complete(client: Cli
         await reconciles.until(lambda: reconciles.keys == [A])
 
 
-async def test_what_runs_beside_ends_with_the_controller(client: Client) -> None:
+async def test_a_side_task_ends_with_the_controller(client: Client) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def beside() -> None:

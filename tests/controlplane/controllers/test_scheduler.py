@@ -64,7 +64,7 @@ async def test_pods_are_spread_over_the_nodes(
     assert Counter(one.spec.node_name for one in placed if one is not None) == {"a": 3, "b": 3}
 
 
-async def test_a_pod_is_bound_where_its_selector_says(
+async def test_a_pod_is_bound_to_a_node_that_its_selector_matches(
     client: Client, pod_namespace: str, nodes: list[str], start: Start
 ) -> None:
     start(Scheduler(client))
@@ -89,9 +89,9 @@ async def test_a_pod_that_fits_nowhere_gets_the_reason_and_placed_when_there_is_
     refused = await client.wait_for(small, IS_REFUSED)
 
     assert refused is not None
-    told = next(one for one in refused.status.conditions if one.type == "PodScheduled")
-    assert told.reason == "Unschedulable"
-    assert told.message == "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
+    scheduled = next(one for one in refused.status.conditions if one.type == "PodScheduled")
+    assert scheduled.reason == "Unschedulable"
+    assert scheduled.message == "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
 
     await client.delete(big, grace_period=0)
     placed = await client.wait_for(small, IS_PLACED)

@@ -39,7 +39,7 @@ async def test_a_namespace_that_is_going_gets_none(
     assert not any(f"/{namespace}/serviceaccounts" in write for write in writes)
 
 
-async def test_accounts_that_are_there_are_left_alone(
+async def test_existing_accounts_are_left_alone(
     client: Client, namespace: str, start: Start, writes: list[str]
 ) -> None:
     account = ServiceAccount(metadata=ObjectMeta(name="default", namespace=namespace, labels={"mine": "yes"}))

@@ -48,14 +48,14 @@ class Notified:
 
 
 @pytest.fixture
-def told() -> Notified:
+def notified() -> Notified:
     return Notified()
 
 
 @pytest.fixture
-async def cluster(client: Client, told: Notified) -> AsyncIterator[WholeCluster]:
+async def cluster(client: Client, notified: Notified) -> AsyncIterator[WholeCluster]:
     cache = Cache(client)
-    cluster = WholeCluster(client, cache, told.changed)
+    cluster = WholeCluster(client, cache, notified.changed)
     tasks = [asyncio.create_task(cache.run()), asyncio.create_task(cluster.run())]
     await cluster.complete()
     yield cluster
@@ -91,7 +91,7 @@ async def create_gadget(client: Client, namespace: str, group: str = "") -> Dyna
 
 
 async def test_objects_of_all_kinds_are_reported_except_events(
-    client: Client, namespace: str, cluster: WholeCluster, told: Notified
+    client: Client, namespace: str, cluster: WholeCluster, notified: Notified
 ) -> None:
     event = await client.create(
         Event(
@@ -101,11 +101,11 @@ async def test_objects_of_all_kinds_are_reported_except_events(
     )
     role = await client.create(ClusterRole(metadata=ObjectMeta(name=f"role-of-{namespace}")))
     config_map = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=namespace)))
-    await told.until(lambda: {role.metadata.uid, config_map.metadata.uid} <= told.present.keys())
-    assert event.metadata.uid not in told.present
+    await notified.until(lambda: {role.metadata.uid, config_map.metadata.uid} <= notified.present.keys())
+    assert event.metadata.uid not in notified.present
     assert cluster.kind("v1", "Event") is not None
     await client.delete(role)
-    await told.until(lambda: role.metadata.uid in told.gone)
+    await notified.until(lambda: role.metadata.uid in notified.gone)
 
 
 async def test_kinds_are_known_in_each_served_version_and_in_no_other(cluster: WholeCluster) -> None:
@@ -117,46 +117,46 @@ async def test_kinds_are_known_in_each_served_version_and_in_no_other(cluster: W
 
 
 async def test_another_favourite_version_makes_nothing_go(
-    client: Client, namespace: str, cluster: WholeCluster, told: Notified
+    client: Client, namespace: str, cluster: WholeCluster, notified: Notified
 ) -> None:
     await define(client, namespace, {"v1": True})
     gadget = await create_gadget(client, namespace)
     uid = gadget.metadata.uid
-    await told.until(lambda: uid in told.present)
-    assert told.api_version(uid) == f"{namespace}.example.com/v1"
+    await notified.until(lambda: uid in notified.present)
+    assert notified.api_version(uid) == f"{namespace}.example.com/v1"
     await define(client, namespace, {"v1": True, "v2": True})
-    await told.until(lambda: told.api_version(uid) == f"{namespace}.example.com/v2")
-    assert uid not in told.gone
+    await notified.until(lambda: notified.api_version(uid) == f"{namespace}.example.com/v2")
+    assert uid not in notified.gone
     await client.delete(gadget)
-    await told.until(lambda: uid in told.gone)
+    await notified.until(lambda: uid in notified.gone)
 
 
 async def test_objects_of_a_kind_that_is_no_longer_served_are_not_gone(
-    client: Client, namespace: str, cluster: WholeCluster, told: Notified
+    client: Client, namespace: str, cluster: WholeCluster, notified: Notified
 ) -> None:
     """They are still stored; taking them for gone would delete whatever they own."""
     await define(client, namespace, {"v1": True})
     gadget = await create_gadget(client, namespace)
-    await told.until(lambda: gadget.metadata.uid in told.present)
+    await notified.until(lambda: gadget.metadata.uid in notified.present)
     await define(client, namespace, {"v1": False})
     marker = await define(client, f"marker-{namespace}", {"v1": True})
     later = await create_gadget(client, namespace, marker.spec.group)
-    await told.until(lambda: later.metadata.uid in told.present)
+    await notified.until(lambda: later.metadata.uid in notified.present)
     assert cluster.kind(f"{namespace}.example.com/v1", "Gadget") is None
-    assert gadget.metadata.uid not in told.gone
+    assert gadget.metadata.uid not in notified.gone
 
 
 async def test_the_objects_of_a_definition_go_with_it(
-    client: Client, namespace: str, cluster: WholeCluster, told: Notified
+    client: Client, namespace: str, cluster: WholeCluster, notified: Notified
 ) -> None:
     definition = await define(client, namespace, {"v1": True})
     gadget = await create_gadget(client, namespace)
-    await told.until(lambda: gadget.metadata.uid in told.present)
+    await notified.until(lambda: gadget.metadata.uid in notified.present)
     await client.delete(definition)
-    await told.until(lambda: gadget.metadata.uid in told.gone)
+    await notified.until(lambda: gadget.metadata.uid in notified.gone)
 
 
-async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_but_what_has_gone(told: Notified) -> None:
+async def test_a_kind_absent_for_a_moment_loses_only_objects_that_were_deleted(notified: Notified) -> None:
     refused = 0
 
     def watches_gadgets(target: Target) -> bool:
@@ -172,9 +172,9 @@ async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_bu
         await define(client, "default", {"v1": True})
         kept, lost = [(await create_gadget(client, "default")) for _ in range(2)]
         cache = Cache(client)
-        cluster = WholeCluster(client, cache, told.changed)
+        cluster = WholeCluster(client, cache, notified.changed)
         tasks = [asyncio.create_task(cache.run()), asyncio.create_task(cluster.run())]
-        await told.until(lambda: {kept.metadata.uid, lost.metadata.uid} <= told.present.keys())
+        await notified.until(lambda: {kept.metadata.uid, lost.metadata.uid} <= notified.present.keys())
 
         plane.faults.fail(is_refused, code=404, times=2)
         plane.faults.cut_open_watches(watches_gadgets)
@@ -182,9 +182,9 @@ async def test_a_kind_that_cannot_be_found_for_a_moment_takes_nothing_with_it_bu
             while refused < 1:
                 await asyncio.sleep(0)
         await client.delete(lost)
-        await told.until(lambda: lost.metadata.uid in told.gone)
+        await notified.until(lambda: lost.metadata.uid in notified.gone)
         assert cluster.is_complete
-        assert kept.metadata.uid not in told.gone
+        assert kept.metadata.uid not in notified.gone
 
         for task in tasks:
             task.cancel()

@@ -49,11 +49,11 @@ async def test_the_life_of_a_deployment_is_reported_in_events(embedded_control_p
         described = (await embedded_control_plane.kubectl("describe", "pod", pod.metadata.name)).stdout
 
         name = f"default/{pod.metadata.name}"
-        told = [
+        emitted = [
             re.split(r"  +", line.strip(), maxsplit=4) for line in described.partition("  ----")[2].splitlines()[1:]
         ]
         pulled = 'Successfully pulled image "web:1" in 0s (0s including waiting). Image size: 0 bytes.'
-        assert [(kind, reason, source, message) for kind, reason, _, source, message in told] == [
+        assert [(kind, reason, source, message) for kind, reason, _, source, message in emitted] == [
             ("Normal", "Scheduled", "default-scheduler", f"Successfully assigned {name} to node-1"),
             ("Normal", "Pulling", "kubelet", 'spec.containers{main}: Pulling image "web:1"'),
             ("Normal", "Pulled", "kubelet", f"spec.containers{{main}}: {pulled}"),

@@ -170,7 +170,7 @@ async def test_its_own_controllers_never_fall_silent() -> None:
         assert await client.wait_for(pod, condition("Ready"), timeout=20)
 
 
-async def test_what_was_compacted_has_expired(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:
+async def test_a_compacted_revision_has_expired(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:
     async with client:
         old = await client.create(config_map())
         await client.create(config_map("b"))

@@ -95,7 +95,7 @@ async def test_a_failure_to_start_shows_command_and_log_and_leaves_nothing_behin
     assert started.remains == []
 
 
-async def test_a_start_that_takes_too_long_says_what_is_missing_and_leaves_nothing_behind(started: Started) -> None:
+async def test_a_start_that_takes_too_long_has_a_reason_and_leaves_nothing_behind(started: Started) -> None:
     with pytest.raises(StartFailed, match=r"^\S+ did not become ready in time \((GET /readyz|there is no etcd)"):
         await ControlPlane.real(timeout=0.1).start()
 
@@ -182,7 +182,7 @@ async def test_a_second_start_is_refused(real_control_plane: ControlPlane) -> No
         await real_control_plane.start()
 
 
-async def test_what_needs_a_running_server_says_so() -> None:
+async def test_calls_that_need_a_running_server_are_errors_without_one() -> None:
     plane = ControlPlane.real()
 
     with pytest.raises(ControlPlaneError, match="the control plane is not running: use it inside `async with`"):
@@ -279,7 +279,7 @@ async def test_the_controllers_turn_a_deployment_into_pods(real_control_plane: C
     assert [pod["metadata"]["ownerReferences"][0]["kind"] for pod in items] == ["ReplicaSet"] * 3
 
 
-async def test_a_failing_kubectl_says_why_and_repeats_no_flag(real_control_plane: ControlPlane) -> None:
+async def test_the_error_of_a_failing_kubectl_has_its_output_and_no_flag(real_control_plane: ControlPlane) -> None:
     with pytest.raises(KubectlFailed) as caught:
         await real_control_plane.kubectl("get", "pods", "missing", "--token=hush")
 

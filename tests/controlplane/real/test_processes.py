@@ -124,9 +124,7 @@ def test_a_file_that_is_no_program_is_named(group: ProcessGroup, tmp_path: Path)
         group.start("etcd", [str(rubbish)])
 
 
-def test_a_place_for_the_directory_that_does_not_exist_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_parent_directory_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("kubewright.controlplane.real.processes._parent_directory", lambda: str(tmp_path / "nowhere"))
 
     with pytest.raises(ControlPlaneError, match=rf"cannot make a temporary directory in {tmp_path}/nowhere"):

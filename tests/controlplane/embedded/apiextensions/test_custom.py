@@ -71,7 +71,7 @@ def test_every_served_version_is_a_resource_that_knows_where_it_is_stored(define
     assert not first.strategy.unconditional_update
 
 
-def test_what_comes_in_is_pruned_and_filled_in(widgets: ResourceType) -> None:
+def test_objects_are_pruned_and_defaulted(widgets: ResourceType) -> None:
     obj: JSONObject = {"apiVersion": "example.com/v1", "kind": "Widget", "spec": {"x": 1, "color": None}}
 
     widgets.strategy.default(obj)

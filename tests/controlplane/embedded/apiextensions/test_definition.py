@@ -206,7 +206,7 @@ def test_groups_of_kubernetes_need_an_approval(define: Define, annotation: str, 
         ),
     ],
 )
-def test_what_storage_depends_on_does_not_change(
+def test_fields_that_storage_depends_on_are_immutable(
     define: Define, change: Callable[[JSONObject], object], error: str
 ) -> None:
     assert changed(define(), change) == [error]

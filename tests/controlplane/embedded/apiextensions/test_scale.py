@@ -32,7 +32,7 @@ def test_replicas_are_a_number_that_can_be_scaled_to(replicas: JSONValue, errors
     assert all(error.field == ".spec.replicas" for error in found)
 
 
-def test_what_is_not_there_is_not_wrong() -> None:
+def test_an_absent_field_is_valid() -> None:
     assert list(PATHS.check_spec({"spec": {}})) == []
     assert list(PATHS.check_status({})) == []
 

@@ -31,7 +31,7 @@ def terminating(definition: JSONObject) -> list[object]:
     ]
 
 
-def test_a_definition_that_is_deleted_is_kept_and_says_so() -> None:
+def test_a_definition_that_is_being_deleted_is_kept_with_a_condition() -> None:
     definition = marked()
 
     assert is_terminating(definition)
@@ -49,7 +49,7 @@ def test_progress_is_reported_once_and_changes_nothing_in_place() -> None:
     assert in_progress(started, LATER) == started
 
 
-def test_what_has_no_objects_is_let_go() -> None:
+def test_a_definition_without_objects_is_removed() -> None:
     done, never = completed(marked(), LATER), completed(marked(established=False), LATER)
 
     assert items(done, "metadata", "finalizers") == []

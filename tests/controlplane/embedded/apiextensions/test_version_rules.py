@@ -88,7 +88,7 @@ def test_columns_have_a_name_a_known_type_and_a_path() -> None:
         ({"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}, []),
     ],
 )
-def test_the_paths_of_scale_lead_to_their_places(scale: JSONObject, errors: list[str]) -> None:
+def test_the_paths_of_scale_lead_to_their_fields(scale: JSONObject, errors: list[str]) -> None:
     assert [str(error) for error in check_subresources({"scale": scale}, "s")] == errors
 
 
@@ -111,7 +111,7 @@ def test_a_deprecation_warning_can_be_sent_in_a_header(version: JSONObject, deta
     assert [error.detail for error in check_deprecation(version, "v")] == details
 
 
-def test_with_a_status_subresource_the_root_says_nothing_that_would_get_lost() -> None:
+def test_with_a_status_subresource_the_root_has_only_allowed_keywords() -> None:
     validation: JSONObject = {"openAPIV3Schema": {"type": "object", "maxProperties": 3}}
 
     (error,) = check_validation(validation, "v", has_status=True)

@@ -36,14 +36,14 @@ def test_an_unknown_content_type_is_415() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"NaN", b"[" * 100_000])
-def test_what_is_no_json_is_a_bad_request(body: bytes) -> None:
+def test_malformed_json_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_json(body)
     assert caught.value.code == 400
 
 
 @pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: &a [*a]", b"[" * 25_000, b"- " * 25_000])
-def test_what_is_no_yaml_is_a_bad_request(body: bytes) -> None:
+def test_malformed_yaml_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_yaml(body)
     assert caught.value.code == 400
@@ -52,7 +52,7 @@ def test_what_is_no_yaml_is_a_bad_request(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "text"), [(b'"a\xff\xfe"', "a\ufffd\ufffd"), (b'"\xe2\x82"', "\ufffd\ufffd"), (b'"\\ud800b"', "\ufffdb")]
 )
-def test_what_is_not_unicode_is_replaced_as_go_does(body: bytes, text: str) -> None:
+def test_invalid_unicode_is_replaced_as_go_does(body: bytes, text: str) -> None:
     assert decode_json(b'{"a":%b}' % body) == {"a": text}
 
 

@@ -57,7 +57,7 @@ def test_strings_are_quoted_as_go_quotes_them(text: str, expected: str) -> None:
         (b"[" * 10_001, "invalid character '[' exceeded max depth"),
     ],
 )
-def test_what_is_not_json_is_complained_about_as_go_does(data: bytes, complaint: str) -> None:
+def test_malformed_json_has_the_message_of_go(data: bytes, complaint: str) -> None:
     assert json_complaint(data) == complaint
 
 

@@ -34,7 +34,7 @@ def nested(levels: int, innermost: JSONValue) -> JSONValue:
     return innermost
 
 
-def test_what_can_be_followed_is_left_as_it_is() -> None:
+def test_shallow_values_are_left_as_they_are() -> None:
     body = msgspec.json.encode(nested(LEVELS, 1))
 
     assert decode(body) == nested(LEVELS, 1)
@@ -42,7 +42,7 @@ def test_what_can_be_followed_is_left_as_it_is() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(values)
-def test_what_lies_deeper_is_kept_as_text(value: JSONValue) -> None:
+def test_deeper_values_are_kept_as_text(value: JSONValue) -> None:
     body = msgspec.json.encode(nested(LEVELS, value))
 
     assert msgspec.json.encode(decode(body), order="sorted") == msgspec.json.encode(
@@ -56,7 +56,7 @@ def test_equal_values_are_equal_however_they_were_written() -> None:
     assert decode(head + b'{"x":1,"y":2}' + tail) == decode(head + b'{ "y": 2, "x": 1 }' + tail)
 
 
-def test_a_value_that_is_in_several_places_is_cut_in_each() -> None:
+def test_a_shared_value_is_cut_at_each_position() -> None:
     """As an alias in YAML makes them."""
     shared: list[object] = [[1]]
     value: list[object] = [shared, nested(LEVELS - 2, shared)]  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ def test_nothing_is_reported_of_what_is_inside_an_unknown_field() -> None:
     ]
 
 
-def test_items_of_lists_are_reported_by_their_place() -> None:
+def test_items_of_lists_are_reported_by_their_index() -> None:
     body = b'{"spec":{"containers":[{"name":"a"},{"name":"a","x":1,"name":"b"}]}}'
 
     assert unknown_and_repeated_fields(body, structure_of(Pod)) == [

@@ -30,7 +30,7 @@ def certificate(*subject: tuple[x509.ObjectIdentifier, str]) -> bytes:
     return signed.public_bytes(serialization.Encoding.DER)
 
 
-def test_nobody_in_particular_is_anonymous(cluster: Cluster) -> None:
+def test_a_request_without_credentials_is_anonymous(cluster: Cluster) -> None:
     assert cluster.authenticator.authenticate(None, None) is ANONYMOUS_USER
     assert cluster.authenticator.authenticate(None, "Basic abc") is ANONYMOUS_USER
     assert cluster.authenticator.authenticate(None, "Bearer ") is ANONYMOUS_USER
@@ -176,8 +176,8 @@ def test_the_pod_and_node_of_a_token_are_reported_and_a_deleted_node_does_not_ma
 
     user = cluster.authenticator.authenticate(None, f"Bearer {token}")
 
-    told = {key.rpartition("/")[2]: values for key, values in user.extra.items()}
-    assert {key: told[key] for key in told if key != "credential-id"} == {
+    extra = {key.rpartition("/")[2]: values for key, values in user.extra.items()}
+    assert {key: extra[key] for key in extra if key != "credential-id"} == {
         "pod-name": ("web",),
         "pod-uid": ("uid-of-web",),
         "node-name": ("n1",),
@@ -198,7 +198,7 @@ def test_a_token_for_others_does_not_count_here(cluster: Cluster) -> None:
     assert cluster.authenticator.user_of_token(token, ["other", "consul"]).audiences == ("consul",)
 
 
-def test_a_forged_token_is_nobodys(cluster: Cluster) -> None:
+def test_a_forged_token_is_refused(cluster: Cluster) -> None:
     token = cluster.token()
 
     with pytest.raises(

@@ -30,7 +30,7 @@ class Bootstrap:
         return self._of("RoleBinding")
 
 
-def test_each_call_gives_copies_of_its_own() -> None:
+def test_each_call_returns_new_objects() -> None:
     bootstrap_objects()[0].clear()
 
     assert bootstrap_objects()[0]["kind"] == "ClusterRole"

@@ -31,14 +31,14 @@ def binding(name: str, kind: str = "ClusterRole") -> JSONObject:
     return {"metadata": {"name": "b"}, "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name}}
 
 
-def test_what_one_holds_may_be_granted(world: World) -> None:
+def test_permissions_that_one_holds_may_be_granted(world: World) -> None:
     world.role("reader", READS_PODS)
     world.bind("readers", "reader", SUBJECT)
 
     assert escalation(world.authorizer, RoleWrite(JANE, "clusterroles", role(READS_PODS))) is None
 
 
-def test_what_one_does_not_hold_is_listed(world: World) -> None:
+def test_permissions_that_one_does_not_hold_are_listed(world: World) -> None:
     world.role("reader", READS_PODS)
     world.bind("readers", "reader", SUBJECT)
     wanted = role(READS_PODS, READS_SECRETS, {"verbs": ["get"], "nonResourceURLs": ["/x"]})
@@ -78,7 +78,7 @@ def test_roles_that_could_not_be_read_are_reported(world: World) -> None:
     )
 
 
-def test_masters_and_those_who_may_escalate_are_exempt(world: World) -> None:
+def test_masters_and_users_that_may_escalate_are_exempt(world: World) -> None:
     world.role("r", {"verbs": ["escalate"], "apiGroups": [GROUP], "resources": ["clusterroles"]})
     world.bind("b", "r", SUBJECT)
     write = RoleWrite(JANE, "clusterroles", role(READS_SECRETS))
@@ -88,7 +88,7 @@ def test_masters_and_those_who_may_escalate_are_exempt(world: World) -> None:
     assert escalation(world.authorizer, RoleWrite(JANE, "roles", role(READS_SECRETS), namespace="home")) is not None
 
 
-def test_escalating_one_role_by_name_takes_a_request_with_that_name(world: World) -> None:
+def test_escalating_one_role_by_name_needs_a_request_with_that_name(world: World) -> None:
     """A POST has no name in its path, so the real server refuses it there."""
     world.role(
         "r", {"verbs": ["escalate"], "apiGroups": [GROUP], "resources": ["clusterroles"], "resourceNames": ["r"]}
@@ -101,7 +101,7 @@ def test_escalating_one_role_by_name_takes_a_request_with_that_name(world: World
 
 
 @pytest.mark.parametrize("old", [None, role(aggregationRule={"clusterRoleSelectors": [{}]})])
-def test_aggregation_takes_every_right(world: World, old: JSONObject | None) -> None:
+def test_aggregation_needs_every_permission(world: World, old: JSONObject | None) -> None:
     new = role() if old else role(aggregationRule={"clusterRoleSelectors": [{}]})
     write = RoleWrite(JANE, "clusterroles", new, old)
 
@@ -128,7 +128,7 @@ def test_finalizers_and_owners_may_change_without_the_rights(world: World) -> No
     assert escalation(world.authorizer, RoleWrite(JANE, "clusterroles", relabelled, old, name="r")) is not None
 
 
-def test_a_role_may_be_bound_by_who_holds_it_or_may_bind_it(world: World) -> None:
+def test_a_role_may_be_bound_by_users_that_hold_it_or_may_bind_it(world: World) -> None:
     world.role("secrets", READS_SECRETS)
     world.role("pods", READS_PODS)
     world.role(

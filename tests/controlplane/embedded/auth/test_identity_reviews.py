@@ -55,7 +55,7 @@ def test_without_a_token_there_is_nothing_to_review(cluster: Cluster) -> None:
     assert refused.value.code == 400
 
 
-def test_who_am_i_answers_with_the_user_alone() -> None:
+def test_a_self_subject_review_returns_only_the_user() -> None:
     user = UserInfo("jane", ("dev",))
 
     assert self_subject_review({"metadata": {"name": "x"}}, user, "2024-01-01T00:00:00Z") == {

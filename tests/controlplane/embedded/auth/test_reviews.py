@@ -33,7 +33,7 @@ def readers(world: World) -> World:
     return world
 
 
-def test_somebodys_access_is_reviewed(readers: World) -> None:
+def test_the_access_of_another_user_is_reviewed(readers: World) -> None:
     spec: JSONObject = {"user": "jane", "resourceAttributes": PODS}
     review = subject_access_review(readers.authorizer, {"kind": "SubjectAccessReview", "spec": spec})
 

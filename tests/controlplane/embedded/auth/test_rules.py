@@ -45,7 +45,7 @@ def test_a_trailing_star_of_a_url_stands_for_any_rest(urls: tuple[str, ...], pat
     assert RBACRule(("get",), urls=urls).allows_url("get", path) is allowed
 
 
-def test_a_rule_about_resources_says_nothing_about_urls() -> None:
+def test_a_rule_about_resources_allows_no_urls() -> None:
     rule = RBACRule(("*",), ("*",), ("*",))
 
     assert not rule.allows_url("get", "/healthz")
@@ -60,7 +60,7 @@ def test_verbs_and_groups_must_both_match() -> None:
     assert not rule.allows_resource("get", "", "deployments", "")
 
 
-def test_what_is_missing_is_split_and_its_verbs_are_joined_again() -> None:
+def test_missing_rules_are_split_and_their_verbs_joined_again() -> None:
     wanted = RBACRule(("get", "delete"), ("", "apps"), ("pods",))
 
     missing = not_covered([RBACRule(("get",), ("",), ("pods",))], [wanted])

@@ -16,7 +16,7 @@ def bound(kind: str, name: str, **fields: JSONValue) -> JSONObject:
     return {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, **fields}}}
 
 
-def test_a_request_is_answered_with_what_it_left_out_and_a_token(cluster: Cluster) -> None:
+def test_a_token_request_is_answered_with_its_defaults_and_a_token(cluster: Cluster) -> None:
     answer = cluster.issuer.issue("home", "robot", {"metadata": {"labels": {"a": "b"}}, "spec": {}})
 
     claims = cluster.claims(text(answer, "status", "token"))
@@ -45,7 +45,7 @@ def test_a_request_is_answered_with_what_it_left_out_and_a_token(cluster: Cluste
     }
 
 
-def test_what_a_token_is_bound_to_is_in_it(cluster: Cluster) -> None:
+def test_a_token_names_the_object_it_is_bound_to(cluster: Cluster) -> None:
     cluster.store("pods", "web", spec={"serviceAccountName": "robot", "nodeName": "gone"})
 
     answer = cluster.issuer.issue("home", "robot", bound("Pod", "web", uid="uid-of-web"))
@@ -128,6 +128,6 @@ def test_a_bad_request_gets_the_answer_of_the_real_server(
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-def test_a_service_account_that_is_not_there_has_no_tokens(cluster: Cluster) -> None:
+def test_an_absent_service_account_has_no_tokens(cluster: Cluster) -> None:
     with pytest.raises(StatusError, match='serviceaccounts "nobody" not found'):
         cluster.issuer.issue("home", "nobody", {})

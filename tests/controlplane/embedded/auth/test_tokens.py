@@ -24,7 +24,7 @@ def signer(request: pytest.FixtureRequest) -> TokenSigner:
     return TokenSigner(ISSUER, rsa.generate_private_key(public_exponent=65537, key_size=2048))
 
 
-def test_what_was_signed_is_verified_and_has_the_issuer(signer: TokenSigner) -> None:
+def test_a_signed_token_is_verified_and_has_the_issuer(signer: TokenSigner) -> None:
     token = signer.sign({"sub": "me", "nested": {"b": 1, "a": [2]}})
 
     assert signer.verified(token) == {"sub": "me", "nested": {"b": 1, "a": [2]}, "iss": ISSUER}
@@ -56,7 +56,7 @@ def test_changed_claims_another_key_or_no_signature_are_forgeries(signer: TokenS
         signer.verified(TokenSigner.generate(ISSUER).sign({"sub": "me"}))
 
 
-def test_what_is_no_token_of_this_issuer_is_no_forgery_either(signer: TokenSigner) -> None:
+def test_a_token_of_another_issuer_is_not_a_forgery(signer: TokenSigner) -> None:
     header, payload, signature = signer.sign({}).split(".")
     strangers = [
         "",

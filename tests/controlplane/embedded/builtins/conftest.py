@@ -60,7 +60,7 @@ def create() -> Create:
 
 @pytest.fixture
 def update() -> Update:
-    """An object as it would be stored in place of an old one, which is not changed."""
+    """An object as it would replace an old one, which is not changed."""
 
     def update(old: JSONObject, obj: JSONObject) -> JSONObject:
         before = copied_object(old)

@@ -7,7 +7,7 @@ import pytest
 from kubewright.controlplane.embedded.builtins.allocation import AllocationPool, Allocator, PoolExhausted
 
 
-def test_what_is_in_use_is_not_handed_out() -> None:
+def test_values_in_use_are_not_allocated() -> None:
     pool = AllocationPool(["a", "b", "c"], lambda: ("a", "c"))
 
     assert {pool.allocate() for _ in range(10)} == {"b"}
@@ -23,7 +23,7 @@ def test_a_value_that_was_just_handed_out_is_not_the_next_one() -> None:
     assert len(set(given)) == 10
 
 
-def test_what_is_released_is_free_again_without_being_notified() -> None:
+def test_released_values_are_free_again_without_a_notification() -> None:
     taken = {"a", "b"}
     pool = AllocationPool(["a", "b"], lambda: taken)
     with pytest.raises(PoolExhausted):

@@ -39,7 +39,7 @@ def test_every_question_has_an_answer() -> None:
 
 
 def test_every_kind_that_can_be_created_is_compared() -> None:
-    asked = {f"{question.document['apiVersion']} {question.document['kind']}" for question in QUESTIONS}
+    recorded = {f"{question.document['apiVersion']} {question.document['kind']}" for question in QUESTIONS}
     elsewhere = ("authentication.k8s.io", "authorization.k8s.io", "certificates.k8s.io", "apiextensions.k8s.io")
 
     served = {
@@ -47,4 +47,4 @@ def test_every_kind_that_can_be_created_is_compared() -> None:
         for resource in built_in_resources()
         if resource.gvk.group not in elsewhere and {"create", "delete"} <= resource.verbs
     }
-    assert asked == served
+    assert recorded == served

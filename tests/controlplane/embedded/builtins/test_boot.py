@@ -14,7 +14,7 @@ def kind_of(obj: JSONObject) -> str:
     return f"{text(obj, 'apiVersion')} {text(obj, 'kind')}"
 
 
-def test_there_is_what_every_cluster_has() -> None:
+def test_the_objects_of_every_cluster_exist() -> None:
     found = [f"{text(obj, 'kind')} {text(obj, 'metadata', 'name')}" for obj in boot_objects()]
 
     for name in ("default", "kube-system", "kube-public", "kube-node-lease"):

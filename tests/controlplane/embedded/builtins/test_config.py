@@ -13,7 +13,7 @@ Update = Callable[[JSONObject, JSONObject], JSONObject]
 SECRET: JSONObject = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"a": "eA=="}}
 
 
-def test_what_is_locked_stays_locked_and_as_it_is(create: Create, update: Update) -> None:
+def test_an_immutable_object_stays_immutable_and_unchanged(create: Create, update: Update) -> None:
     stored = create({**SECRET, "immutable": True})
     changed = copied_object(stored)
     changed.update(immutable=False, data={"a": "eQ=="})
@@ -28,7 +28,7 @@ def test_what_is_locked_stays_locked_and_as_it_is(create: Create, update: Update
     assert "eQ==" not in str(refused.value.body())
 
 
-def test_metadata_of_what_is_locked_may_change(create: Create, update: Update) -> None:
+def test_metadata_of_an_immutable_object_may_change(create: Create, update: Update) -> None:
     stored = create({**SECRET, "immutable": True})
     changed = copied_object(stored)
     changed["metadata"] = {"name": "a", "namespace": "default", "labels": {"a": "b"}}

@@ -15,7 +15,7 @@ def test_beginnings_without_an_end_take_no_longer_than_other_text(beginnings: by
     assert list(blocks(beginnings * 100_000 + X)) == FOUND
 
 
-def test_ends_without_a_beginning_are_passed_over() -> None:
+def test_ends_without_a_beginning_are_skipped() -> None:
     assert list(blocks(b"-----BEGIN Y-----\n" + b"-----END X-----\n" * 100_000 + X)) == FOUND
 
 

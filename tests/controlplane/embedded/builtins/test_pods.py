@@ -68,7 +68,7 @@ def test_a_pod_with_a_priority_class_is_left_to_admission(create: Callable[[JSON
 
 
 @pytest.mark.parametrize(
-    ("pod", "asked", "expected"),
+    ("pod", "requested", "expected"),
     [
         ({"spec": {"terminationGracePeriodSeconds": 30}}, 5, 0),
         ({"spec": {"terminationGracePeriodSeconds": 30, "nodeName": "n"}}, None, 30),
@@ -77,9 +77,9 @@ def test_a_pod_with_a_priority_class_is_left_to_admission(create: Callable[[JSON
         ({"spec": {"terminationGracePeriodSeconds": 30, "nodeName": "n"}, "status": {"phase": "Failed"}}, 5, 0),
     ],
 )
-def test_only_a_pod_that_runs_has_time_to_end(pod: JSONObject, asked: int | None, expected: int) -> None:
+def test_only_a_pod_that_runs_has_time_to_end(pod: JSONObject, requested: int | None, expected: int) -> None:
     assert POD.graceful_deletion is not None
-    assert POD.graceful_deletion(pod, asked) == expected
+    assert POD.graceful_deletion(pod, requested) == expected
 
 
 def test_a_deadline_may_only_come_nearer(

@@ -72,7 +72,7 @@ def test_the_rules_of_a_kind_can_be_replaced() -> None:
     assert replaced.strategy.create_on_update
 
 
-def test_what_is_stored_as_something_else_can_be_converted() -> None:
+def test_kinds_stored_in_another_version_can_be_converted() -> None:
     stored_elsewhere = {name for name, resource in RESOURCES.items() if resource.storage is not None}
 
     assert stored_elsewhere == set(CONVERSIONS)

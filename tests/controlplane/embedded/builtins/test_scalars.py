@@ -21,7 +21,7 @@ def test_amounts_are_stored_in_canonical_form(written: str | int | float, stored
 
 
 @pytest.mark.parametrize("written", ["abc", "", None, True, [1]])
-def test_what_is_no_amount_is_refused(written: JSONValue) -> None:
+def test_an_invalid_amount_is_refused(written: JSONValue) -> None:
     with pytest.raises(MalformedScalar, match="quantities must match the regular expression"):
         quantity(written)
 
@@ -67,7 +67,7 @@ def test_times_that_cannot_be_read_are_refused_with_gos_message(written: str, co
 @pytest.mark.parametrize(
     ("written", "position"), [("%", 0), ("abc", 0), ("abcd=", 4), ("ab=c", 2), ("ab=", 3), ("abcdefg", 4), ("YQ==x", 4)]
 )
-def test_what_is_no_base64_is_refused_with_its_position(written: str, position: int) -> None:
+def test_invalid_base64_is_refused_with_its_position(written: str, position: int) -> None:
     with pytest.raises(MalformedScalar, match=f"^illegal base64 data at input byte {position}$"):
         base64_bytes(written)
 

@@ -29,7 +29,7 @@ def as_type(stored: JSONObject, kind: str, **spec: JSONValue) -> JSONObject:
     return changed
 
 
-def test_what_was_given_to_a_service_stays_when_it_is_not_mentioned(create: Create, update: Update) -> None:
+def test_allocations_of_a_service_stay_when_they_are_not_set(create: Create, update: Update) -> None:
     stored = create(service(type="NodePort"))
     sent = service(type="NodePort")
     inside(sent, "metadata").update(namespace="default")
@@ -94,7 +94,7 @@ def test_a_full_range_is_the_servers_problem() -> None:
     assert refused.value.code == 500
 
 
-def test_what_cannot_be_given_is_complained_about_before_anything_else(create: Create) -> None:
+def test_a_failed_allocation_is_reported_before_anything_else(create: Create) -> None:
     with pytest.raises(StatusError) as refused:
         create(service(ports=[], clusterIPs=["wrong"], internalTrafficPolicy="Other"))
 
@@ -146,7 +146,7 @@ def test_a_family_that_the_cluster_does_not_have_is_refused(create: Create, spec
         create(service(**spec))
 
 
-def test_a_service_with_both_families_gives_one_up_by_saying_so(create: Create, update: Update) -> None:
+def test_a_service_with_both_families_releases_one_by_single_stack(create: Create, update: Update) -> None:
     stored = create(service(clusterIP="None"))
 
     fewer = update(stored, as_type(stored, "ClusterIP", ipFamilyPolicy="SingleStack"))

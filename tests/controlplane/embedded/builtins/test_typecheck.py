@@ -56,7 +56,7 @@ def test_the_first_value_that_does_not_fit_is_named_with_its_struct_and_path() -
     )
 
 
-def test_what_is_no_object_at_all_is_refused() -> None:
+def test_json_that_is_no_object_is_refused() -> None:
     with pytest.raises(StatusError, match=r"cannot unmarshal number into Go struct field ConfigMap\.metadata of type"):
         decoded("core/v1#ConfigMap", {"metadata": 1})
 
@@ -107,7 +107,7 @@ def test_an_empty_status_is_what_go_writes_for_one() -> None:
 
 
 @pytest.mark.parametrize(("deep", "found"), [(b'{"a":{}}', "object"), (b"[[]]", "array")])
-def test_what_is_too_deep_to_be_taken_apart_is_refused_as_what_it_is(deep: bytes, found: str) -> None:
+def test_an_object_that_is_too_deep_is_refused_as_such(deep: bytes, found: str) -> None:
     with pytest.raises(
         StatusError, match=f"json: cannot unmarshal {found} into Go struct field ConfigMap.data of type"
     ):

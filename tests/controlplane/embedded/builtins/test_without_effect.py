@@ -88,7 +88,7 @@ def test_a_kind_of_which_only_a_part_has_no_effect_is_warned_about_for_that_part
     assert effect_warnings(name, effective) == []
 
 
-async def test_a_client_is_warned_of_what_has_no_effect() -> None:
+async def test_a_client_is_warned_of_fields_without_effect() -> None:
     creator: list[str] = []
     changer: list[str] = []
     async with ControlPlane.embedded(controllers=[], nodes=0) as plane:

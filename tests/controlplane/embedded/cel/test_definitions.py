@@ -92,7 +92,7 @@ def test_the_past_cannot_be_requested_where_items_cannot_be_distinguished() -> N
     ]
 
 
-def test_rules_on_what_has_no_type_are_refused() -> None:
+def test_rules_on_untyped_values_are_refused() -> None:
     spec: JSONObject = {
         "type": "array",
         "items": {"x-kubernetes-preserve-unknown-fields": True},

@@ -188,7 +188,7 @@ def test_adding_merges_sets_and_maps() -> None:
     assert errors(as_set, ["a", "b"], ["b", "c"]) == []
 
 
-def test_what_an_update_left_alone_is_tolerated() -> None:
+def test_errors_that_an_update_did_not_touch_are_tolerated() -> None:
     spec: JSONObject = {
         "type": "object",
         "properties": {"a": {"type": "integer", "x-kubernetes-validations": EVEN}, "b": {"type": "integer"}},

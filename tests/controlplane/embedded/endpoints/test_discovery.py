@@ -177,7 +177,7 @@ def test_the_aggregated_core_group_has_no_name(catalog: Catalog) -> None:
     assert [mapping(group, "metadata") for group in found] == [{}]
 
 
-def test_who_has_the_aggregated_document_does_not_get_it_again(catalog: Catalog) -> None:
+def test_a_client_that_has_the_aggregated_document_gets_304(catalog: Catalog) -> None:
     tag = dict(answer("/apis", catalog, AGGREGATED).headers)["ETag"]
     response = discovery_response("/apis", AGGREGATED, catalog, if_none_match=tag)
     assert response is not None

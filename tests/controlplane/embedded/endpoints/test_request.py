@@ -93,7 +93,7 @@ def test_a_resource_may_be_called_watch() -> None:
     assert (found.verb, found.resource) == ("list", "watch")
 
 
-def test_what_cannot_be_decoded_in_a_query_is_passed_over() -> None:
+def test_parts_of_a_query_that_cannot_be_decoded_are_ignored() -> None:
     query = parse_query("a=%zz&b=%20c&d;e=1&f=1%2&g=+h")
 
     assert query.values == {"b": " c", "g": " h"}

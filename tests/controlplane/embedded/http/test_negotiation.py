@@ -30,7 +30,7 @@ def test_yaml_is_served_on_request() -> None:
 
 
 @pytest.mark.parametrize("accept", ["image/png", PROTOBUF, "application/json;as=Table;v=v9;g=meta.k8s.io"])
-def test_what_cannot_be_served_is_not_acceptable(accept: str) -> None:
+def test_a_form_that_cannot_be_served_is_not_acceptable(accept: str) -> None:
     with pytest.raises(StatusError, match="only the following media types are accepted") as caught:
         negotiate(accept)
     assert caught.value.code == 406

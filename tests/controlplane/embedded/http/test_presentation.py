@@ -23,7 +23,7 @@ def test_json_is_compact_unless_indentation_is_requested() -> None:
     assert show(json_response(content), accept="application/json;pretty=1").body == expected
 
 
-def test_what_is_no_json_is_left_alone() -> None:
+def test_a_body_that_is_no_json_is_left_alone() -> None:
     plain = HTTPResponse(200, b"{ok}", "text/plain; charset=utf-8")
     assert show(plain, "pretty=true").body == b"{ok}"
 

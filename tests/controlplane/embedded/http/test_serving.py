@@ -30,7 +30,7 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_headers() -> Non
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
-async def test_who_would_rather_have_a_websocket_gets_an_ordinary_answer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_upgrade_to_websocket_gets_an_ordinary_response(caplog: pytest.LogCaptureFixture) -> None:
     """fabric8 requests one first, and takes the stream when it gets none."""
     head = (
         "GET /api/v1/namespaces?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\n"

@@ -7,7 +7,7 @@ def test_a_warning_is_reported_once_and_quoted() -> None:
     assert warning_headers(['field "a\\b"', "", 'field "a\\b"', "é"]) == ['299 - "field \\"a\\\\b\\""', '299 - "é"']
 
 
-def test_what_cannot_be_written_in_a_header_is_left_out() -> None:
+def test_a_warning_that_no_header_can_carry_is_left_out() -> None:
     assert warning_headers(["a\r\nSet-Cookie: b", "a\tb", "a\u00a0b"]) == ['299 - "a\u00a0b"']
 
 

@@ -67,7 +67,7 @@ def test_what_is_applied_first_is_the_object() -> None:
     assert managed(result) == {"m": {"f:data": {"f:a": {}}}}
 
 
-def test_what_is_no_longer_applied_is_removed_unless_others_manage_it() -> None:
+def test_fields_no_longer_applied_are_removed_unless_others_manage_them() -> None:
     first = applied(None, config_map({"a": "1", "b": "2", "c": "3"}), "one")
     second = applied(first, config_map({"b": "2"}), "two")
     third = applied(second, config_map({"a": "1"}), "one", time=LATE)
@@ -187,7 +187,7 @@ def test_each_subresource_has_its_own_applier(things: SchemaStructure) -> None:
     assert at(status, "subresource") == "status"
 
 
-def test_who_applied_in_another_version_is_the_same_manager(things: SchemaStructure) -> None:
+def test_a_manager_that_applies_in_another_version_is_the_same(things: SchemaStructure) -> None:
     first = applied(None, thing(text="1", number=1), "one", structure=things)
     second = apply(
         first,
@@ -213,7 +213,7 @@ def test_managed_fields_may_not_be_applied(managers: JSONValue) -> None:
     assert refused.value.code == 400
 
 
-def test_what_cannot_be_merged_is_an_error_that_names_object_and_field() -> None:
+def test_a_value_that_cannot_be_merged_is_an_error_that_names_object_and_field() -> None:
     with pytest.raises(StatusError) as refused:
         applied(None, {**config_map({}, namespace="n"), "foo": 1})
 
@@ -233,7 +233,7 @@ def client_side(data: JSONObject) -> JSONObject:
     return created
 
 
-def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
+def test_kubectl_takes_over_fields_from_client_side_apply() -> None:
     result = applied(client_side({"a": "1"}), config_map({"a": "<2>"}), "kubectl")
 
     assert result["data"] == {"a": "<2>"}
@@ -243,7 +243,7 @@ def test_kubectl_takes_over_what_it_applied_on_the_clients_side() -> None:
     )
 
 
-def test_kubectl_does_not_take_over_what_was_changed_since() -> None:
+def test_kubectl_does_not_take_over_fields_changed_since() -> None:
     live = client_side({"a": "1", "b": "1"})
     changed = updated(live, {**copied_object(live), "data": {"a": "1", "b": "9"}}, "editor")
     with pytest.raises(StatusError) as refused:
@@ -258,7 +258,7 @@ def test_others_get_no_such_favour() -> None:
 
 
 @pytest.mark.parametrize("last", ["", "no json", "[]", '{"apiVersion":"v2"}', '{"apiVersion":"v1","foo":1}'])
-def test_an_annotation_that_says_nothing_useful_is_no_excuse(last: str) -> None:
+def test_an_unusable_annotation_does_not_avoid_the_conflict(last: str) -> None:
     live = client_side({"a": "1"})
     annotations = at(live, "metadata", "annotations")
     assert isinstance(annotations, dict)
@@ -267,7 +267,7 @@ def test_an_annotation_that_says_nothing_useful_is_no_excuse(last: str) -> None:
         applied(live, config_map({"a": "2"}), "kubectl")
 
 
-def test_an_annotation_that_grows_too_large_is_given_up() -> None:
+def test_an_annotation_that_grows_too_large_is_removed() -> None:
     result = applied(client_side({"a": "1"}), config_map({"a": "x" * 262_144}), "kubectl")
 
     assert at(result, "metadata", "annotations") == {}

@@ -46,7 +46,7 @@ def test_the_complaint_is_worded_as_the_real_servers(things: SchemaStructure, sp
 @pytest.mark.parametrize(
     "spec", [{}, None, {"any": {"whatever": [{"is": None}]}}, {"map": None, "set": [], "text": None}]
 )
-def test_what_can_be_merged_is_fine(things: SchemaStructure, spec: JSONValue) -> None:
+def test_mergeable_values_have_no_complaint(things: SchemaStructure, spec: JSONValue) -> None:
     assert (
         complaint({"apiVersion": "a/v1", "kind": "T", "metadata": {"name": "x"}, "spec": spec}, shape_of(things)) == ""
     )

@@ -38,7 +38,7 @@ def test_entries_are_sorted_by_operation_time_and_name() -> None:
     assert [entry.name for entry in stored_managers(written(managers)).values()] == ["z", "c", "a", "b"]
 
 
-def test_who_applies_is_one_manager_in_all_versions_who_updates_is_not() -> None:
+def test_an_applying_manager_is_one_in_all_versions_an_updating_one_is_not() -> None:
     applies = [FieldManager("m", "Apply", version, "", "", {}) for version in ("v1", "v2")]
     updates = [FieldManager("m", "Update", version, "", "", {}) for version in ("v1", "v2")]
 

@@ -86,14 +86,14 @@ def test_strings_in_elements_are_escaped_as_go_escapes_them() -> None:
     assert quoted("a<b>&\u2028") == '"a\\u003cb\\u003e\\u0026\\u2028"'
 
 
-def test_what_clients_write_becomes_canonical() -> None:
+def test_field_sets_of_clients_become_canonical() -> None:
     given: JSONValue = {"f:a": {".": {}}, 'k:{ "port":80.0, "name":"x" }': {"f:b": {}}, "x:future": {}, "v:1.0": {}}
 
     assert parsed(given) == {"f:a": {}, 'k:{"name":"x","port":80}': {"f:b": {}}, "v:1": {}}
 
 
 @pytest.mark.parametrize("wrong", [[], "f:a", {"f:a": 1}, {"a": {}}, {"fa": {}}, {"k:[]": {}}, {"v:": {}}, {"i:x": {}}])
-def test_what_is_no_set_is_refused(wrong: JSONValue) -> None:
+def test_an_invalid_field_set_is_refused(wrong: JSONValue) -> None:
     with pytest.raises(MalformedFields):
         parsed(wrong)
 

@@ -80,7 +80,7 @@ def test_fields_and_items_are_removed(things: SchemaStructure) -> None:
     }
 
 
-def test_what_has_nothing_left_is_null(things: SchemaStructure) -> None:
+def test_a_value_without_remaining_fields_is_null(things: SchemaStructure) -> None:
     value: JSONObject = {"spec": {"text": "x", "map": {"a": "1"}}}
 
     assert removed(value, {"f:spec": {"f:map": {"f:a": {}}}}, shape_of(things)) == {"spec": {"text": "x", "map": None}}

@@ -29,13 +29,13 @@ PAUSED: JSONObject = {"f:spec": {"f:paused": {}}}
 ONLY: JSONObject = {"f:spec": {"f:replicas": {}}}
 
 
-def test_a_scale_is_managed_by_who_manages_the_replicas() -> None:
+def test_the_manager_of_the_replicas_manages_the_scale() -> None:
     entries: list[JSONValue] = [entry("a", "Apply", BOTH), entry("b", "Update", PAUSED)]
 
     assert scale_entries(entries, replicas=REPLICAS) == [{**entry("a", "Apply", ONLY), "apiVersion": "autoscaling/v1"}]
 
 
-def test_who_scales_takes_the_replicas() -> None:
+def test_the_writer_of_a_scale_takes_over_the_replicas() -> None:
     entries: list[JSONValue] = [entry("a", "Apply", BOTH), entry("b", "Update", ONLY)]
     live: JSONObject = {
         "metadata": {"name": "x", "uid": "u", "managedFields": scale_entries(entries, replicas=REPLICAS)},

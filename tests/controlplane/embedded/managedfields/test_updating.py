@@ -53,13 +53,13 @@ def managed(obj: JSONObject) -> dict[str, JSONValue]:
     return {str(at(entry, "manager")): at(entry, "fieldsV1") for entry in entries}
 
 
-def test_who_creates_manages_everything_but_what_the_server_decides() -> None:
+def test_the_creator_manages_everything_but_what_the_server_sets() -> None:
     created = track(None, config_map({"a": "1"}, labels={"l": "1"}, namespace="n", generation=1))
 
     assert managed(created) == {"m": {"f:data": {".": {}, "f:a": {}}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}}}
 
 
-def test_structs_that_are_always_there_are_not_managed_by_who_creates() -> None:
+def test_structs_that_always_exist_are_not_managed_by_the_creator() -> None:
     new: JSONObject = {
         "metadata": {"name": "x"},
         "spec": {"replicas": 1, "strategy": {"type": "Recreate"}},
@@ -133,7 +133,7 @@ def test_fields_that_the_endpoint_resets_are_not_tracked(things: SchemaStructure
     assert managed(track(None, new, structure=things, reset=[["status"]])) == {"m": {"f:spec": {".": {}, "f:text": {}}}}
 
 
-def test_who_does_not_know_of_managed_fields_does_not_lose_them() -> None:
+def test_a_client_that_omits_managed_fields_does_not_remove_them() -> None:
     created = track(None, config_map({"a": "1"}), "one")
 
     assert managed(track(created, config_map({"a": "1", "b": "1"}), "two"))["one"] == {"f:data": {".": {}, "f:a": {}}}
@@ -181,7 +181,7 @@ def test_entries_of_versions_that_are_gone_are_dropped() -> None:
     assert set(managed(track(created, config_map({"a": "1", "b": "1"}), "two"))) == {"two"}
 
 
-def test_what_became_atomic_is_managed_as_a_whole(things: SchemaStructure) -> None:
+def test_a_value_that_became_atomic_is_managed_as_a_whole(things: SchemaStructure) -> None:
     created = track(None, {"metadata": {"name": "x"}, "spec": {"atomicMap": {"a": "1"}}}, structure=things)
     entry = _entries(created)[0]
     assert isinstance(entry, dict)

@@ -56,7 +56,7 @@ def test_items_are_compared_by_key_whatever_their_order(things: SchemaStructure)
     assert found.removed == {"f:spec": {"f:parts": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}}
 
 
-def test_items_that_are_there_twice_are_compared_as_one(things: SchemaStructure) -> None:
+def test_duplicate_items_are_compared_as_one(things: SchemaStructure) -> None:
     twice: JSONValue = [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]
     once: JSONValue = [{"name": "a", "value": "1"}]
     other: JSONValue = [{"name": "a", "value": "1"}, {"name": "a", "value": "3"}]
@@ -92,7 +92,7 @@ def test_items_that_are_there_twice_are_compared_as_one(things: SchemaStructure)
         (1, 1.0, None, None, None),
     ],
 )
-def test_untyped_values_are_what_they_look_like(
+def test_untyped_values_have_the_type_of_their_json(
     things: SchemaStructure,
     old: JSONValue,
     new: JSONValue,

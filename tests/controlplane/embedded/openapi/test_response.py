@@ -44,17 +44,17 @@ def decoded(response: HTTPResponse) -> JSONObject:
     return cast(JSONObject, msgspec.json.decode(response.body))
 
 
-def address(catalog: Catalog, place: str) -> str:
-    return text(decoded(ask(catalog, "/openapi/v3")), "paths", place, "serverRelativeURL")
+def address(catalog: Catalog, path: str) -> str:
+    return text(decoded(ask(catalog, "/openapi/v3")), "paths", path, "serverRelativeURL")
 
 
 def test_the_index_leads_to_every_group_and_version(catalog: Catalog) -> None:
     catalog.define("widgets", [WIDGETS])
-    places = list(mapping(decoded(ask(catalog, "/openapi/v3")), "paths"))
-    assert places[:3] == ["api/v1", "apis/apiregistration.k8s.io/v1", "apis/apps/v1"]
-    assert places[-1] == "apis/example.com/v1"
-    for place in places:
-        assert ask(catalog, address(catalog, place)).status == 200
+    paths = list(mapping(decoded(ask(catalog, "/openapi/v3")), "paths"))
+    assert paths[:3] == ["api/v1", "apis/apiregistration.k8s.io/v1", "apis/apps/v1"]
+    assert paths[-1] == "apis/example.com/v1"
+    for path in paths:
+        assert ask(catalog, address(catalog, path)).status == 200
 
 
 def test_a_document_with_its_hash_may_be_kept_for_ever(catalog: Catalog) -> None:
@@ -81,24 +81,24 @@ def test_the_hash_follows_the_schema(catalog: Catalog) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/apps/v1", "/openapi/v2"])
-def test_who_has_a_document_does_not_get_it_again(catalog: Catalog, path: str) -> None:
+def test_a_client_that_has_a_document_gets_304(catalog: Catalog, path: str) -> None:
     tag = dict(ask(catalog, path).headers)["ETag"]
     response = ask(catalog, path, if_none_match=tag)
     assert (response.status, response.body) == (304, b"")
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/apps/v1", "/openapi/v2"])
-def test_a_form_that_there_is_not_is_refused(catalog: Catalog, path: str) -> None:
+def test_an_unknown_form_is_refused(catalog: Catalog, path: str) -> None:
     assert ask(catalog, path, accept="application/xml").status == 406
     assert ask(catalog, path, accept="application/json, */*").status == 200
     assert ask(catalog, path, accept="*/*").content_type == "application/json"
     assert ask(catalog, path).content_type == "application/json"
 
 
-def test_only_version_2_is_there_as_protobuf(catalog: Catalog) -> None:
+def test_only_version_2_is_served_as_protobuf(catalog: Catalog) -> None:
     form = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    for asked in (form, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", f"{form}, application/json"):
-        response = ask(catalog, "/openapi/v2", accept=asked)
+    for accepted in (form, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", f"{form}, application/json"):
+        response = ask(catalog, "/openapi/v2", accept=accepted)
         assert (response.status, response.content_type) == (200, form)
         assert response.body.startswith(b"\x0a\x032.0")
         assert ask(catalog, "/openapi/v3/apis/apps/v1", accept=form).status == 406
@@ -117,7 +117,7 @@ def test_version_2_has_the_definitions_of_all_groups(catalog: Catalog) -> None:
     assert "/api/v1/namespaces/{namespace}/pods/{name}" in mapping(document, "paths")
 
 
-def test_what_subresources_are_answered_as_is_there(catalog: Catalog) -> None:
+def test_kinds_returned_by_subresources_are_in_the_document(catalog: Catalog) -> None:
     schemas = mapping(decoded(ask(catalog, "/openapi/v3/api/v1")), "components", "schemas")
     for name in ("policy.v1.Eviction", "autoscaling.v1.Scale", "authentication.v1.TokenRequest", "core.v1.Binding"):
         assert f"io.k8s.api.{name}" in schemas

@@ -17,7 +17,7 @@ def test_types_have_the_names_of_their_go_packages() -> None:
     assert name_of(JSONSchemaProps) == "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
-def test_a_kind_says_which_it_is() -> None:
+def test_a_kind_has_its_group_version_kind() -> None:
     schema = schema_of_type(Deployment).schema
     kinds = [{"group": "apps", "kind": "Deployment", "version": "v1"}]
     assert schema["x-kubernetes-group-version-kind"] == kinds
@@ -86,7 +86,7 @@ def test_what_is_replaced_whole_says_so_where_it_is_defined() -> None:
     assert "x-kubernetes-map-type" not in schema_of_type(DeploymentSpec).schema
 
 
-def test_everything_that_is_referred_to_is_there() -> None:
+def test_every_reference_resolves() -> None:
     schemas = closure([Deployment, JSONSchemaProps])
 
     def references(value: object) -> set[str]:

@@ -24,7 +24,7 @@ def test_references_are_not_wrapped() -> None:
     }
 
 
-def test_what_version_2_does_not_know_is_left_out() -> None:
+def test_keywords_unknown_to_version_2_are_left_out() -> None:
     schema: JSONObject = {
         "type": "string",
         "default": "x",

@@ -166,7 +166,7 @@ def test_an_operation_that_does_not_apply_is_refused(operation: JSONValue) -> No
         ([{"from": False}, 5], "bool into Go struct field jsonPatchOp.from of type string", "number", "Operation"),
     ],
 )
-def test_what_is_no_patch_is_a_bad_request(patch: JSONValue, message: str, found: str, wanted: str) -> None:
+def test_a_malformed_patch_is_a_bad_request(patch: JSONValue, message: str, found: str, wanted: str) -> None:
     with pytest.raises(StatusError) as caught:
         apply_json_patch(DOCUMENT, patch)
     assert (caught.value.code, caught.value.reason) == (400, "BadRequest")
@@ -201,7 +201,7 @@ def test_no_operations_change_nothing(patch: JSONValue) -> None:
     assert apply_json_patch(DOCUMENT, patch) is DOCUMENT
 
 
-def test_a_list_in_place_of_the_object_is_invalid() -> None:
+def test_a_list_instead_of_the_object_is_invalid() -> None:
     with pytest.raises(StatusError) as caught:
         apply_json_patch(DOCUMENT, [{"op": "replace", "path": "", "value": [1, "<"]}])
     detail = (

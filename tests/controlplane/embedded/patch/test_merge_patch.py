@@ -41,7 +41,7 @@ def test_objects_merge_lists_are_replaced_and_nulls_delete(
     assert (document, patch) == before
 
 
-def test_what_the_patch_does_not_name_is_shared() -> None:
+def test_parts_that_the_patch_does_not_name_are_shared() -> None:
     document: JSONObject = {"a": {"b": {}, "c": {"d": 1}}, "e": []}
     patched = apply_merge_patch(document, {"a": {"b": {"x": 1}}})
     assert patched["e"] is document["e"]
@@ -67,7 +67,7 @@ def test_what_the_patch_does_not_name_is_shared() -> None:
         ),
     ],
 )
-def test_what_is_no_object_is_refused(patch: JSONValue, message: str, lenient_message: str) -> None:
+def test_json_that_is_no_object_is_refused(patch: JSONValue, message: str, lenient_message: str) -> None:
     with pytest.raises(StatusError) as caught:
         apply_merge_patch({"a": 1}, patch)
     assert (caught.value.code, caught.value.message) == (400, message)

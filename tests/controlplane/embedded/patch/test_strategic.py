@@ -91,7 +91,7 @@ def test_items_are_merged_by_their_key() -> None:
     assert (document, patch) == before
 
 
-def test_what_the_patch_does_not_name_is_shared() -> None:
+def test_parts_that_the_patch_does_not_name_are_shared() -> None:
     document: JSONObject = {"metadata": {"name": "p"}, "spec": {"containers": named("a", "b")}}
     patched = apply_strategic_patch(document, {"spec": {"containers": [{"name": "a", "image": "x"}]}}, POD)
     assert patched["metadata"] is document["metadata"]
@@ -290,7 +290,7 @@ def test_the_other_malformed_patches_are_bad_requests(patch: JSONValue, message:
     assert (caught.value.code, caught.value.reason, caught.value.message) == (400, "BadRequest", message)
 
 
-def test_a_null_in_place_of_the_first_item_is_a_bad_request() -> None:
+def test_a_null_instead_of_the_first_item_is_a_bad_request() -> None:
     """kube-apiserver panics and drops the connection."""
     with pytest.raises(StatusError) as caught:
         finalizers([], {"finalizers": [None]})

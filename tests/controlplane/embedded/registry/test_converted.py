@@ -36,7 +36,7 @@ def test_what_was_written_since_is_shown_as_it_is() -> None:
     assert VersionView(Defaults(), since=5)(entry) is entry
 
 
-def test_what_needs_nothing_is_the_same_entry() -> None:
+def test_an_entry_without_differences_is_returned_as_it_is() -> None:
     entry = StoredObject("/a", {"b": 2}, 3, 3)
 
     assert VersionView(Defaults(), since=math.inf)(entry) is entry

@@ -86,7 +86,9 @@ async def test_an_eviction_that_is_allowed_is_counted(send: Send) -> None:
         ({"observedGeneration": 0}, "The disruption budget b is still being processed by the server.", 10),
     ],
 )
-async def test_a_budget_says_why_not(send: Send, budget: JSONObject, why: str, retry: int | None) -> None:
+async def test_a_budget_has_a_reason_for_its_refusal(
+    send: Send, budget: JSONObject, why: str, retry: int | None
+) -> None:
     await a_running_pod(send)
     await a_budget(send, {"disruptionsAllowed": 0, **budget})
     status, refused = await evict(send)

@@ -10,7 +10,7 @@ def put(store: MemoryStore, name: str) -> None:
     store.create(f"/core/configmaps/{name}", {"metadata": {"name": name}})
 
 
-async def test_what_has_been_reached_is_not_awaited() -> None:
+async def test_a_reached_revision_is_not_awaited() -> None:
     store = MemoryStore(revision=5)
     assert await reached(store, 5, within=0)
 
@@ -32,7 +32,7 @@ async def test_waiting_ends_when_patience_does() -> None:
     assert not await reached(store, 6, within=0)
 
 
-async def test_nobody_stays_subscribed() -> None:
+async def test_no_subscription_is_left_open() -> None:
     store = MemoryStore(revision=5)
     await reached(store, 6, within=0)
     assert store._watchers._by_prefix == {}

@@ -32,9 +32,9 @@ def taken(resource: ResourceType, method: str, path: str, query: str = "") -> bo
     return True
 
 
-@pytest.mark.parametrize("place", sorted(RESOURCES), ids="/".join)
-def test_a_kind_takes_the_verbs_it_announces_and_no_others(place: tuple[str, str]) -> None:
-    resource = RESOURCES[place]
+@pytest.mark.parametrize("key", sorted(RESOURCES), ids="/".join)
+def test_a_kind_takes_the_verbs_it_announces_and_no_others(key: tuple[str, str]) -> None:
+    resource = RESOURCES[key]
     group, version = resource.gvk[:2]
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     inside = f"{root}/namespaces/n" if resource.namespaced else root

@@ -55,7 +55,7 @@ async def session(embedded_control_plane: ControlPlane) -> AsyncIterator[Session
         (f"{PODS}/nobody/exec", True, 404, 'pods "nobody" not found'),
     ],
 )
-async def test_a_stream_ends_where_the_node_would_begin(
+async def test_a_stream_ends_where_the_node_would_be_contacted(
     session: Session, target: str, upgrade: bool, code: int, message: str
 ) -> None:
     headers = [("Connection", "Upgrade"), ("Upgrade", "SPDY/3.1")] if upgrade else []

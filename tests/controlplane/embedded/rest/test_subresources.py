@@ -8,7 +8,7 @@ from kubewright.controlplane.embedded.apimachinery.document import copied_object
 Send = Callable[..., Awaitable[tuple[int, JSONObject]]]
 
 
-async def test_whoever_finalizes_a_namespace_manages_its_finalizers(send: Send) -> None:
+async def test_the_writer_of_finalize_manages_the_finalizers(send: Send) -> None:
     _, created = await send(
         "POST", "/api/v1/namespaces", {"metadata": {"name": "a"}, "spec": {"finalizers": ["example.com/one"]}}
     )

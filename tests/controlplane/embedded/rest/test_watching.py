@@ -25,7 +25,7 @@ async def client() -> AsyncIterator[Client]:
         yield client.in_namespace("default")
 
 
-async def test_a_silent_watch_hears_how_far_the_server_is(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_watch_gets_bookmarks(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "BOOKMARK_INTERVAL", 0.01)
     start = await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     async with client.watch(ConfigMap, resource_version=start.metadata.resource_version) as events:

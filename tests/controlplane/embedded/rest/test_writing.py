@@ -24,7 +24,7 @@ async def test_a_name_that_is_being_deleted_is_taken(send: Send) -> None:
     assert refused["message"] == 'object is being deleted: configmaps "a" already exists'
 
 
-async def test_whoever_removes_the_last_finalizer_gets_the_revision_before(send: Send) -> None:
+async def test_removing_the_last_finalizer_returns_the_revision_before(send: Send) -> None:
     """Only watchers get the revision of the deletion."""
     await send("POST", CONFIG_MAPS, {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}})
     _, marked = await send("DELETE", f"{CONFIG_MAPS}/a")
@@ -59,7 +59,7 @@ async def test_an_update_of_a_custom_resource_without_a_revision_is_reported_wit
     )
 
 
-async def test_what_cannot_be_decoded_is_refused_before_the_object_is_read(send: Send) -> None:
+async def test_a_body_that_cannot_be_decoded_is_refused_before_the_object_is_read(send: Send) -> None:
     status, refused = await send(
         "PUT", "/api/v1/namespaces/default/secrets/a", {"metadata": {"name": "a"}, "data": {"a": "not base64"}}
     )

@@ -68,7 +68,7 @@ _SCHEMAS = st.recursive(cast("st.SearchStrategy[JSONObject]", _KEYWORDS), _exten
 
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(_SCHEMAS, _VALUES)
-def test_exactly_what_is_not_accepted_has_an_explanation(schema: JSONObject, value: JSONValue) -> None:
+def test_exactly_the_refused_values_have_errors(schema: JSONObject, value: JSONValue) -> None:
     node = SchemaNode(schema)
 
     errors = explain(node, value, Findings(""), "x", UNCORRELATED).errors

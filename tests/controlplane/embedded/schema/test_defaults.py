@@ -44,7 +44,7 @@ CASES: list[tuple[JSONObject, JSONObject]] = [
 
 
 @pytest.mark.parametrize(("given", "changed"), CASES)
-def test_defaults_fill_gaps_and_nulls_give_way(given: JSONObject, changed: JSONObject) -> None:
+def test_defaults_fill_absent_fields_and_replace_nulls(given: JSONObject, changed: JSONObject) -> None:
     defaulter = Defaulter(SCHEMA)
     expected = {**FILLED, **changed}
 

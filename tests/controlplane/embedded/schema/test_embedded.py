@@ -47,5 +47,5 @@ SCHEMA: JSONObject = {
         ),
     ],
 )
-def test_an_embedded_resource_is_held_to_what_every_resource_has(obj: JSONValue, errors: list[str]) -> None:
+def test_an_embedded_resource_needs_what_every_resource_has(obj: JSONValue, errors: list[str]) -> None:
     assert [str(error) for error in EmbeddedResources(SCHEMA).validate(obj)] == errors

@@ -73,7 +73,7 @@ def test_a_pattern_means_what_it_means_in_go(pattern: str, matching: str, other:
         ("a{2,1}", "invalid repeat count: `{2,1}`"),
     ],
 )
-def test_what_go_does_not_compile_is_refused_with_its_message(pattern: str, message: str) -> None:
+def test_a_pattern_that_go_does_not_compile_is_refused_with_its_message(pattern: str, message: str) -> None:
     with pytest.raises(InvalidPattern) as caught:
         go_pattern(pattern)
 

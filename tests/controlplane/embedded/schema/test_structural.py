@@ -99,7 +99,7 @@ CASES: list[tuple[JSONObject, list[str]]] = [
 
 
 @pytest.mark.parametrize(("schema", "errors"), CASES)
-def test_what_keeps_a_schema_from_being_structural_is_reported(schema: JSONObject, errors: list[str]) -> None:
+def test_violations_of_structural_schemas_are_reported(schema: JSONObject, errors: list[str]) -> None:
     assert [str(error) for error in check_structural(schema, "s")] == errors
 
 

@@ -38,7 +38,7 @@ def test_a_key_ends_after_its_time_and_not_before(store: MemoryStore, time: Time
     assert store.get("/core/events/a") is None
 
 
-def test_every_write_begins_the_time_anew(store: MemoryStore, time: Time) -> None:
+def test_every_write_renews_the_lifetime(store: MemoryStore, time: Time) -> None:
     revision = put(store, "/core/events/a")
     put(store, "/core/events/b")
     time.now += 59
@@ -54,7 +54,7 @@ def test_other_keys_live_for_ever(store: MemoryStore, time: Time) -> None:
     assert store.get("/core/pods/a") is not None
 
 
-def test_what_was_deleted_is_not_missed(store: MemoryStore, time: Time) -> None:
+def test_deleted_keys_do_not_expire(store: MemoryStore, time: Time) -> None:
     put(store, "/core/events/a")
     store.delete("/core/events/a")
     time.now += 61
@@ -73,7 +73,7 @@ async def test_watchers_see_the_end(store: MemoryStore, time: Time) -> None:
     subscription.close()
 
 
-def test_what_comes_back_from_a_snapshot_lives_from_then(store: MemoryStore, time: Time) -> None:
+def test_restored_keys_live_from_the_restore_on(store: MemoryStore, time: Time) -> None:
     put(store, "/core/events/a")
     snapshot = store.snapshot()
     time.now += 60

@@ -60,7 +60,7 @@ def test_every_write_takes_the_next_revision_and_the_object_carries_it() -> None
     assert (updated.created, store.revision) == (8, 10)
 
 
-def test_the_resource_version_takes_the_place_it_has_in_the_metadata() -> None:
+def test_the_resource_version_keeps_its_position_in_the_metadata() -> None:
     entry = MemoryStore().create(A, {"metadata": {"name": "a", "resourceVersion": "", "uid": "u"}})
 
     assert entry.raw == b'{"metadata":{"name":"a","resourceVersion":"2","uid":"u"}}'

@@ -19,7 +19,7 @@ def create(store: MemoryStore, name: str, count: int = 1) -> None:
         store.create(f"{PODS}default/{name}{number}", obj())
 
 
-def told(changes: list[StoreChange]) -> list[tuple[str, str, int]]:
+def summary(changes: list[StoreChange]) -> list[tuple[str, str, int]]:
     return [(change.kind, change.key.removeprefix(f"{PODS}default/"), change.revision) for change in changes]
 
 
@@ -41,11 +41,11 @@ async def test_a_watch_replays_what_happened_since_and_goes_on_without_a_gap_or_
     create(store, "last")
     second = await subscription.changes()
 
-    assert told(first) == [("put", "before1", 3), ("put", "later0", 4)]
-    assert told(second) == [("put", "last0", 5)]
+    assert summary(first) == [("put", "before1", 3), ("put", "later0", 4)]
+    assert summary(second) == [("put", "last0", 5)]
 
 
-async def test_a_change_reports_what_was_there_before() -> None:
+async def test_a_change_has_the_previous_state() -> None:
     store = MemoryStore()
     subscription = store.watch(PODS, after=1)
     created = store.create(f"{PODS}default/a", obj())
@@ -69,13 +69,13 @@ async def test_one_wake_up_brings_all_changes_of_a_turn() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "/", "/core/", PODS, f"{PODS}default/", f"{PODS}default/a0"])
-async def test_a_change_reaches_those_who_watch_its_key_or_a_directory_above(prefix: str) -> None:
+async def test_a_change_reaches_watchers_of_its_key_or_a_directory_above(prefix: str) -> None:
     store = MemoryStore()
     subscription = store.watch(prefix, after=1)
 
     create(store, "a")
 
-    assert told(await subscription.changes()) == [("put", "a0", 2)]
+    assert summary(await subscription.changes()) == [("put", "a0", 2)]
 
 
 @pytest.mark.parametrize("prefix", ["/apps/", "/core/pods/other/", "/core/pods/default/a", "/core/pods/def"])
@@ -125,7 +125,7 @@ async def test_a_slow_watcher_is_closed_and_others_are_not_disturbed() -> None:
     assert (slow.closed, slow.lagged) == (True, True)
     assert await slow.changes() == []
     assert (quick.closed, quick.lagged) == (False, False)
-    assert told(await quick.changes()) == [("put", "b0", 12)]
+    assert summary(await quick.changes()) == [("put", "b0", 12)]
 
 
 async def test_a_long_replay_does_not_count_as_being_slow() -> None:
@@ -172,7 +172,7 @@ async def test_closing_one_of_two_watchers_leaves_the_other() -> None:
     first.close()
     create(store, "a")
 
-    assert told(await second.changes()) == [("put", "a0", 2)]
+    assert summary(await second.changes()) == [("put", "a0", 2)]
 
 
 async def test_a_cancelled_reader_loses_nothing() -> None:
@@ -186,7 +186,7 @@ async def test_a_cancelled_reader_loses_nothing() -> None:
         await reader
     create(store, "b")
 
-    assert told(await subscription.changes()) == [("put", "a0", 2), ("put", "b0", 3)]
+    assert summary(await subscription.changes()) == [("put", "a0", 2), ("put", "b0", 3)]
 
 
 async def test_compaction_takes_nothing_from_a_watch_under_way() -> None:
@@ -216,7 +216,7 @@ async def test_watches_that_are_ended_report_what_happened_so_far() -> None:
     create(store, "last")
     store.end_watches(PODS)
 
-    assert told(await below.changes()) == [("put", "last0", 2)]
+    assert summary(await below.changes()) == [("put", "last0", 2)]
     assert (await below.changes(), below.lagged) == ([], False)
-    assert told(await one) == [("put", "last0", 2)]
+    assert summary(await one) == [("put", "last0", 2)]
     assert not elsewhere.closed

@@ -85,7 +85,7 @@ def test_a_value_is_shown_when_it_is_of_the_type_of_the_column(
     assert (found, type(found)) == (expected, type(expected))
 
 
-def test_what_the_object_does_not_have_is_an_empty_cell() -> None:
+def test_an_absent_field_is_an_empty_cell() -> None:
     printer = custom_printer(widgets({"name": "X", "type": "string", "jsonPath": ".spec.list[0]"}))
     assert printer.cells({"metadata": {"name": "w"}, "spec": {"list": []}}, 0.0) == ["w", None]
     assert printer.cells({"metadata": {"name": "w"}}, 0.0) == ["w", None]

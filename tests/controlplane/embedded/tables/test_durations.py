@@ -40,7 +40,7 @@ def test_durations_have_two_or_three_significant_figures(seconds: float, expecte
 @pytest.mark.parametrize(
     "value", [None, 5, "", "2026-01-01", "2026-01-01T00:00:00", "20260101T000000Z", "2026-13-01T00:00:00Z"]
 )
-def test_what_is_no_time_is_not_taken_for_one(value: JSONValue) -> None:
+def test_an_invalid_time_is_not_parsed(value: JSONValue) -> None:
     assert instant(value) is None
 
 
@@ -49,6 +49,6 @@ def test_times_may_have_a_fraction_and_any_zone() -> None:
     assert instant("1970-01-01T02:00:01.123456789+02:00") == 1.123456
 
 
-def test_the_age_of_what_has_no_time_is_unknown() -> None:
+def test_the_age_without_a_time_is_unknown() -> None:
     assert since(None, 0) == "<unknown>"
     assert since("1970-01-01T00:00:00Z", 90) == "90s"

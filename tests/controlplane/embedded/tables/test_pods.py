@@ -93,7 +93,7 @@ def test_a_deleted_pod_is_terminating_until_it_has_ended() -> None:
         assert row(obj)[1] == expected
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_a_gated_pod_is_shown_as_such() -> None:
     gated: JSONValue = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
     assert row(pod(phase="Pending", conditions=gated))[1] == "SchedulingGated"
 

@@ -118,7 +118,7 @@ def test_a_watch_reports_the_columns_in_the_first_event_only(config_maps: Resour
     }
 
 
-def test_every_watch_begins_anew(config_maps: ResourceType) -> None:
+def test_every_watch_sends_the_columns_again(config_maps: ResourceType) -> None:
     request = call(config_maps)
     for _ in range(2):
         assert msgspec.json.decode(watch_rendering(request, "v1")(entry("a")))["columnDefinitions"]
@@ -132,7 +132,7 @@ def test_the_end_of_the_initial_events_is_marked_whatever_is_included(config_map
     assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_every_printer_makes_a_row_of_an_object_that_says_nothing(resources: Catalog) -> None:
+def test_every_printer_makes_a_row_of_an_empty_object(resources: Catalog) -> None:
     """A mark in a watch, and whatever an older version stored, must not break a table."""
     for resource in resources.all():
         printer = printer_for(resource)

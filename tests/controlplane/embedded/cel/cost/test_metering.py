@@ -24,7 +24,7 @@ from kubewright.controlplane.embedded.cel.types import INT, STRING, list_of
         ("true ? true : self.all(x, x > 0)", 0),
     ],
 )
-def test_an_expression_costs_what_it_did(source: str, cost: int) -> None:
+def test_an_expression_is_charged_for_what_it_evaluated(source: str, cost: int) -> None:
     meter = Meter()
     program = checked(source, {"self": list_of(INT)}).metered(meter)
 
@@ -42,7 +42,9 @@ def test_texts_cost_by_their_length() -> None:
     assert meter.spent == (1 + 10 * 1) + (2 + 10)
 
 
-def test_what_costs_too_much_is_stopped_even_where_errors_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expression_that_costs_too_much_is_stopped_even_where_errors_are_absorbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(metering, "CALL_LIMIT", 1000)
     meter = Meter()
     program = checked("self.all(x, self.all(y, x == y)) || true", {"self": list_of(INT)}).metered(meter)

@@ -51,5 +51,5 @@ def test_rule_holds(rule: str, outcome: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(("rule", "complaint"), FAIL)
-def test_what_cannot_be_read_is_reported(rule: str, complaint: str, outcome: Callable[[str], str]) -> None:
+def test_a_parse_error_is_reported(rule: str, complaint: str, outcome: Callable[[str], str]) -> None:
     assert outcome(rule) == f"{complaint} evaluating rule: {rule}"

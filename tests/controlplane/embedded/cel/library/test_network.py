@@ -69,6 +69,6 @@ def test_rule_holds(rule: str, outcome: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(("expression", "complaint"), FAIL)
-def test_what_is_no_address_is_reported(expression: str, complaint: str, outcome: Callable[[str], str]) -> None:
+def test_an_invalid_address_is_reported(expression: str, complaint: str, outcome: Callable[[str], str]) -> None:
     rule = f"{expression} == {expression}"
     assert outcome(rule) == f"{complaint} evaluating rule: {rule}"

@@ -83,7 +83,7 @@ def test_rule_holds(rule: str, outcome: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(("rule", "detail"), FAIL)
-def test_what_cannot_be_evaluated_is_reported(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
+def test_an_evaluation_error_is_reported(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
     assert outcome(rule) == detail.format(rule)
 
 

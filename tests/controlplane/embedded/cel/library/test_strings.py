@@ -75,11 +75,11 @@ def test_text_is_printed_as_go_prints_it(expression: str, text: str, outcome: Ca
 
 
 @pytest.mark.parametrize(("rule", "detail"), FAIL)
-def test_what_cannot_be_done_is_reported(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
+def test_an_invalid_operation_is_reported(rule: str, detail: str, outcome: Callable[[str], str]) -> None:
     assert outcome(rule) == detail
 
 
 @given(st.text(max_size=8), st.text(max_size=3))
-def test_splitting_and_joining_gives_the_text_back(text: str, separator: str) -> None:
+def test_splitting_and_joining_returns_the_same_text(text: str, separator: str) -> None:
     program = checked("self.split(oldSelf).join(oldSelf)", {"self": STRING, "oldSelf": STRING}).program()
     assert program.run(text, separator) == text
