@@ -88,7 +88,7 @@ class InProcessTransport:
         except TimeoutError:
             raise RequestTimeout(f"{method}: no answer within {timeout:g} s") from None
         except ConnectionCut:
-            raise ConnectionLost(f"{method}: the connection was closed without an answer") from None
+            raise ConnectionLost(f"{method}: the connection was closed without a response") from None
 
 
 def _headers(answer: HTTPResponse) -> Headers:
