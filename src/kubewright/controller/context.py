@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kubewright.api.kinds import ObjectKey
-
 if TYPE_CHECKING:
     from kubewright.controller.queue import Reason
     from kubewright.controller.statistics import ControllerStatistics
@@ -32,7 +30,8 @@ class ReconcileContext(Struct, frozen=True):
     statistics: ControllerStatistics
 
     def __str__(self) -> str:
-        return f"{self.controller} {ObjectKey(self.namespace, self.name)}"
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.controller} {where}{self.name}"
 
 
 current: ContextVar[ReconcileContext | None] = ContextVar("kubewright.reconcile", default=None)

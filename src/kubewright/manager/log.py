@@ -28,6 +28,7 @@ from kubewright.api.resources import Object
 from kubewright.controller.context import current
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "reconcile"}
+_STANDARD_NUMBER = len(logging.makeLogRecord({}).__dict__)
 _COLOURS = {logging.DEBUG: "2", logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "1;31"}
 _SHORT = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 _FRAMEWORK = tuple(
@@ -102,6 +103,16 @@ def exit_line(name: str, message: str, error: BaseException | None = None) -> st
 class _Handler(logging.StreamHandler[TextIO]):
     """A handler that can be distinguished from others."""
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line. Python's own takes the lock, which is held here, a second time to flush the stream."""
+        try:
+            self.stream.write(self.format(record) + self.terminator)
+            self.stream.flush()
+        except RecursionError:  # as Python does it
+            raise
+        except Exception:
+            self.handleError(record)
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # Python's name
         """Log a line that cannot be formatted as it stands in the code; Python would print a traceback."""
         message = "a log line could not be formatted: %r"
@@ -124,8 +135,7 @@ class JSONFormatter(logging.Formatter):
             "logger": record.name,
             "msg": _message(record),
         }
-        for name, value in _fields(record).items():
-            fields.setdefault(name, value if type(value) is str else _plain(value))
+        _add_fields(fields, record)
         if record.exc_info and record.exc_info[1] is not None:
             fields["error"] = summary(record.exc_info[1])
             fields["stacktrace"] = stack_trace(record.exc_info[1])
@@ -157,7 +167,9 @@ class ConsoleFormatter(logging.Formatter):
         if self._is_coloured and (colour := _COLOURS.get(record.levelno)):
             level = f"\033[{colour}m{level}\033[0m"
         time = _time(record).astimezone().isoformat(timespec="milliseconds")[11:23]
-        fields = [f"{name}={_shown(_plain(value))}" for name, value in _fields(record).items()]
+        known: dict[str, object] = {}
+        _add_fields(known, record)
+        fields = [f"{name}={_shown(value)}" for name, value in known.items()]
         line = "  ".join([f"{time} {level} {record.name}", _printable(_message(record)), *fields[:1]])
         line = " ".join([line, *fields[1:]])
         if record.exc_info and record.exc_info[1] is not None:
@@ -249,21 +261,20 @@ def _held(value: object) -> list[Object]:
     return [held for name in names if isinstance(held := getattr(value, name, None), Object)]
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """The reconcile, then the fields of `extra`, which may add to it but not replace it."""
-    fields: dict[str, object] = {}
+def _add_fields(fields: dict[str, object], record: logging.LogRecord) -> None:
+    """Add the reconcile, then the fields of `extra`, which do not replace what is there."""
     context = current.get()
     if context is not None:
         fields["controller"] = context.controller
         if context.namespace:
             fields["namespace"] = context.namespace
-        fields |= {"name": context.name, "reconcileID": context.reconcile_id}
-    if not record.__dict__.keys() <= _STANDARD:
+        fields["name"] = context.name
+        fields["reconcileID"] = context.reconcile_id
+    if len(record.__dict__) > _STANDARD_NUMBER + ("reconcile" in record.__dict__):
         for name, value in record.__dict__.items():
             # What Python put there itself; `name` is the logger's.
             if name not in _STANDARD:
-                fields.setdefault(name, value)
-    return fields
+                fields.setdefault(name, _plain(value))
 
 
 def _plain(value: object, depth: int = _DEEPEST) -> object:
