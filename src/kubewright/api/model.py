@@ -119,12 +119,13 @@ class ModelMeta(StructMeta):
 
     if not TYPE_CHECKING:  # to type checkers, the fields are the arguments
 
-        def __call__(self, *args: object, **values: object) -> object:
+        def __call__(*args: object, **values: object) -> object:
             """A new instance. An error names the class and the field that the arguments are wrong in."""
+            # The class is among the arguments: to take it out and put it back would cost a fifth of an instance.
             try:
-                return instance(self, *args, **values)
+                return instance(*args, **values)
             except TypeError as error:
-                raise construction_error_of(error, self, args, values) from None
+                raise construction_error_of(error, *args, values=values) from None
 
     __zero_is_absent__: bool
     __redacted__: frozenset[str]
@@ -135,9 +136,7 @@ instance = StructMeta.__call__
 """Makes a structure without explaining errors."""
 
 
-def construction_error_of(
-    error: TypeError, cls: type, args: tuple[object, ...], values: Mapping[str, object]
-) -> TypeError:
+def construction_error_of(error: TypeError, cls: type, *args: object, values: Mapping[str, object]) -> TypeError:
     """The error with the class, the field and the fix in its message."""
     from kubewright.api.mistakes import construction_error
 

@@ -135,18 +135,19 @@ class ObjectType(ModelMeta):
 
     if not typing.TYPE_CHECKING:
 
-        def __call__(cls, *args: object, **values: object) -> object:
+        def __call__(*args: object, **values: object) -> object:
             """A new object. A dict instead of a structure is refused: its attributes could not be read."""
             if type(values.get("metadata")) is dict or type(values.get("spec")) is dict:
+                name = args[0].__name__
                 raise TypeError(
-                    f"{cls.__name__}: metadata and spec are structures and cannot be dicts: write "
-                    f"metadata=ObjectMeta(name=...), or from_json({cls.__name__}, {{...}}) for a whole manifest"
+                    f"{name}: metadata and spec are structures and cannot be dicts: write "
+                    f"metadata=ObjectMeta(name=...), or from_json({name}, {{...}}) for a whole manifest"
                 )
             # Not super().__call__, which would be one more frame for each new object.
             try:
-                return instance(cls, *args, **values)
+                return instance(*args, **values)
             except TypeError as error:
-                raise construction_error_of(error, cls, args, values) from None
+                raise construction_error_of(error, *args, values=values) from None
 
 
 def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:
