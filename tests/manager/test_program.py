@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples.podmanager import PodManager, PodManagerSpec
@@ -26,6 +27,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.client import Client, Config, MergePatch
 from kubewright.client.wait import Field, exists
 from kubewright.controlplane import ControlPlane
+from kubewright.manager import Manager
 from kubewright.manager import run as kubewright_run
 from kubewright.manifest.crd import crd_of
 from kubewright.testing.namespaces import unique_name
@@ -184,6 +186,42 @@ async def test_its_own_options_are_read_and_its_contexts_closed(kubeconfig: Path
         "second closed",
         "first closed",
     ]
+
+
+MADE = """
+    from functools import partial
+    from kubewright import Manager, run
+    from kubewright.api.core.v1 import ConfigMap
+    from kubewright.controller import ControllerDefaults, controller_for
+
+    class Idle:
+        async def reconcile(self, request): ...
+
+    def setup(manager: Manager) -> None:
+        print(manager.controller_defaults.workers, manager.cache.is_strict, *manager.cache.namespaces)
+        controller_for(manager, ConfigMap).complete(Idle())
+        manager.stop()
+
+    made = partial(Manager, controllers=ControllerDefaults(workers=3), strict_cache=True, namespaces=["shop"])
+    run(setup, name="made", manager=made)
+"""
+
+
+@pytest.mark.parametrize(("flags", "namespace"), [([], "shop"), (["--namespace", "bank"], "bank")])
+def test_its_manager_is_made_as_the_program_says_and_then_as_its_flags_do(
+    kubeconfig: Path, tmp_path: Path, flags: list[str], namespace: str
+) -> None:
+    program = tmp_path / "made.py"
+    program.write_text(textwrap.dedent(MADE))
+    done = run("--kubeconfig", kubeconfig, *flags, *QUIET, program=program)
+    assert (done.returncode, done.stdout) == (0, f"3 True {namespace}\n"), done.stderr
+
+
+async def test_it_makes_its_manager_itself() -> None:
+    async with Client(Config(server="http://unused.test")) as client:
+        made: Any = Manager(client)
+        with pytest.raises(TypeError, match=r"write manager=partial\(Manager, controllers=\.\.\.\)"):
+            kubewright_run(lambda manager: None, name="made", manager=made)
 
 
 async def test_a_setup_that_fails_closes_what_it_has_opened(kubeconfig: Path, tmp_path: Path) -> None:

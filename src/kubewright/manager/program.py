@@ -17,6 +17,7 @@ import gc
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 from msgspec import Struct
@@ -49,6 +50,7 @@ def run(
     *,
     name: str,
     permissions: Iterable[Permission] = (),
+    manager: Callable[..., Manager] = Manager,
     argv: Sequence[str] | None = None,
 ) -> NoReturn: ...
 
@@ -60,6 +62,7 @@ def run(
     name: str,
     options: type[Options],
     permissions: Iterable[Permission] = (),
+    manager: Callable[..., Manager] = Manager,
     argv: Sequence[str] | None = None,
 ) -> NoReturn: ...
 
@@ -71,6 +74,7 @@ def run(
     name: str,
     options: type[Struct] | None = None,
     permissions: Iterable[Permission] = (),
+    manager: Callable[..., Manager] = Manager,
     argv: Sequence[str] | None = None,
 ) -> NoReturn:
     """Run an operator until SIGINT or SIGTERM. `name` is that of its lease, its events and its field manager.
@@ -78,9 +82,12 @@ def run(
     `setup` is called with the manager, and with the values of `options`, whose fields become flags and environment
     variables (see `kubewright.manager.options`). It may be a `def`, an `async def`, or an async context manager, which
     is left when everything has ended (see `kubewright.manager.setup`). `permissions` are checked at the start besides
-    those that watches need.
+    those that watches need. `manager` makes the manager, with what flags do not decide:
+    `manager=partial(Manager, controllers=ControllerDefaults(workers=4), cache={Pod: CacheOptions(...)})`.
     """
     check_setup(setup, has_options=options is not None)
+    if isinstance(manager, Manager):
+        raise TypeError("run(manager=...) makes the manager itself: write manager=partial(Manager, controllers=...)")
     if isinstance(argv, str):
         raise TypeError(f'run(argv="{argv}"): expected a list of arguments, such as ["--leader-elect"]')
     if _is_in_loop():
@@ -97,7 +104,7 @@ def run(
     capture_stray_output()
     try:
         with asyncio.Runner(loop_factory=_new_loop) as runner:
-            runner.run(_run(setup, name, flags, values, permissions))
+            runner.run(_run(setup, name, flags, values, permissions, manager))
     except Exception as error:
         _report(name, cause(error))
         sys.exit(1)
@@ -119,23 +126,24 @@ async def _run(
     flags: Flags,
     options: list[Struct],
     permissions: Iterable[Permission],
+    make: Callable[..., Manager],
 ) -> None:
     config = Config.load(kubeconfig=flags.kubeconfig, context=flags.context)
     async with Client(config, field_manager=name) as client:
-        election = None
+        if permissions:
+            make = partial(make, permissions=permissions)
+        if flags.namespace:
+            make = partial(make, namespaces=flags.namespace)
         if flags.leader_elect:
-            election = LeaderElection(client, flags.lease_name, namespace=flags.lease_namespace)
-        manager = Manager(
+            make = partial(make, election=LeaderElection(client, flags.lease_name, namespace=flags.lease_namespace))
+        manager = make(
             client,
             name=name,
-            namespaces=flags.namespace,
-            election=election,
             health_address=flags.health_address,
             metrics_address=flags.metrics_address,
             debug_address=flags.debug_address,
             metrics_secure=flags.metrics_secure,
             metrics_cert_dir=flags.metrics_cert_dir,
-            permissions=permissions,
         )
         main, setting_up = asyncio.current_task(), True
 
