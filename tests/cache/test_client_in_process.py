@@ -666,6 +666,46 @@ def test_writes_are_counted_in_the_running_reconcile() -> None:
     run(scenario)
 
 
+def test_writes_that_change_nothing_are_not_counted() -> None:
+    async def counted(write: Awaitable[object]) -> int:
+        writes = WriteCount()
+        write_count.set(writes)
+        await write
+        return writes.value
+
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                for client in (here.client, here.client.uncached()):
+                    watched = await here.create(f"a-{type(client).__name__.lower()}")
+                    metadata = ObjectMeta(name=watched.metadata.name, namespace="default")
+                    unwatched = await here.admin.create(ServiceAccount(metadata=metadata))
+                    for obj in (watched, unwatched):
+                        assert await counted(client.update(obj)) == 0
+                        change = MergePatch({"metadata": {"labels": {"a": "b"}}})
+                        assert [await counted(client.patch(obj, change)) for _ in range(3)] == [1, 0, 0]
+
+    run(scenario)
+
+
+def test_writes_of_the_uncached_view_are_own_writes() -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            origins: dict[str, bool] = {}
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                handle.subscribe(
+                    lambda old, new, initial, own: origins.update({new.name: own is not None} if new else {})
+                )
+                await here.client.uncached().create(settings("live"))
+                await here.admin.create(settings("foreign"))
+                await asyncio.sleep(1)
+            assert (origins["live"], origins["foreign"]) == (True, False)
+
+    run(scenario)
+
+
 def test_a_write_that_was_done_and_answered_by_an_error_is_seen_with_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with world() as here:

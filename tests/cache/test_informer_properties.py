@@ -19,7 +19,7 @@ from kubewright.api.resources import resource_info
 from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.index import field_values
 from kubewright.cache.informer import Informer, Scope
-from kubewright.cache.write_origin import WriteOrigin, origin_of
+from kubewright.cache.write_origin import WriteOrigin, base_of, origin_of
 from kubewright.client import Client
 
 _NAMESPACES, _TIERS, _NODES = ("a", "b"), ("front", "back"), ("", "n1")
@@ -399,12 +399,11 @@ class InformerMachine(RuleBasedStateMachine):
     def _origin(self, before: Thing | None, after: Thing, locked: bool) -> WriteOrigin | None:
         """As the client decides it. Each write gives an object another value, so that none is the same as another."""
         if before is None:
-            return origin_of("POST", after.raw, revision=str(after.revision))
+            return origin_of("POST", after.raw, None, revision=str(after.revision), is_created=True)
         metadata = {"resourceVersion": str(before.revision)} if locked else {}
         data = {"node": after.node, **({"value": str(after.value)} if after is not before else {})}
-        return origin_of(
-            "PATCH", msgspec.json.encode({"metadata": metadata, "data": data}), revision=str(after.revision)
-        )
+        sent = msgspec.json.encode({"metadata": metadata, "data": data})
+        return origin_of("PATCH", sent, base_of(sent), revision=str(after.revision))
 
     @rule(number=numbers, at_once=st.booleans())
     def the_program_deletes(self, number: int, at_once: bool) -> None:

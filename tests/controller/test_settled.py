@@ -15,7 +15,7 @@ from kubewright.api.resources import Resource, resource
 from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.wait import Field, established
-from kubewright.controller import Request, controller_for
+from kubewright.controller import Request, Result, controller_for
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager
@@ -104,3 +104,29 @@ async def test_a_settled_object_costs_no_reconcile_no_request_but_the_watches_an
             await write(client, "a", "good-bye")
             assert showing.begun > begun
             manager.stop()
+
+
+@virtual
+async def test_an_operator_that_writes_what_is_there_already_is_settled(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as client:
+        manager, reconciled = Manager(client), 0
+
+        async def reconcile(request: Request) -> Result:
+            nonlocal reconciled
+            reconciled += 1
+            settings = await manager.client.get(ConfigMap, request)
+            settings.data["text"] = "hello"
+            await manager.client.update(settings)
+            await manager.live.update(await manager.live.get(ConfigMap, request))
+            return Result(requeue_after=60)
+
+        controller_for(manager, ConfigMap).complete(reconcile)
+        async with manager.running():
+            metadata = ObjectMeta(name="a", namespace="default")
+            await client.create(ConfigMap(metadata=metadata))
+            await asyncio.sleep(600)
+            lines = [message for message in caplog.messages if "default/a] reconciled" in message]
+            assert len(lines) == 1
+            assert " with 1 write (" in lines[0]
+            assert reconciled > 10, "it has not stopped"

@@ -61,6 +61,12 @@ class CachedClient(Client):
         self._settled = SettledApplies(cache.field_manager)
         self._operations = replace(client._operations, observer=OwnWrites(cache), names_namespaces=True)
 
+    def uncached(self) -> Client:
+        """A view that reads from the server alone, and whose writes are this program's own."""
+        view = object.__new__(Client)
+        view._operations = replace(self._operations, names_namespaces=False)
+        return view
+
     def in_namespace(self, namespace: str) -> CachedClient:
         """A view of this client that stays in one namespace."""
         view = object.__new__(type(self))

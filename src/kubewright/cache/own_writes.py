@@ -16,12 +16,13 @@ from kubewright.cache.entry import revision_of
 from kubewright.cache.informer import Informer
 from kubewright.cache.overlay import Removal
 from kubewright.cache.write_context import write_count
-from kubewright.cache.write_origin import WriteOrigin, origin_of
+from kubewright.cache.write_origin import WriteOrigin, base_of, origin_of
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.http.transport import Response
 from kubewright.client.write_observer import DeletionEnd
 
 _NAMESPACE = GroupVersionKind("", "v1", "Namespace")
+_MAX_ANSWERED = 10_000
 
 
 class _Informers(Protocol):
@@ -31,10 +32,15 @@ class _Informers(Protocol):
 
 
 class OwnWrites:
-    """The `WriteObserver` of a cached client: counts its writes and makes them visible to the next read."""
+    """The `WriteObserver` of a program: counts its writes and makes them visible to the next read.
+
+    A write that changed nothing does not count, as far as that is known: it was sent with the revision that it is
+    answered with, or an earlier write was answered with the same.
+    """
 
     def __init__(self, cache: _Informers) -> None:
         self._cache = cache
+        self._answered: dict[str, str] = {}  # the last revision, by uid, for writes that were sent without one
 
     def needs_whole(self, info: ResourceInfo) -> bool:
         """See `WriteObserver`: the response is laid over whole objects where they are watched."""
@@ -42,13 +48,28 @@ class OwnWrites:
 
     def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
         """See `WriteObserver`."""
-        write_count.get().value += 1
+        is_created = method == "POST" or response.status == 201
         informers = self._cache.informers(endpoint.info.gvk)
-        answer = (obj or _read(response)) if informers else None
-        if answer is not None:
-            revision, is_created = answer.metadata.resource_version, response.status == 201
-            origin = origin_of(method, sent, revision=revision, is_created=is_created)
+        answer = obj or (_read(response) if informers or not is_created else None)
+        base = None if is_created else base_of(sent)
+        if is_created or answer is None or self._is_change(base, answer.metadata):
+            write_count.get().value += 1
+        if informers and answer is not None:
+            revision = answer.metadata.resource_version
+            origin = origin_of(method, sent, base, revision=revision, is_created=is_created)
             _note_write(informers, endpoint, answer, response.body, origin)
+
+    def _is_change(self, base: str | None, answered: Header | ObjectMeta) -> bool:
+        """Whether a write changed the object, as far as its answer shows."""
+        revision = answered.resource_version
+        if base:
+            return base != revision
+        if self._answered.get(answered.uid) == revision:
+            return False
+        if len(self._answered) >= _MAX_ANSWERED:
+            del self._answered[next(iter(self._answered))]  # the oldest, whose object may be gone
+        self._answered[answered.uid] = revision
+        return True
 
     def deleting(self, endpoint: Endpoint) -> DeletionEnd:
         """See `WriteObserver`."""

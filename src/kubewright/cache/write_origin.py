@@ -51,14 +51,25 @@ class _Sent(Struct):
 _sent = msgspec.json.Decoder(_Sent)
 
 
-def origin_of(method: str, sent: bytes, *, revision: str, is_created: bool = False) -> WriteOrigin | None:
-    """The origin of the answered revision; None when it may be the write of another program."""
-    if is_created or method == "POST":
-        return WriteOrigin(reconcile_priority.get())
+def base_of(sent: bytes) -> str | None:
+    """The revision that a write was sent with, empty without one; None for a JSON patch, which may test anything."""
     try:
-        base = _sent.decode(sent).metadata.resource_version
+        return _sent.decode(sent).metadata.resource_version
     except NOT_JSON:
-        return None  # a JSON patch
+        return None
+
+
+def origin_of(
+    method: str, sent: bytes, base: str | None, *, revision: str, is_created: bool = False
+) -> WriteOrigin | None:
+    """The origin of the answered revision; None when it may be the write of another program.
+
+    `base` is the revision that the write was sent with: see `base_of`.
+    """
+    if is_created:
+        return WriteOrigin(reconcile_priority.get())
+    if base is None:
+        return None
     if base:
         # The server has compared it: either nothing changed, or the write came directly after the base.
         return WriteOrigin(reconcile_priority.get()) if base != revision else None

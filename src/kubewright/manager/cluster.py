@@ -26,9 +26,9 @@ class Cluster:
         With `strict_cache` reads that no watch can answer are refused. The client is not closed: its maker does
         that.
         """
-        self.live = client
-        """Reads from the server, never from the cache."""
         self.cache = Cache(client, namespaces=namespaces, options=cache, strict=strict_cache, stream=stream)
         """The watches, and the objects they have brought."""
         self.client = CachedClient(client, self.cache)
         """Reads what is watched from the cache, and everything else from the server."""
+        self.live = self.client.uncached()
+        """Reads from the server, never from the cache. What it writes is seen by `client` at once."""
