@@ -57,6 +57,10 @@ INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type":
         ),
         (Annotated[str, Meta(extra_json_schema={"format": "ipv4"})], STRING | {"format": "ipv4"}),
         (
+            Annotated[str, Meta(extra_json_schema={"default": "of the server", "nullable": True})],
+            STRING | {"default": "of the server", "nullable": True},
+        ),
+        (
             Annotated[Inner, Meta(extra_json_schema={"x-kubernetes-validations": [{"rule": "self.name != ''"}]})],
             INNER | {"x-kubernetes-validations": [{"rule": "self.name != ''"}]},
         ),

@@ -1,5 +1,6 @@
 """The CustomResourceDefinition of a kind, and what is wrong with a kind that cannot have one."""
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, cast
 
@@ -391,13 +392,66 @@ def test_what_the_server_would_refuse_is_an_error_with_the_fix(
     assert complaint in str(caught.value)
 
 
-def test_the_status_subresource_needs_a_status() -> None:
-    @resource("example.com/v1", subresources=["status"])
-    class Plain(Object):
+def test_extra_json_schema_adds_keywords_to_the_schema_of_the_whole_object() -> None:
+    @resource(
+        "example.com/v1",
+        extra_json_schema={
+            "oneOf": [{"required": ["size"]}, {"required": ["name"]}],
+            "properties": {"metadata": {"properties": {"name": {"type": "string", "maxLength": 8}}}},
+        },
+    )
+    class Shirt(Object):
+        size: int | None = None
+        name: str | None = None
+
+    schema = version_of(Shirt)["schema"]["openAPIV3Schema"]
+    assert schema["oneOf"] == [{"required": ["size"]}, {"required": ["name"]}]
+    assert schema["properties"]["metadata"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 8}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("extra", "complaint"),
+    [
+        ({"$ref": "#"}, '@resource of Shirt: extra_json_schema has "$ref", which the schema of a custom resource'),
+        (
+            {"properties": {"size": {"type": "string"}}},
+            '@resource of Shirt: extra_json_schema has the property "size": it can have apiVersion, kind, metadata, '
+            "all others are fields of the class",
+        ),
+    ],
+)
+def test_extra_json_schema_cannot_say_what_the_class_says(extra: dict[str, JSONValue], complaint: str) -> None:
+    @resource("example.com/v1", extra_json_schema=extra)
+    class Shirt(Object):
+        size: int | None = None
+
+    with pytest.raises(ManifestError, match=f"^{re.escape(complaint)}"):
+        crd_of(Shirt)
+
+
+def test_the_column_age_can_be_left_out() -> None:
+    @resource("example.com/v1", columns=[Column("Size", ".size")], age_column=False)
+    class Shirt(Object):
         size: int = 1
 
-    with pytest.raises(ManifestError, match="Plain: the subresource status needs a field of that name"):
-        crd_of(Plain)
+    assert [column["name"] for column in version_of(Shirt)["additionalPrinterColumns"]] == ["Size"]
+
+
+def test_a_group_of_the_kubernetes_project_needs_its_approval() -> None:
+    @resource("shirts.x-k8s.io/v1")
+    class Fine(Object): ...
+
+    @resource("shirts.k8s.io/v1", definition_annotations={"api-approved.kubernetes.io": "https://example.com/1"})
+    class Approved(Object): ...
+
+    crd_of(Fine)
+    assert crd_of(Approved)["metadata"] == {
+        "name": "approveds.shirts.k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://example.com/1"},
+    }
 
 
 def test_the_definition_as_an_object_is_the_same() -> None:

@@ -50,10 +50,7 @@ class Mixed(enum.Enum):
 
 
 class Port(Model):
-    """A port.
-
-    This paragraph is for readers of the code.
-    """
+    """A port."""
 
     name: str
     number: Annotated[int, Meta(ge=1, le=65535)] = 80
@@ -277,18 +274,71 @@ def test_zero_values_of_built_in_structures_are_absent_and_no_defaults() -> None
 # --- prose
 
 
-def test_the_first_paragraph_of_a_docstring_describes_the_class_and_meta_describes_the_field() -> None:
-    class Described(Model):
-        """One sentence
-        on two lines.
+class Described(Model):
+    """One sentence
+    on two lines.
 
-        Not this.
-        """
+    - and a list
+    """
 
-        port: Annotated[Port, Meta(description="Where it listens.")]
+    port: Port
+    """Where it listens.
 
-    assert schema_of(Described)["description"] == "One sentence on two lines."
-    assert schema_with(Annotated[Port, Meta(description="Where it listens.")])["description"] == "Where it listens."
+    In every zone.
+    """
+    ports: list[Annotated[Port, Meta(description="One of many.")]] = []
+    name: Annotated[str, Meta(description="What it is called.")] = ""
+
+    def method(self) -> None:
+        """Not of a field."""
+
+
+class Derived(Described):
+    """It has all fields."""
+
+    port: Port
+    """Where it listens here."""
+
+
+def test_docstrings_describe_classes_and_fields_as_they_are_written() -> None:
+    schema = schema_of(Described)
+    assert schema["description"] == "One sentence\non two lines.\n\n- and a list"
+    assert descriptions(schema) == {
+        "port": "Where it listens.\n\nIn every zone.",
+        "ports": None,
+        "name": "What it is called.",
+    }
+    ports = properties(schema)["ports"]["items"]
+    assert isinstance(ports, dict)
+    assert ports["description"] == "One of many."
+    assert descriptions(schema_of(Derived)) == {**descriptions(schema), "port": "Where it listens here."}
+
+
+def test_a_class_in_a_function_has_docstrings_too() -> None:
+    class Local(Model):
+        size: int = 1
+        """How many."""
+
+    assert descriptions(schema_of(Local)) == {"size": "How many."}
+
+
+def test_a_class_without_source_has_no_descriptions_of_fields() -> None:
+    names: dict[str, object] = {"Model": Model, "__name__": "of_no_file"}
+    exec("class Sourceless(Model):\n    size: int = 1\n    'How many.'\n", names)
+    sourceless = names["Sourceless"]
+    assert isinstance(sourceless, type)
+    assert issubclass(sourceless, Model)
+    assert descriptions(schema_of(sourceless)) == {"size": None}
+
+
+def properties(schema: Schema) -> dict[str, Schema]:
+    found = schema["properties"]
+    assert isinstance(found, dict)
+    return {name: field for name, field in found.items() if isinstance(field, dict)}
+
+
+def descriptions(schema: Schema) -> dict[str, JSONValue]:
+    return {name: field.get("description") for name, field in properties(schema).items()}
 
 
 def test_json_names_are_those_of_the_codec() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -10,22 +11,41 @@ from types import ModuleType
 
 import pytest
 
+from kubewright.api.resources import Object
 from kubewright.typegen import generate, read_definitions
 
 CRDS = sorted((Path(__file__).parent / "crds").glob("*.yaml"))
 Load = Callable[[str], ModuleType]
+_numbers = itertools.count()
+
+
+def imported(text: str, folder: Path) -> ModuleType:
+    """The module with that text, from a file: descriptions of fields are read from there."""
+    name = f"generated_{next(_numbers)}"
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def kinds(module: ModuleType) -> list[type[Object]]:
+    """The kinds that a module defines."""
+    own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
+    return [value for value in own if issubclass(value, Object)]
 
 
 @pytest.fixture
-def load() -> Iterator[Load]:
+def load(tmp_path: Path) -> Iterator[Load]:
     """Import the text of a module, for the length of a test."""
-    numbers, names = itertools.count(), []
+    names: list[str] = []
 
     def load(text: str) -> ModuleType:
-        module = ModuleType(f"generated_{next(numbers)}")
+        module = imported(text, tmp_path)
         names.append(module.__name__)
-        sys.modules[module.__name__] = module
-        exec(compile(text, module.__name__, "exec"), module.__dict__)
         return module
 
     yield load

@@ -12,14 +12,14 @@ from __future__ import annotations
 import copy
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
 from msgspec import Struct, field
 
 from kubewright.api.errors import explained
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.markers import Rule
+from kubewright.api.markers import JSONValue, Rule
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.model import (
     Model,
@@ -79,6 +79,9 @@ class ResourceInfo(Struct, frozen=True, kw_only=True):
     storage: bool = True
     deprecated: str | None = None
     rules: tuple[Rule, ...] = ()
+    age_column: bool = True
+    extra_json_schema: Mapping[str, JSONValue] = {}
+    definition_annotations: Mapping[str, str] = {}
 
     @property
     def has_status(self) -> bool:
@@ -270,11 +273,16 @@ def resource(
     storage: bool = True,
     deprecated: str | None = None,
     rules: Sequence[Rule] = (),
+    age_column: bool = True,
+    extra_json_schema: Mapping[str, JSONValue] | None = None,
+    definition_annotations: Mapping[str, str] | None = None,
 ) -> Callable[[type[ObjectT]], type[ObjectT]]:
     """Make a class the Python type of a kind. The kind is the class name unless `kind` is given.
 
     A `Resource` with a status type has the status subresource; `scale` adds the scale subresource. `rules` are about
-    the whole object, and see of its metadata the name and the generateName.
+    the whole object, and see of its metadata the name and the generateName. Where there are `columns`, a column Age is
+    added unless they have one or `age_column` is False. `extra_json_schema` adds keywords to the schema of the object,
+    as that of `msgspec.Meta` does to a field. `definition_annotations` are those of the CustomResourceDefinition.
     """
     _check_arguments(api_version, short_names, categories, subresources, columns, scale, selectable_fields)
 
@@ -307,6 +315,9 @@ def resource(
             storage=storage,
             deprecated=deprecated,
             rules=checked_rules(rules, f"@resource of {cls.__name__}"),
+            age_column=age_column,
+            extra_json_schema=extra_json_schema or {},
+            definition_annotations=definition_annotations or {},
         )
         return cls
 

@@ -5,7 +5,7 @@ The same `Meta` is enforced by msgspec in Python, so that both sides refuse the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Meta
@@ -29,6 +29,7 @@ _CONSTRAINTS: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_le
 # The shape of a value comes from its type; beyond that, a structural schema knows these.
 EXTRA_KEYWORDS: Final = frozenset(
     {"title", "description", "example", "externalDocs", "format", "enum", "allOf", "anyOf", "oneOf", "not"}
+    | {"default", "nullable"}
     | {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
     | {"x-kubernetes-embedded-resource", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields"}
@@ -51,11 +52,18 @@ def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, where: 
         schema["description"] = meta.description
     if meta.examples:
         schema["example"] = to_json(meta.examples[0])
-    for keyword, value in (meta.extra_json_schema or {}).items():
-        if keyword not in EXTRA_KEYWORDS:
+    add_keywords(schema, meta.extra_json_schema or {}, EXTRA_KEYWORDS, where)
+
+
+def add_keywords(
+    schema: dict[str, JSONValue], extra: Mapping[str, object], known: Collection[str], where: object
+) -> None:
+    """Add what an `extra_json_schema` says to a schema; an error for keywords other than the `known` ones."""
+    for keyword, value in extra.items():
+        if keyword not in known:
             raise ManifestError(
                 f'{where}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '
-                f"(it can have {', '.join(sorted(EXTRA_KEYWORDS))})"
+                f"(it can have {', '.join(sorted(known))})"
             )
         schema[keyword] = to_json(value)
 

@@ -17,6 +17,7 @@ from kubewright.api.field_path import FieldPath, FieldPathError
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Column, Object, ResourceInfo, Scale, resource_info
+from kubewright.manifest.constraints import EXTRA_KEYWORDS, add_keywords
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.path import PathError, schema_at
 from kubewright.manifest.rules import add_rules
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 
 _LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PROTECTED: Final = ("k8s.io", "kubernetes.io")
+_APPROVED: Final = "api-approved.kubernetes.io"
 _VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STAGES: Final = {"alpha": 1, "beta": 2, None: 3}
 
+_OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date")
@@ -41,7 +44,8 @@ _MAX_WARNING_LENGTH: Final = 256
 def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
     """The CustomResourceDefinition of one kind, given one class for each of its versions.
 
-    A version with columns also gets the column Age, which kubectl shows otherwise only for kinds without columns.
+    A version with columns also gets the column Age, which kubectl shows otherwise only for kinds without columns;
+    unless it has `age_column=False`.
     Raises `ManifestError` when the server would refuse the definition because of the types.
     """
     if not types:
@@ -62,10 +66,13 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
         names["shortNames"] = list(info.short_names)
     if info.categories:
         names["categories"] = list(info.categories)
+    metadata: dict[str, JSONValue] = {"name": f"{info.plural}.{info.gvk.group}"}
+    if info.definition_annotations:
+        metadata["annotations"] = {**info.definition_annotations}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{info.plural}.{info.gvk.group}"},
+        "metadata": metadata,
         "spec": {
             "group": info.gvk.group,
             "names": names,
@@ -113,7 +120,8 @@ def _check_names(info: ResourceInfo, cls: type[Object]) -> None:
             f'{cls.__name__}: the group "{group}" of a custom resource must be a domain with a dot: '
             f'write @resource("{group or "apps"}.example.com/{info.gvk.version}") with a domain of yours'
         )
-    if group.endswith(tuple(f".{domain}" for domain in _PROTECTED)) or group in _PROTECTED:
+    is_protected = group.endswith(tuple(f".{domain}" for domain in _PROTECTED)) or group in _PROTECTED
+    if is_protected and not info.definition_annotations.get(_APPROVED):
         raise ManifestError(
             f'{cls.__name__}: the group "{group}" is reserved for the Kubernetes project: use a domain of yours'
         )
@@ -138,6 +146,7 @@ def _check_agreement(info: ResourceInfo, cls: type[Object], other_info: Resource
         ("short_names", info.short_names, other_info.short_names),
         ("categories", info.categories, other_info.categories),
         ("namespaced", info.namespaced, other_info.namespaced),
+        ("definition_annotations", info.definition_annotations, other_info.definition_annotations),
     ):
         if one != another:
             raise ManifestError(
@@ -166,6 +175,7 @@ def _check_storage(versions: list[tuple[ResourceInfo, type[Object]]]) -> None:
 
 def _version(info: ResourceInfo, cls: type[Object]) -> dict[str, JSONValue]:
     schema = schema_of(cls)
+    _add_extra(schema, info, cls)
     add_rules(schema, info.rules, cls.__name__)
     # Paths may lead into the metadata, which the schema of a kind must not describe.
     whole: Schema = {**schema, "properties": {**_properties(schema), "metadata": schema_of(ObjectMeta)}}
@@ -185,6 +195,20 @@ def _version(info: ResourceInfo, cls: type[Object]) -> dict[str, JSONValue]:
     if info.selectable_fields:
         version["selectableFields"] = list(_selectable_fields(info, whole, cls))
     return version
+
+
+def _add_extra(schema: Schema, info: ResourceInfo, cls: type[Object]) -> None:
+    """Add the `extra_json_schema` of a kind, whose properties are those that no class declares: metadata has a name."""
+    extra, properties = {**info.extra_json_schema}, _properties(schema)
+    for name, field in _properties({"properties": extra.pop("properties", {})}).items():
+        declared = properties.get(name)
+        if name not in _OBJECT_FIELDS or not isinstance(declared, dict) or not isinstance(field, dict):
+            raise ManifestError(
+                f'@resource of {cls.__name__}: extra_json_schema has the property "{name}": it can have '
+                f"{', '.join(_OBJECT_FIELDS)}, all others are fields of the class"
+            )
+        properties[name] = {**declared, **field}
+    add_keywords(schema, extra, EXTRA_KEYWORDS, f"@resource of {cls.__name__}")
 
 
 def _properties(schema: Schema) -> dict[str, JSONValue]:
@@ -211,8 +235,6 @@ def _subresources(info: ResourceInfo, whole: Schema, cls: type[Object]) -> dict[
         )
     subresources: dict[str, JSONValue] = {}
     if info.has_status:
-        if "status" not in _properties(whole):
-            raise ManifestError(f"{cls.__name__}: the subresource status needs a field of that name")
         subresources["status"] = {}
     if "scale" in info.subresources:
         if info.scale is None:
@@ -268,7 +290,7 @@ def _found(text: str, whole: Schema, what: str, *, plain: bool = False) -> tuple
 
 def _columns(info: ResourceInfo, whole: Schema, cls: type[Object]) -> Iterator[JSONValue]:
     columns = info.columns
-    if all(column.name != _AGE.name for column in columns):
+    if info.age_column and all(column.name != _AGE.name for column in columns):
         columns = (*columns, _AGE)
     for column in columns:
         what = f'{cls.__name__}: column "{column.name}"'

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import enum
-import inspect
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from kubewright.api.resources import Object
 from kubewright.api.shape import shape_of
 from kubewright.api.time import MicroTime
 from kubewright.manifest.constraints import constrain
+from kubewright.manifest.docstrings import class_description, field_descriptions
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.list_type import list_map, list_set
 from kubewright.manifest.rules import UNCHANGED, add_rules, check_correlation, removal_rule
@@ -114,12 +114,15 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     properties: dict[str, JSONValue] = {}
     required: list[JSONValue] = []
     removals: list[Rule] = []
+    descriptions = field_descriptions(cls)
     for info in _fields(annotation, cls):
         where = _Location(around, info.name)
         if issubclass(cls, Object) and info.name in _OBJECT_FIELDS:
             properties[info.encode_name] = _object_field(info, where)
         elif info.type is not types.NoneType:  # the status of a kind without one
             rendered = _field(info, where)
+            if info.name in descriptions:
+                rendered["description"] = descriptions[info.name]
             properties[info.encode_name] = rendered
             if info.required:
                 required.append(info.encode_name)
@@ -129,8 +132,9 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     if required:
         schema["required"] = sorted(required, key=str)
     add_rules(schema, [*cls.__rules__, *removals], cls.__name__)
-    if cls.__doc__:
-        schema["description"] = " ".join(inspect.cleandoc(cls.__doc__).split("\n\n")[0].split())
+    description = class_description(cls)
+    if description:
+        schema["description"] = description
     return schema
 
 
@@ -157,7 +161,7 @@ def _field(info: FieldInfo, where: _Location) -> Schema:
     elif (
         where.name == "status"
         and issubclass(where.around[-1], Object)
-        and info.default is not None  # or the type lets it be absent
+        and not (info.required or info.default is None)  # or its author demands it, or lets it be absent
         and _fills_itself(schema)
     ):
         schema["default"] = {}
@@ -306,7 +310,8 @@ def _enumeration(values: Sequence[object], where: _Location) -> Schema:
 
 
 def _allow_null(schema: Schema) -> None:
-    schema["nullable"] = True
+    if schema.setdefault("nullable", True) is False:
+        return  # as its extra_json_schema says
     if "enum" in schema:
         # An enum refuses null even if it lists it, unless it is nested: the server skips nested parts for null.
         schema["allOf"] = [{"enum": schema.pop("enum")}]

@@ -1,7 +1,7 @@
 """A schema as a Python type: `{type: integer, minimum: 1}` is `Annotated[int, Meta(ge=1)]`.
 
-What Python's types cannot express (rules, alternatives, patterns that only Go reads) is kept in `extra_json_schema`,
-where the server still finds it: rendering the type again gives a schema that means the same.
+What Python's types and kubewright's markers have no word for (alternatives, patterns that only Go reads) is kept in
+`extra_json_schema`, where the server still finds it: rendering the type again gives a schema that means the same.
 """
 
 from __future__ import annotations
@@ -9,24 +9,25 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Final, TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.api.meta import Condition
-from kubewright.api.model import Model
-from kubewright.api.quantity import Quantity
 from kubewright.manifest.constraints import EXTRA_KEYWORDS
 from kubewright.manifest.pattern import incompatibility
-from kubewright.manifest.schema import Schema, schema_of
-from kubewright.typegen.canonical import canonical
-from kubewright.typegen.keywords import INT_OR_STRING, PRESERVE, PROSE, fields, inner, required
-from kubewright.typegen.layout import Expression, Union, call, literal, subscript, text
+from kubewright.manifest.schema import Schema
+from kubewright.typegen.canonical import canonical, is_condition, is_quantity
+from kubewright.typegen.keywords import INT_OR_STRING, PRESERVE, RULES, described, inner, is_said, is_untyped, rules
+from kubewright.typegen.layout import Bracket, Expression, Union, call, literal, subscript, text
 
 Markers: TypeAlias = list[Expression]
 
-_HANDLED: Final = PROSE | {"type", "properties", "required", "items", "additionalProperties", "nullable", "default"}
+IMMUTABLE: Final[Schema] = {"rule": "self == oldSelf", "message": "field is immutable"}
+
+_HANDLED: Final = frozenset(
+    {"type", "properties", "required", "items", "additionalProperties", "nullable", "default", "description", RULES}
+)
 _PLAIN: Final = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
 _FORMATS: Final = {("integer", "int32"): "Int32", ("number", "double"): "Double", ("string", "date-time"): "Time"}
 _BOUNDS: Final = (("minimum", "exclusiveMinimum", "ge", "gt"), ("maximum", "exclusiveMaximum", "le", "lt"))
@@ -35,18 +36,15 @@ _LENGTHS: Final = {
     "array": {"minItems": "min_length", "maxItems": "max_length"},
     "object": {"minProperties": "min_length", "maxProperties": "max_length"},
 }
+_RULE_KEYWORDS: Final = {
+    "message": "message",
+    "messageExpression": "message_expression",
+    "reason": "reason",
+    "fieldPath": "field_path",
+    "optionalOldSelf": "optional_old_self",
+}
 _MAX_INTEGER: Final = 2**63 - 1
-
-
-def is_quantity(schema: Schema) -> bool:
-    """Whether the schema is that of a Quantity."""
-    form = canonical(schema)
-    return {keyword: form[keyword] for keyword in form if keyword not in ("nullable", "default")} == _QUANTITY
-
-
-def is_condition(schema: Schema) -> bool:
-    """Whether the objects of the schema are conditions as Kubernetes defines them."""
-    return required(schema) >= _CONDITION_REQUIRED and _condition_shape(schema) == _CONDITION
+_MAX_EXACT_FLOAT: Final = 2**53
 
 
 def is_structure(schema: Schema) -> bool:
@@ -56,11 +54,23 @@ def is_structure(schema: Schema) -> bool:
     return schema.get("type") == "object" and not schema.get("additionalProperties") and not schema.get(PRESERVE)
 
 
-class Annotations:
-    """Writes type annotations, given the names of the structures; collects the names that they use."""
+def structure_key(schema: Schema) -> str:
+    """What two structures have in common that can share a class: all but what is said of their use."""
+    form = canonical({keyword: schema[keyword] for keyword in ("properties", "required", RULES) if keyword in schema})
+    return json.dumps(form, sort_keys=True)
 
-    def __init__(self, class_names: Mapping[str, str]) -> None:
+
+def is_nullable(schema: Schema) -> bool:
+    """Whether null is a value besides those of the type. The server refuses it where values are enumerated."""
+    return bool(schema.get("nullable")) and not schema.get("enum") and not is_untyped(schema)
+
+
+class Annotations:
+    """Writes type annotations, given how the structures are called and described; and remembers the names they use."""
+
+    def __init__(self, class_names: Mapping[str, str], descriptions: Mapping[str, str]) -> None:
         self._class_names = class_names
+        self._descriptions = descriptions
         self.used: set[str] = set()
 
     def use(self, name: str) -> str:
@@ -72,18 +82,57 @@ class Annotations:
         """The name of the class of a structure or a condition."""
         return self.use("Condition") if is_condition(schema) else self._class_names[structure_key(schema)]
 
-    def of(self, schema: Schema, *, absent: Expression | None = None) -> Expression:
-        """The type of a value; with `absent`, what it is when it is not there."""
+    def description(self, schema: Schema) -> str:
+        """What has to be said of a value besides what its class says."""
+        of_class = self._descriptions.get(structure_key(schema), "") if is_structure(schema) else ""
+        return "" if described(schema).split() == of_class.split() else described(schema)
+
+    def of(
+        self,
+        schema: Schema,
+        *,
+        absent: Expression | None = None,
+        immutable: bool = False,
+        extra: Mapping[str, JSONValue] | None = None,
+    ) -> Expression:
+        """The type of a field.
+
+        With `absent`, what it is when it is not there; with `immutable`, its first such rule is a marker; with `extra`,
+        keywords that it has besides.
+        """
+        return self._of(schema, absent, immutable, dict(extra or {}), "")
+
+    def rule(self, rule: Schema) -> Expression:
+        """`Rule(...)`."""
+        options = {option: literal(rule[keyword]) for keyword, option in _RULE_KEYWORDS.items() if rule.get(keyword)}
+        return call(self.use("Rule"), text(str(rule.get("rule", ""))), **options)
+
+    def rules(self, of: Collection[Schema]) -> Expression:
+        """`[Rule(...), ...]`."""
+        return Bracket("[", tuple(map(self.rule, of)), "]")
+
+    def _of(
+        self, schema: Schema, absent: Expression | None, immutable: bool, extra: dict[str, JSONValue], description: str
+    ) -> Expression:
         base, limited_as, said = self._base(schema)
-        markers = self._markers(schema, limited_as, said)
+        if schema.get("nullable") and schema.get("enum"):
+            extra["nullable"] = True
+        if is_untyped(schema) and schema.get("default") is not None and not schema.get("nullable"):
+            extra["nullable"] = False  # null is one of its values, for which the server puts the default
+        markers = self._markers(schema, limited_as, said, immutable, extra, description)
         # The markers stand within a union: msgspec takes the bounds of a number, and not those of a number or None.
         members = [subscript(self.use("Annotated"), base, *markers) if markers else base]
         if base != "JSONValue":
             if absent is not None and absent != "None":
                 members.append(absent)
-            if absent == "None" or schema.get("nullable"):
+            if absent == "None" or is_nullable(schema):
                 members.append("None")
         return Union(tuple(members)) if len(members) > 1 else members[0]
+
+    def _inner(self, schema: Schema) -> Expression:
+        """The type of the items of a list or of the values of a map, which have no docstring."""
+        default = {"default": schema["default"]} if schema.get("default") is not None else {}
+        return self._of(schema, None, False, default, self.description(schema))
 
     def _base(self, schema: Schema) -> tuple[Expression, str, set[str]]:
         """The bare type; the JSON type whose limits Python checks, if any; the keywords that the bare type says."""
@@ -96,7 +145,7 @@ class Annotations:
             return self._object(schema)
         if type_ == "array":
             items = inner(schema)
-            return subscript("list", self.of(items) if items is not None else self.use("JSONValue")), "array", set()
+            return subscript("list", self._inner(items) if items is not None else self.use("JSONValue")), "array", set()
         if isinstance(type_, str) and type_ in _PLAIN:
             return self._scalar(schema, type_)
         return self.use("JSONValue"), "", {PRESERVE}
@@ -106,56 +155,89 @@ class Annotations:
             return self.class_of(schema), "", set()
         values = schema.get("additionalProperties")
         if isinstance(values, dict) and values not in ({}, {PRESERVE: True}):
-            return subscript("dict", "str", self.of(values)), "object", set()
+            return subscript("dict", "str", self._inner(values)), "object", set()
         return subscript("dict", "str", self.use("JSONValue")), "object", {PRESERVE}
 
     def _scalar(self, schema: Schema, type_: str) -> tuple[Expression, str, set[str]]:
-        values, format_ = schema.get("enum"), schema.get("format")
-        if isinstance(values, list) and values and format_ is None:
+        format_ = schema.get("format") or ""
+        keyword, values = _enumeration(schema)
+        if values and not format_:
             choice = subscript(self.use("Literal"), *map(literal, values))
             if type_ == "string" and all(isinstance(value, str) for value in values):
-                return subscript(self.use("Choice"), choice), "", {"enum"}
+                return subscript(self.use("Choice"), choice), "", {keyword}
             if type_ == "integer" and all(type(value) is int for value in values):
-                return choice, "", {"enum"}
+                return choice, "", {keyword}
         if isinstance(format_, str) and (type_, format_) in _FORMATS:
             return self.use(_FORMATS[type_, format_]), "" if format_ == "date-time" else type_, {"format"}
         said = {"format"} if (type_, format_) == ("integer", "int64") else set()
-        return _PLAIN[type_], "" if type_ == "boolean" or isinstance(values, list) else type_, said
+        return _PLAIN[type_], "" if type_ == "boolean" or values else type_, said
 
-    def _markers(self, schema: Schema, limited_as: str, said: set[str]) -> Markers:
+    def _markers(
+        self,
+        schema: Schema,
+        limited_as: str,
+        said: set[str],
+        immutable: bool,
+        extra: dict[str, JSONValue],
+        description: str,
+    ) -> Markers:
         rest: Schema = {
             keyword: value
             for keyword, value in schema.items()
-            if keyword not in _HANDLED and keyword not in said and value is not False and value is not None
+            if keyword not in _HANDLED and keyword not in said and is_said(keyword, value)
         }
-        markers = self._merging(rest)
+        markers = self._merging(rest, schema.get("type"))
+        if not is_structure(schema):
+            markers += self._rules(schema, immutable)
         format_ = rest.get("format")
         if isinstance(format_, str) and format_ != "byte":
             del rest["format"]
             markers.append(call(self.use("Format"), text(format_)))
         limits = {**_bounds(rest, limited_as), **_lengths(rest, limited_as)}
-        extra = {keyword: value for keyword, value in rest.items() if keyword in EXTRA_KEYWORDS}
+        if isinstance(title := rest.pop("title", None), str):
+            limits["title"] = text(title)
+        if description:
+            limits["description"] = text(description)
+        if "example" in rest:
+            limits["examples"] = literal([rest.pop("example")])
+        extra = {**{keyword: value for keyword, value in rest.items() if keyword in EXTRA_KEYWORDS}, **extra}
         if extra:
             limits["extra_json_schema"] = literal(extra)
         if limits:
             markers.append(call(self.use("Meta"), **limits))
         return markers
 
-    def _merging(self, rest: Schema) -> Markers:
+    def _rules(self, schema: Schema, immutable: bool) -> Markers:
+        own = rules(schema)
+        if immutable:
+            position = own.index(IMMUTABLE)
+            before, after = own[:position], own[position + 1 :]
+            return [*map(self.rule, before), call(self.use("Immutable")), *map(self.rule, after)]
+        return [*map(self.rule, own)]
+
+    def _merging(self, rest: Schema, type_: JSONValue) -> Markers:
         list_type, keys = rest.pop("x-kubernetes-list-type", ""), rest.pop("x-kubernetes-list-map-keys", None)
+        map_type = rest.pop("x-kubernetes-map-type", "")
         if list_type == "map" and isinstance(keys, list):
             return [call(self.use("ListMap"), *(text(str(key)) for key in keys))]
         if list_type == "set":
             return [call(self.use("ListSet"))]
-        if "atomic" in (list_type, rest.pop("x-kubernetes-map-type", "")):
+        if (type_, list_type) == ("array", "atomic") or (type_, map_type) == ("object", "atomic"):
             return [call(self.use("Atomic"))]
         return []
 
 
-def structure_key(schema: Schema) -> str:
-    """The key that structures with the same class have in common."""
-    form = canonical({keyword: schema[keyword] for keyword in ("properties", "required") if keyword in schema})
-    return json.dumps(form, sort_keys=True)
+def _enumeration(schema: Schema) -> tuple[str, list[JSONValue]]:
+    """The keyword that lists the values, and the values: of what may be null, they are in a part of their own."""
+    values, parts = schema.get("enum"), schema.get("allOf")
+    if isinstance(values, list) and values:
+        return "enum", values
+    if schema.get("nullable") and isinstance(parts, list) and len(parts) == 1:
+        (part,) = parts
+        nested = part.get("enum") if isinstance(part, dict) and part.keys() == {"enum"} else None
+        if isinstance(nested, list):
+            return "allOf", nested
+    return "", []
 
 
 def _is_plain_alternative(schema: Schema) -> bool:
@@ -184,10 +266,12 @@ def _is_exact(factor: JSONValue) -> bool:
 
 def _number(value: JSONValue, limited_as: str) -> str | None:
     """A bound as msgspec takes it; None when it cannot."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
+    if isinstance(value, int) and abs(value) > _MAX_EXACT_FLOAT and limited_as == "number":
+        value = float(value)  # as the server keeps it
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_FLOAT:
+        value = int(value)
     if limited_as == "integer" and not (isinstance(value, int) and abs(value) <= _MAX_INTEGER):
         return None
     return repr(value)
@@ -214,27 +298,3 @@ def _reads_alike(pattern: str) -> bool:
     except (re.error, RecursionError, OverflowError, FutureWarning):
         return False
     return incompatibility(pattern) is None
-
-
-class _Known(Model):
-    """The types of kubewright that a schema is compared with."""
-
-    quantity: Quantity
-    condition: Condition
-
-
-def _known(name: str) -> Schema:
-    return canonical(fields(schema_of(_Known))[name])
-
-
-def _condition_shape(schema: Schema) -> dict[str, Schema]:
-    """Of each field its type and its values: lengths and patterns are not what makes a condition."""
-    return {
-        name: {keyword: field[keyword] for keyword in ("type", "format", "enum") if keyword in field}
-        for name, field in fields(canonical(schema)).items()
-    }
-
-
-_QUANTITY: Final = _known("quantity")
-_CONDITION: Final = _condition_shape(_known("condition"))
-_CONDITION_REQUIRED: Final = {"type", "status", "lastTransitionTime", "reason"}

@@ -1,8 +1,17 @@
 """When two schemas mean the same.
 
-A definition can say one thing in several ways: `format: int64` of an integer says nothing, a list without a list type
-is atomic, a required field that has a default is never missing. The canonical form of a schema says all of it in one
-way, and leaves out prose, so that schemas that mean the same to an API server are equal.
+A definition can say one thing in several ways. The canonical form says it in one, so that schemas that mean the same to
+an API server are equal:
+
+- what is the default of a keyword is left out: `format: int64` of an integer, `x-kubernetes-list-type: atomic`,
+  `minLength: 0`, what is false, null or empty; and what a definition cannot have, which the server drops;
+- a required field that has a default is never missing, and so is not required;
+- a default holds the defaults of what is in it, as the server fills them in;
+- what may be an integer or a string has no `type` and no `anyOf` to say so again; a map of anything preserves unknown
+  fields; without a type, null is a value like any other;
+- of apiVersion, kind and metadata, which every object has, only the restrictions of the name count;
+- white space in descriptions does not count;
+- Kubernetes' conditions are `kubewright.Condition`, whose message may be absent and whose prose is kubewright's.
 """
 
 from __future__ import annotations
@@ -11,11 +20,31 @@ import json
 from typing import Final
 
 from kubewright.api.markers import JSONValue
-from kubewright.manifest.schema import Schema
-from kubewright.typegen.keywords import INT_OR_STRING, PRESERVE, PROSE, fields, required
+from kubewright.api.meta import Condition
+from kubewright.api.model import Model
+from kubewright.api.quantity import Quantity
+from kubewright.manifest.constraints import EXTRA_KEYWORDS
+from kubewright.manifest.schema import Schema, schema_of
+from kubewright.typegen.keywords import (
+    INT_OR_STRING,
+    OBJECT_FIELDS,
+    PRESERVE,
+    PROSE,
+    RULES,
+    fields,
+    is_said,
+    required,
+    rules,
+)
 
+_KNOWN: Final = (
+    EXTRA_KEYWORDS
+    | {"type", "properties", "required", "items", "additionalProperties", "default", INT_OR_STRING, RULES}
+    | {"x-kubernetes-list-type", "x-kubernetes-list-map-keys"}
+)
 _INTEGER_OR_STRING: Final = ({"type": "integer"}, {"type": "string"})
-_OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
+_CONDITION_FIELDS: Final = {"type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"}
+_BOUNDS: Final = frozenset({"minimum", "maximum", "multipleOf"})
 _SAID_BY_ABSENCE: Final[dict[str, JSONValue]] = {
     "x-kubernetes-list-type": "atomic",
     "x-kubernetes-map-type": "granular",
@@ -29,36 +58,54 @@ def canonical(schema: Schema) -> Schema:
     """The canonical form of a structural schema."""
     result: Schema = {}
     for keyword, value in schema.items():
-        is_said = value is not None and (value is not False or keyword == "default")
-        if keyword in PROSE or not is_said or _SAID_BY_ABSENCE.get(keyword, ...) == value:
-            continue
-        result[keyword] = _keyword(keyword, value)
+        if keyword in _KNOWN and is_said(keyword, value) and _SAID_BY_ABSENCE.get(keyword, ...) != value:
+            result[keyword] = _keyword(keyword, value, schema)
     _shape(result)
-    _enumeration(result)
     _defaults(result)
+    if is_condition(result):
+        needed, properties = _CONDITION
+        result |= {"properties": {**properties}, "required": [*sorted(needed)]}
+        result.pop("description", None)
     return result
 
 
 def canonical_kind(schema: Schema) -> Schema:
-    """The canonical form of the schema of a kind, without the three fields that every object has."""
-    own = {name: field for name, field in fields(schema).items() if name not in _OBJECT_FIELDS}
-    needed: list[JSONValue] = [*sorted(required(schema) - {*_OBJECT_FIELDS})]
-    return canonical({**schema, "properties": {**own}, "required": needed})
+    """The canonical form of the schema of a kind."""
+    form = canonical(schema)
+    own = fields(form)
+    for name in OBJECT_FIELDS:
+        restrictions = {keyword: value for keyword, value in own.pop(name, {}).items() if keyword not in PROSE}
+        if restrictions.keys() - {"type"}:
+            own[name] = restrictions
+    needed: list[JSONValue] = [*sorted(required(form) - {*OBJECT_FIELDS})]
+    return canonical({**form, "properties": {**own}, "required": needed})
 
 
-def _keyword(keyword: str, value: JSONValue) -> JSONValue:
+def is_quantity(schema: Schema) -> bool:
+    """Whether the schema is that of a Quantity."""
+    form = canonical(schema) if schema.get(INT_OR_STRING) else {}
+    return {keyword: form[keyword] for keyword in form.keys() - PROSE - {"nullable", "default", RULES}} == _QUANTITY
+
+
+def is_condition(schema: Schema) -> bool:
+    """Whether the objects of the schema are conditions as Kubernetes defines them."""
+    return fields(schema).keys() == _CONDITION_FIELDS and _shape_of_condition(schema) == _CONDITION
+
+
+def _keyword(keyword: str, value: JSONValue, schema: Schema) -> JSONValue:
+    if keyword == "description":
+        return " ".join(str(value).split())
     if keyword == "properties" and isinstance(value, dict):
         return {name: canonical(field) for name, field in value.items() if isinstance(field, dict)}
-    if keyword in ("items", "additionalProperties") and isinstance(value, dict):
-        # A default of an item stands in for null only, which is not written.
-        return canonical({name: value[name] for name in value if name != "default"})
-    if keyword == "not" and isinstance(value, dict):
+    if keyword in ("items", "additionalProperties", "not") and isinstance(value, dict):
         return canonical(value)
     if keyword in ("allOf", "anyOf", "oneOf") and isinstance(value, list):
         return [canonical(part) if isinstance(part, dict) else part for part in value]
     if keyword in ("enum", "required") and isinstance(value, list):
-        return sorted(value, key=json.dumps)
-    return value
+        return [json.loads(text) for text in sorted({json.dumps(one, sort_keys=True) for one in value})]
+    if keyword in _BOUNDS and isinstance(value, int):
+        return float(value)  # as the server keeps it
+    return [*rules(schema)] if keyword == RULES else value
 
 
 def _shape(schema: Schema) -> None:
@@ -73,20 +120,8 @@ def _shape(schema: Schema) -> None:
     if values is True or values in ({}, {PRESERVE: True}):
         del schema["additionalProperties"]
         schema[PRESERVE] = True
-    if schema.get("properties") == {}:
-        del schema["properties"]
-    if schema.get(PRESERVE) and "type" not in schema:
-        schema.pop("nullable", None)  # without a type, null is a value like any other
-
-
-def _enumeration(schema: Schema) -> None:
-    """Of a field that may be null, the values are in a part of their own: the server checks it only for others."""
-    parts = schema.get("allOf")
-    if schema.get("nullable") and isinstance(parts, list) and len(parts) == 1:
-        (part,) = parts
-        if isinstance(part, dict) and part.keys() == {"enum"}:
-            del schema["allOf"]
-            schema["enum"] = part["enum"]
+    if schema.get(PRESERVE) and not {"type", "default"} & schema.keys():
+        schema.pop("nullable", None)
 
 
 def _defaults(schema: Schema) -> None:
@@ -112,3 +147,26 @@ def _filled(value: JSONValue, schema: JSONValue) -> JSONValue:
         absent = {name: known[name]["default"] for name in known if name not in given and "default" in known[name]}
         return {**given, **absent}
     return value
+
+
+class _Known(Model):
+    """The types of kubewright that a schema is compared with."""
+
+    quantity: Quantity
+    condition: Condition
+
+
+def _shape_of_condition(schema: Schema) -> tuple[set[str], dict[str, Schema]]:
+    """What makes a condition: the fields that it must have besides its message, and what fits each field."""
+    own = {
+        name: {keyword: value for keyword, value in canonical(field).items() if keyword not in PROSE}
+        for name, field in fields(schema).items()
+    }
+    if own["message"].get("default") == "":
+        del own["message"]["default"]
+    return required(schema) - {"message"}, own
+
+
+_KNOWN_SCHEMAS: Final = fields(schema_of(_Known))
+_QUANTITY: Final = canonical(_KNOWN_SCHEMAS["quantity"])
+_CONDITION: Final = _shape_of_condition(_KNOWN_SCHEMAS["condition"])

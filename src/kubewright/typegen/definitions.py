@@ -13,6 +13,7 @@ from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.schema import Schema
 
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
+APPROVED: Final = "api-approved.kubernetes.io"
 _KIND: Final = "CustomResourceDefinition"
 
 
@@ -85,10 +86,20 @@ class _Spec(Struct):
     versions: list[Version]
 
 
+class _Metadata(Struct):
+    annotations: dict[str, str] = {}
+
+
 class Definition(Struct):
     """What a CustomResourceDefinition says of its kind."""
 
     spec: _Spec
+    metadata: _Metadata = field(default_factory=_Metadata)
+
+    @property
+    def approved(self) -> str:
+        """Where the Kubernetes project has approved the kind, as those in its own groups need; empty for others."""
+        return self.metadata.annotations.get(APPROVED, "")
 
     @property
     def name(self) -> str:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.api.markers import JSONValue
 from kubewright.manifest.schema import Schema
 
-PROSE: Final = frozenset({"description", "title", "example", "externalDocs", "id", "$schema"})
+PROSE: Final = frozenset({"description", "title", "example", "externalDocs"})
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+RULES: Final = "x-kubernetes-validations"
+OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
+"""The fields that every object has."""
+
+
+def is_said(keyword: str, value: JSONValue) -> bool:
+    """Whether a keyword says something by its value: the server drops what is false, null or empty."""
+    return value is not None and (
+        keyword in ("default", "example") or not (value is False or value == "" or value == [] or value == {})
+    )
 
 
 def fields(schema: Schema) -> dict[str, Schema]:
@@ -33,7 +44,22 @@ def inner(schema: Schema) -> Schema | None:
     return None
 
 
+def rules(schema: Schema) -> list[Schema]:
+    """The rules of a schema, without what says nothing."""
+    found = schema.get(RULES)
+    return [
+        {keyword: value for keyword, value in rule.items() if value}
+        for rule in (found if isinstance(found, list) else ())
+        if isinstance(rule, dict)
+    ]
+
+
 def described(schema: Schema) -> str:
     """The description, empty when there is none."""
     description = schema.get("description")
     return description.strip() if isinstance(description, str) else ""
+
+
+def is_untyped(schema: Schema) -> bool:
+    """Whether every JSON value fits, null included."""
+    return not (schema.get("type") or schema.get("properties") or schema.get(INT_OR_STRING))

@@ -127,6 +127,8 @@ def assignment(name: str, annotation: Expression, value: Expression | None, inde
         return statement(opened, value, "", indent, width)
     if max(len(f"{indent}{opened}("), len(f"{indent * 2}{flat(value)}")) <= width:
         return [f"{indent}{opened}(", f"{indent}{INDENT}{flat(value)}", f"{indent})"]
+    if isinstance(annotation, str) and len(f"{indent}{opened}(") <= width:
+        return [f"{indent}{opened}(", *statement("", value, "", indent + INDENT, width), f"{indent})"]
     *lines, last = _annotation(before, annotation, after, indent, width)
     if isinstance(value, Bracket) and len(last) > width:
         *lines, last = _annotation(before, annotation, "", indent, width)

@@ -24,7 +24,9 @@ _MODULES: Final = {
         *("Column", "Condition", "IntOrString", "JSONValue", "Model", "Object", "Quantity", "Resource", "Scale"),
         *("Time", "resource"),
     ),
-    "kubewright.api.markers": ("Atomic", "Choice", "Double", "Format", "Int32", "ListMap", "ListSet"),
+    "kubewright.api.markers": (
+        *("Atomic", "Choice", "Double", "Format", "Immutable", "Int32", "ListMap", "ListSet", "Rule"),
+    ),
 }
 _BLOCKS: Final = (("datetime", "typing"), ("kubewright.api", "kubewright.api.markers", "msgspec"))
 _VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import textwrap
 from typing import Final
 
 # Lines whose breaks mean something: lists, quotes, tables, code, headings.
 _KEPT: Final = re.compile(r"\s|[-*+>|#]|```|\d+[.)]\s")
-_UNPRINTABLE: Final = re.compile(r"[^\S\n]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+_SPACE: Final = re.compile(r"[^\S\n]")
 
 
 def docstring(description: str, indent: str, width: int) -> list[str]:
     """The lines of a docstring that says `description`, or none when that is empty."""
-    text = _UNPRINTABLE.sub(" ", description).strip()
+    text = inspect.cleandoc(_SPACE.sub(" ", description)).strip()
     lines = _wrapped(text, width - len(indent) - len('"""'))
     if len(lines) == 1 and len(f'{indent}"""{lines[0]}"""') > width:
         lines = _wrapped(text, width - len(indent) - 2 * len('"""'))
@@ -30,7 +31,10 @@ def docstring(description: str, indent: str, width: int) -> list[str]:
 
 
 def _escaped(line: str) -> str:
-    return re.sub('"{3,}', lambda quotes: '\\"' * len(quotes[0]), line.replace("\\", "\\\\"))
+    escaped = "".join(
+        character if character.isprintable() and character != "\\" else repr(character)[1:-1] for character in line
+    )
+    return re.sub('"{3,}', lambda quotes: '\\"' * len(quotes[0]), escaped)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
+from kubewright.api.markers import JSONValue, Rule
 from kubewright.api.naming import default_plural
+from kubewright.manifest.constraints import EXTRA_KEYWORDS
+from kubewright.manifest.rules import removal_rule
 from kubewright.manifest.schema import Schema
-from kubewright.typegen.annotations import Annotations, is_structure, structure_key
-from kubewright.typegen.definitions import Definition, Version
-from kubewright.typegen.keywords import described, fields, inner, required
+from kubewright.typegen.annotations import IMMUTABLE, Annotations, is_nullable, is_structure, structure_key
+from kubewright.typegen.canonical import canonical
+from kubewright.typegen.definitions import APPROVED, Definition, Version
+from kubewright.typegen.keywords import OBJECT_FIELDS, PROSE, RULES, described, fields, inner, is_said, required, rules
 from kubewright.typegen.layout import INDENT, Bracket, Expression, assignment, call, literal, statement, subscript, text
 from kubewright.typegen.names import Path, class_names, field_names, needs_json_name
 from kubewright.typegen.prose import docstring
 from kubewright.typegen.values import NoExpression, default_value
-
-_OBJECT_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 @dataclass(slots=True)
@@ -24,11 +26,18 @@ class _Structure:
 
     path: Path
     schema: Schema
+    uses: list[Schema]
 
     def found(self, path: Path, schema: Schema) -> None:
         """It was found at another path as well."""
+        self.uses.append(schema)
         if (len(path), path) < (len(self.path), self.path):
             self.path, self.schema = path, schema
+
+    @property
+    def description(self) -> str:
+        """The docstring of its class. Where one use is not described, each other describes itself."""
+        return described(self.schema) if all(map(described, self.uses)) else ""
 
 
 class Kind:
@@ -44,22 +53,21 @@ class Kind:
         *,
         storage: bool = True,
     ) -> None:
+        self._definition = definition
         self._spec = definition.spec
         self._version = version
         self._name = name
         self._storage = storage
         self._width = width
         self._schema = version.schema.open_api_v3_schema
+        self._own_fields = {name: field for name, field in fields(self._schema).items() if name not in OBJECT_FIELDS}
         self._structures: dict[str, _Structure] = {}
         for field, schema in self._own_fields.items():
             self._collect(schema, (field,))
         self._names = class_names(name, {key: one.path for key, one in self._structures.items()}, taken)
-        self._annotations = Annotations(self._names)
+        descriptions = {key: one.description for key, one in self._structures.items()}
+        self._annotations = Annotations(self._names, descriptions)
         self.classes = [*map(self._class, self._structures), self._kind()]
-
-    @property
-    def _own_fields(self) -> dict[str, Schema]:
-        return {name: field for name, field in fields(self._schema).items() if name not in _OBJECT_FIELDS}
 
     @property
     def class_names(self) -> list[str]:
@@ -77,52 +85,71 @@ class Kind:
         if is_structure(schema):
             for name, field in fields(schema).items():
                 self._collect(field, (*path, name))
-            self._structures.setdefault(structure_key(schema), _Structure(path, schema)).found(path, schema)
+            self._structures.setdefault(structure_key(schema), _Structure(path, schema, [])).found(path, schema)
         elif nested is not None and not schema.get("properties"):
             self._collect(nested, path)
 
     def _class(self, key: str) -> list[str]:
         structure = self._structures[key]
-        prose = described(structure.schema) or f"{'.'.join(structure.path)} of {self._name}."
-        base = self._annotations.use("Model")
+        own, needed = fields(structure.schema), required(structure.schema)
+        immutable, own_rules = _immutable(structure.schema)
+        options = {"rules": self._annotations.rules(own_rules)} if own_rules else {}
+        header = call(self._names[key], self._annotations.use("Model"), **options)
+        return self._statement(
+            statement("class ", header, ":", "", self._width),
+            structure.description,
+            self._body(own, needed, field_names(own), immutable),
+        )
+
+    def _statement(self, header: list[str], description: str, fields: list[list[str]]) -> list[str]:
+        """A class: its header, its docstring and its fields, with blank lines around those that are described."""
+        prose = docstring(description, INDENT, self._width)
+        lines = [*header, *prose]
+        was_described = bool(prose)
+        for number, field in enumerate(fields):
+            is_described = field[-1].endswith('"""')
+            lines += [""] * (was_described or (is_described and number > 0)) + field
+            was_described = is_described
+        return lines if prose or fields else [*lines, f"{INDENT}pass"]
+
+    def _body(
+        self, own: dict[str, Schema], needed: set[str], names: dict[str, str], immutable: Container[str] = ()
+    ) -> list[list[str]]:
         return [
-            *_header(self._names[key], base, self._width),
-            *docstring(prose, INDENT, self._width),
-            *self._body(fields(structure.schema), required(structure.schema)),
+            self._field(names[name], name, field, name in needed, is_immutable=name in immutable)
+            for name, field in own.items()
         ]
 
-    def _body(self, own: dict[str, Schema], needed: set[str], *, of_object: bool = False) -> Iterator[str]:
-        names = field_names(own, of_object=of_object)
-        was_described = True
-        for name, field in own.items():
-            prose = self._described(field)
-            if prose or was_described:
-                yield ""
-            yield from self._field(names[name], name, field, name in needed)
-            yield from prose
-            was_described = bool(prose)
-
-    def _field(self, python: str, name: str, schema: Schema, is_required: bool) -> list[str]:
-        given, arguments = self._default(schema)
+    def _field(
+        self, python: str, name: str, schema: Schema, is_required: bool, *, is_immutable: bool = False
+    ) -> list[str]:
+        """The lines of a field, its docstring included."""
+        default, extra = self._default(schema)
+        arguments: dict[str, Expression] = {} if default is None else {"default": default}
+        absent: Expression | None = None
         if schema is self._own_fields.get("status") and self._is_by_value(schema):
-            given, arguments = "", {"default_factory": self._annotations.class_of(schema)}
-        if given is None and not is_required:
-            nullable = bool(schema.get("nullable")) and not _is_any(schema)
-            arguments = {"default": self._annotations.use("UNSET") if nullable else "None"}
-            absent = self._annotations.use("UnsetType") if nullable else "None"
-            annotation = self._annotations.of(schema, absent=absent)
-        else:
-            annotation = self._annotations.of(schema)
-        return assignment(python, annotation, self._value(python, name, arguments), INDENT, self._width)
+            arguments, extra = {"default_factory": self._annotations.class_of(schema)}, {}
+        elif default is None and (extra or not is_required):
+            arguments = {"default": self._annotations.use("UNSET") if is_nullable(schema) else "None"}
+            absent = self._annotations.use("UnsetType") if is_nullable(schema) else "None"
+        annotation = self._annotations.of(schema, absent=absent, immutable=is_immutable, extra=extra)
+        return self._assignment(python, name, annotation, arguments, schema)
 
-    def _default(self, schema: Schema) -> tuple[Expression | None, dict[str, Expression]]:
+    def _assignment(
+        self, python: str, name: str, annotation: Expression, arguments: dict[str, Expression], schema: Schema
+    ) -> list[str]:
+        value = self._value(python, name, arguments)
+        prose = docstring(self._annotations.description(schema), INDENT, self._width)
+        return [*assignment(python, annotation, value, INDENT, self._width), *prose]
+
+    def _default(self, schema: Schema) -> tuple[Expression | None, dict[str, JSONValue]]:
+        """The default in Python, None without one; and what the schema says besides: a default of the server alone."""
         if schema.get("default") is None:
             return None, {}
         try:
-            value = default_value(schema["default"], schema, self._annotations)
+            return default_value(schema["default"], schema, self._annotations), {}
         except NoExpression:
-            return None, {}
-        return value, {"default": value}
+            return None, {"default": schema["default"]}
 
     def _value(self, python: str, name: str, arguments: dict[str, Expression]) -> Expression | None:
         """What is assigned to a field."""
@@ -132,68 +159,68 @@ class Kind:
             return call(self._annotations.use("field"), **arguments)
         return arguments.get("default")
 
-    def _described(self, schema: Schema) -> list[str]:
-        """The docstring of a field, unless it is that of its class."""
-        if is_structure(schema) and self._structures[structure_key(schema)].schema is schema:
-            return []
-        return docstring(described(schema), INDENT, self._width)
-
     def _kind(self) -> list[str]:
         own = self._own_fields
         base: Expression = "Object"
-        lines: list[str] = []
+        lines: list[list[str]] = []
         resource = self._as_resource(own.get("spec"), own.get("status"))
+        subresources = ["status"] if self._version.subresources.status is not None else []
         if resource is not None:
             base, lines = resource
+            subresources = []
             own = {name: field for name, field in own.items() if name not in ("spec", "status")}
         else:
             self._annotations.use("Object")
-        subresources = ["status"] if self._has_status and "status" in own else []
-        return [
-            *statement("@", self._decorator(subresources), "", "", self._width),
-            *_header(self._name, base, self._width),
-            *docstring(described(self._schema) or f"{self._name} of {self._spec.group}.", INDENT, self._width),
-            *lines,
-            *self._body(own, required(self._schema), of_object=True),
-        ]
+        lines += self._body(own, required(self._schema), field_names(own, of_object=True))
+        decorator = statement("@", self._decorator(subresources), "", "", self._width)
+        header = statement(
+            "class ", Bracket(f"{self._name}(", (base,), "):", trailing_comma=False), "", "", self._width
+        )
+        return self._statement([*decorator, *header], described(self._schema), lines)
 
-    @property
-    def _has_status(self) -> bool:
-        return self._version.subresources.status is not None and "status" in self._own_fields
-
-    def _as_resource(self, spec: Schema | None, status: Schema | None) -> tuple[Expression, list[str]] | None:
-        """`Resource[Spec, Status]`, and the lines of a spec that may be absent; None where that says something else.
+    def _as_resource(self, spec: Schema | None, status: Schema | None) -> tuple[Expression, list[list[str]]] | None:
+        """`Resource[Spec, Status]`, and the lines of what differs from it; None where that says something else.
 
         A `Resource` has a status endpoint if it has a status, and an empty status where none is.
         """
-        if spec is None or not _is_bare_structure(spec) or (status is None) == self._has_status:
+        has_status = self._version.subresources.status is not None
+        if spec is None or not is_structure(spec) or is_nullable(spec) or (status is None) == has_status:
             return None
         if status is not None and not self._is_by_value(status):
             return None
-        needed = required(self._schema)
-        names = [self._annotations.class_of(spec), self._annotations.class_of(status) if status is not None else "None"]
-        own: list[str] = []
-        if "default" in spec or "spec" not in needed:
-            value = self._absent_spec(spec, names[0])
-            if value is None:
+        own: list[list[str]] = []
+        names = [self._annotations.class_of(spec), "None"]
+        arguments: dict[str, Expression] = {}
+        if spec.get("default") is not None:
+            default, _ = self._default(spec)
+            if default is None:
                 return None
-            own = ["", *assignment("spec", names[0], value, INDENT, self._width), *self._described(spec)]
+            arguments = {"default": default}
+        elif "spec" not in required(self._schema):
+            if not _can_be_empty(spec):
+                return None
+            arguments = {"default_factory": names[0]}
+        annotation = self._annotations.of(spec)
+        if arguments or annotation != names[0] or self._annotations.description(spec):
+            own.append(self._assignment("spec", "spec", annotation, arguments, spec))
+        if status is not None:
+            names[1] = self._annotations.class_of(status)
+            annotation = self._annotations.of(status)
+            if annotation != names[1] or self._annotations.description(status):
+                own.append(self._assignment("status", "status", annotation, {"default_factory": names[1]}, status))
         return subscript(self._annotations.use("Resource"), *names), own
 
     def _is_by_value(self, status: Schema) -> bool:
         """Whether an absent status is as good as an empty one.
 
-        One whose fields have defaults is not: rendered again, the definition would have the server fill it in.
+        One whose fields have defaults is filled in by the server, as a definition says that is made of such a class.
         """
-        is_optional = "status" not in required(self._schema) and "default" not in status
-        has_defaults = any("default" in field for field in fields(status).values())
-        return is_optional and not has_defaults and _is_bare_structure(status) and not required(status)
-
-    def _absent_spec(self, spec: Schema, name: str) -> Expression | None:
-        """The default of a spec; None when it cannot be an empty or a default one."""
-        if "default" in spec:
-            return self._default(spec)[0]
-        return call(self._annotations.use("field"), default_factory=name) if _can_be_empty(spec) else None
+        if "status" in required(self._schema) or not is_structure(status) or is_nullable(status) or required(status):
+            return False
+        form = canonical({keyword: value for keyword, value in status.items() if keyword != "default"})
+        has_defaults = any("default" in field for field in fields(form).values())
+        filled = canonical({**form, "default": {}})["default"] if has_defaults else None
+        return canonical(status).get("default") == filled
 
     def _decorator(self, subresources: list[str]) -> Bracket:
         names, version = self._spec.names, self._version
@@ -214,6 +241,8 @@ class Kind:
         columns = [*self._columns()]
         if columns:
             options["columns"] = Bracket("[", tuple(columns), "]")
+            if all(column.name != "Age" for column in version.additional_printer_columns):
+                options["age_column"] = "False"
         scale = version.subresources.scale
         if scale is not None:
             paths = [scale.spec_replicas_path, scale.status_replicas_path]
@@ -227,7 +256,29 @@ class Kind:
             options["storage"] = "False"
         if version.deprecated:
             options["deprecated"] = text(version.deprecation_warning)
+        if rules(self._schema):
+            options["rules"] = self._annotations.rules(rules(self._schema))
+        extra = self._extra()
+        if extra:
+            options["extra_json_schema"] = literal(extra)
+        approved = self._definition.approved
+        if approved:
+            options["definition_annotations"] = literal({APPROVED: approved})
         return call(self._annotations.use("resource"), text(f"{self._spec.group}/{version.name}"), **options)
+
+    def _extra(self) -> Schema:
+        """What the schema of the whole object says besides its fields and rules."""
+        extra: Schema = {
+            keyword: value
+            for keyword, value in self._schema.items()
+            if keyword in EXTRA_KEYWORDS - {"description", RULES} and is_said(keyword, value)
+        }
+        restricted = {
+            name: {keyword: value for keyword, value in field.items() if keyword not in PROSE}
+            for name, field in fields(self._schema).items()
+            if name in OBJECT_FIELDS and field.keys() - PROSE - {"type"}
+        }
+        return {**extra, "properties": {**restricted}} if restricted else extra
 
     def _columns(self) -> Iterator[Expression]:
         for column in self._version.additional_printer_columns:
@@ -240,18 +291,19 @@ class Kind:
             yield call(self._annotations.use("Column"), text(column.name), text(column.json_path), **options)
 
 
-def _header(name: str, base: Expression, width: int) -> list[str]:
-    return statement("class ", Bracket(f"{name}(", (base,), "):", trailing_comma=False), "", "", width)
+def _immutable(schema: Schema) -> tuple[set[str], list[Schema]]:
+    """The fields of a structure that are `Immutable()`, and the rules of the structure that these do not give."""
+    own, needed = rules(schema), required(schema)
+    marked = {name: field for name, field in fields(schema).items() if IMMUTABLE in rules(field)}
+    removable = [name for name, field in marked.items() if name not in needed and field.get("default") is None]
+    removals = [_rendered(removal_rule(name)) for name in removable]
+    if removals and own[-len(removals) :] != removals:
+        return {*marked} - {*removable}, own
+    return {*marked}, own[: len(own) - len(removals)]
 
 
-def _is_any(schema: Schema) -> bool:
-    return "type" not in schema and not schema.get("properties") and not schema.get("x-kubernetes-int-or-string")
-
-
-def _is_bare_structure(schema: Schema) -> bool:
-    """Whether the class of a structure expresses all of its schema."""
-    said = {"type", "properties", "required", "description", "title", "default"}
-    return is_structure(schema) and {name for name in schema if schema[name] not in (False, None)} <= said
+def _rendered(rule: Rule) -> Schema:
+    return {"rule": rule.rule, "message": rule.message}
 
 
 def _can_be_empty(schema: Schema) -> bool:
