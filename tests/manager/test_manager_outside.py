@@ -182,7 +182,7 @@ def fences(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], float | None]]:
         deadlines.append(deadline)
         yield
 
-    monkeypatch.setattr("kubewright.manager.manager.fenced", noted)
+    monkeypatch.setattr("kubewright.manager.lifecycle.fenced", noted)
     return deadlines
 
 

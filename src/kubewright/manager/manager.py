@@ -5,9 +5,8 @@
         setup(manager)
         await manager.run()
 
-Start: HTTP servers, caches, what needs no leader, sources (so that a standby is warm), then, as leader, all the rest.
-Stop, in reverse: no further reconciles begin and those under way may finish within the grace time; then the lease is
-released; then caches and servers end, and what was entered (`enter`) is left. Nothing that was started outlives `run`.
+Around all that runs (`lifecycle.py` has its order) are HTTP servers, which begin before it and end after it, and what
+was entered (`enter`), which is left last. Nothing that was started outlives `run`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
-    nullcontext,
 )
-from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,11 +36,10 @@ from kubewright.manager.arguments import check_arguments, checked_permissions
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.endpoints import Endpoints
 from kubewright.manager.exposition import Family
-from kubewright.manager.fence import clock_of, fenced, system_clock
-from kubewright.manager.group import Group, cause, to_its_end
+from kubewright.manager.group import cause
 from kubewright.manager.health import TIMEOUT, Check
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
-from kubewright.manager.log import summary
+from kubewright.manager.lifecycle import Lifecycle
 from kubewright.manager.permissions import Permission
 from kubewright.manager.preflight import Preflight
 from kubewright.manager.recorder import EventBroadcaster, EventRecorder
@@ -58,8 +54,6 @@ GRACE = 25.0
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
-
-_FLUSH = 2.0  # seconds for the last events to be written
 
 _log = logging.getLogger(__name__)
 
@@ -109,31 +103,18 @@ class Manager:
         self.controller_defaults = controllers or ControllerDefaults()
         self.election = election
         self._namespaces = sorted(namespaces)
-        self._warm_standby = warm_standby
-        self._grace = grace
         self._permissions = checked_permissions(permissions)
         self._preflight = Preflight(self._needs) if preflight else None
-        self._clusters = [self.cluster]
-        self._controllers: list[Controller[Any]] = []
         self._expected: set[str] = set()  # controllers that are being built
-        self._others: list[tuple[Function, str]] = []
-        self._leaders: list[tuple[Function, str]] = []
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
-        self._failure: BaseException | None = None
-        self._stop = asyncio.Event()
-        self._elected = asyncio.Event()
+        self._lifecycle = Lifecycle(self.cluster, self._events, warm_standby=warm_standby, grace=grace)
         self.is_setting_up = False
         """While `run(setup)` calls its setup function."""
         self._has_begun = False
-        self._is_running = False  # between the start and the end: what is added then begins at once
         self._has_ended = False
         self._request_durations = RequestDurations()
         self._contexts = AsyncExitStack()
         self._abandoned: AsyncExitStack | None = None
-        self._caches_group = Group("caches", self._fail)
-        self._sources_group = Group("sources", self._fail)
-        self._others_group = Group("runnables", self._fail)
-        self._leader_group = Group("leader-only runnables", self._fail_leading)
         self._endpoints = Endpoints(
             client,
             health_address=health_address,
@@ -153,7 +134,7 @@ class Manager:
         if self._endpoints.debug_server.is_enabled:
             from kubewright.manager.debug import add_debug_routes
 
-            add_debug_routes(self._endpoints.debug_server, lambda: self._controllers, self._informers)
+            add_debug_routes(self._endpoints.debug_server, lambda: self._lifecycle.controllers, self._informers)
 
     # For controllers
 
@@ -175,7 +156,7 @@ class Manager:
     @property
     def controllers(self) -> tuple[Controller[Hashable], ...]:
         """The controllers that were added so far."""
-        return tuple(self._controllers)
+        return tuple(self._lifecycle.controllers)
 
     def recorder(self, component: str) -> EventRecorder:
         """Records Kubernetes Events in the name of `component`."""
@@ -184,7 +165,7 @@ class Manager:
     @property
     def elected(self) -> asyncio.Event:
         """Set once this program leads, or needs no election."""
-        return self._elected
+        return self._lifecycle.elected
 
     @property
     def ports(self) -> dict[str, int]:
@@ -201,12 +182,7 @@ class Manager:
             return
         run = run_of(runnable)
         name = getattr(runnable, "__name__", type(runnable).__name__)
-        needs_leader = bool(getattr(runnable, "needs_leader", True))
-        (self._leaders if needs_leader else self._others).append((run, name))
-        if self._is_running and not needs_leader:
-            self._others_group.start(run(), name)
-        elif self._elected.is_set() and self._is_running:
-            self._leader_group.start(run(), name)
+        self._lifecycle.add(run, name, needs_leader=bool(getattr(runnable, "needs_leader", True)))
 
     def expect(self, name: str) -> None:
         """A controller of this name is being built: `run` fails unless it has been added by then."""
@@ -244,39 +220,30 @@ class Manager:
     @property
     def has_work(self) -> bool:
         """Whether anything was added that runs."""
-        return bool(self._controllers or self._expected or self._others or self._leaders)
+        return bool(self._expected) or self._lifecycle.has_work
 
     def add_cluster(self, cluster: Cluster) -> None:
         """Keep the cache of one more cluster, for sources that watch it."""
         self._check_not_ended("add_cluster")
-        self._clusters.append(cluster)
-        if self._is_running:
-            self._caches_group.start(cluster.cache.run(), "cache")
+        self._lifecycle.add_cluster(cluster)
 
     def _add_controller(self, controller: Controller[Any]) -> None:
-        if any(other.name == controller.name for other in self._controllers):
+        if any(other.name == controller.name for other in self._lifecycle.controllers):
             raise ValueError(f'there is a controller "{controller.name}" already; give this one another name=')
         self._expected.discard(controller.name)
         controller.recorder = self.recorder
-        self._controllers.append(controller)
-        if not self._is_running:
-            return
-        self._sources_group.start(controller.run_sources(), f"sources of {controller.name}")
-        if not controller.needs_leader:
-            self._others_group.start(controller.run_workers(), _workers_of(controller))
-        elif self._elected.is_set():
-            self._leader_group.start(controller.run_workers(), _workers_of(controller))
+        self._lifecycle.add_controller(controller)
 
     # Start and stop
 
     def stop(self) -> None:
         """Stop everything: `run` returns when it has ended."""
-        self._stop.set()
+        self._lifecycle.stop()
 
     @property
     def is_stopping(self) -> bool:
         """True once `stop` was called, or something has failed."""
-        return self._stop.is_set()
+        return self._lifecycle.is_stopping
 
     async def run(self) -> None:
         """Run everything until `stop` is called, this is cancelled, or something fails; then end it, and raise that.
@@ -302,18 +269,20 @@ class Manager:
                     self._contexts.callback(self.live.observe_requests(self._request_durations))
                 async with self._endpoints.serve():
                     await self._check_permissions()
-                    if not self._stop.is_set():
+                    if not self.is_stopping:
+                        self._log_start()
                         with watched_loop():
-                            await self._live()
-                if isinstance(self._failure, LeadershipLost) and not self._failure.is_work_over:
+                            await self._lifecycle.run(self.election)
+                failure = self._lifecycle.failure
+                if isinstance(failure, LeadershipLost) and not failure.is_work_over:
                     # The process has to exit now, and must not wait for what contexts do at their end.
                     self._abandoned = self._contexts.pop_all()
-                if self._failure is not None:
-                    raise self._failure
+                if failure is not None:
+                    raise failure
         finally:
             self._has_ended = True
-        if self._failure is not None:  # and a context has suppressed it
-            raise self._failure
+        if self._lifecycle.failure is not None:  # and a context has suppressed it
+            raise self._lifecycle.failure
         _log.info("%s stopped", self.name)
 
     @asynccontextmanager
@@ -339,30 +308,9 @@ class Manager:
 
     async def synced(self) -> None:
         """Return once every source of the controllers that were added so far is complete."""
-        for controller in list(self._controllers):
+        for controller in list(self._lifecycle.controllers):
             for source in controller.sources:
                 await source.synced()
-
-    async def _live(self) -> None:
-        self._is_running = True
-        self._log_start()
-        recording = asyncio.create_task(self._events.run(), name="events")
-        leading: asyncio.Task[None] | None = None
-        try:
-            for cluster in self._clusters:
-                self._caches_group.start(cluster.cache.run(), "cache")
-            for function, name in self._others:
-                self._others_group.start(function(), name)
-            if self._warm_standby or self.election is None:
-                self._start_sources()
-            for controller in self._controllers:
-                if not controller.needs_leader:
-                    self._others_group.start(controller.run_workers(), _workers_of(controller))
-            leading = asyncio.create_task(self._campaign(), name="leader")
-            await self._until_stopped(leading)
-        finally:
-            self._is_running = False
-            await to_its_end(self._end(leading, recording))
 
     def _log_start(self) -> None:
         election = self.election
@@ -373,114 +321,10 @@ class Manager:
                 "kubewright": __version__,
                 "server": self.live.config.server,
                 "namespaces": self._namespaces or "all",
-                "controllers": [controller.name for controller in self._controllers],
+                "controllers": [controller.name for controller in self._lifecycle.controllers],
                 "leaderElection": f"{election.namespace}/{election.name}" if election is not None else "off",
             },
         )
-
-    async def _until_stopped(self, task: asyncio.Task[T]) -> None:
-        """Wait for the end of a task, or for `stop`."""
-        stopped = asyncio.create_task(self._stop.wait(), name="stop")
-        try:
-            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopped.cancel()
-
-    async def _campaign(self) -> None:
-        if self.election is None:
-            await self._lead()
-            return
-        election = self.election
-        # In virtual time nothing is ever late, and a thread does not see that time.
-        is_virtual = clock_of(asyncio.get_running_loop()) is not system_clock
-        with nullcontext() if is_virtual else fenced(lambda: election.hard_deadline):
-            await election.run(self._lead)
-
-    async def _lead(self) -> None:
-        """Everything that only the leader does, until it is cancelled; then what is under way has the grace time."""
-        self._elected.set()
-        # What is added later may write for as long as this may.
-        self._leader_group.context = copy_context()
-        try:
-            if not self._warm_standby and self.election is not None:
-                self._start_sources()
-            for function, name in self._leaders:
-                self._leader_group.start(function(), name)
-            for controller in self._controllers:
-                if controller.needs_leader:
-                    self._leader_group.start(controller.run_workers(), _workers_of(controller))
-            await asyncio.Event().wait()
-        finally:
-            self._elected.clear()
-            self._leader_group.context = None
-            self._drop_writes_if_lost()
-            led = [each for each in self._controllers if each.needs_leader]
-            await to_its_end(self._end_work(self._leader_group, led), self._hurry)
-
-    def _hurry(self) -> None:
-        # The lease is lost while what was under way had its grace time: that is over now.
-        if self._has_lost_lease:
-            self._drop_writes_if_lost()
-            self._leader_group.cancel()
-
-    def _drop_writes_if_lost(self) -> None:
-        """Let nothing arrive when another leads that is still on its way now. No further write is sent."""
-        if self._has_lost_lease:
-            for cluster in self._clusters:
-                cluster.live.drop_writes()
-
-    @property
-    def _has_lost_lease(self) -> bool:
-        return self.election is not None and not self.election.is_leader
-
-    async def _end_work(self, group: Group, controllers: list[Controller[Any]]) -> None:
-        for controller in controllers:
-            controller.stop()
-        may_finish = group is not self._leader_group or not self._has_lost_lease
-        if may_finish and not await self._drained(group, controllers):
-            _log.warning("reconciles are still under way after %g s; cancelling them", self._grace)
-        await group.stop(None)
-
-    async def _drained(self, group: Group, controllers: list[Controller[Any]]) -> bool:
-        """Runnables are stopped by being cancelled, controllers by `stop`: their reconciles may finish."""
-        names = {_workers_of(controller) for controller in controllers}
-        for task in group.tasks:
-            if task.get_name() not in names:
-                task.cancel()
-        return await group.drain(self._grace)
-
-    async def _end(self, leading: asyncio.Task[None] | None, recording: asyncio.Task[None]) -> None:
-        others = [controller for controller in self._controllers if not controller.needs_leader]
-        ending = [asyncio.create_task(self._end_work(self._others_group, others), name="ending")]
-        if leading is not None:
-            leading.cancel()
-            ending.append(leading)
-        await asyncio.wait(ending)
-        if leading is not None and not leading.cancelled() and (error := leading.exception()) is not None:
-            if isinstance(error, LeadershipLost) and not error.is_work_over:
-                self._failure = None  # whatever it was: work that goes on without the lease is worse
-            self._fail(error)
-        await self._sources_group.stop(None)
-        await self._caches_group.stop(None)
-        await self._events.flush(_FLUSH)
-        recording.cancel()
-        await asyncio.wait((recording,))
-
-    def _start_sources(self) -> None:
-        for controller in self._controllers:
-            self._sources_group.start(controller.run_sources(), f"sources of {controller.name}")
-
-    def _fail(self, error: BaseException) -> None:
-        if self._failure is None:
-            self._failure = cause(error)
-            if not isinstance(self._failure, LeadershipLost):
-                _log.error("stopping, because something failed: %s", summary(self._failure))
-        self._stop.set()
-
-    def _fail_leading(self, error: BaseException) -> None:
-        # A write that was refused follows from the loss of the lease; the election reports the cause of that.
-        if not (isinstance(cause(error), LeadershipLost) and self._has_lost_lease):
-            self._fail(error)
 
     # Permissions, readiness and metrics
 
@@ -489,7 +333,7 @@ class Manager:
             return
         checking = asyncio.create_task(self._preflight.run(), name="preflight")
         try:
-            await self._until_stopped(checking)
+            await self._lifecycle.until_stopped(checking)
         finally:
             checking.cancel()
             await asyncio.wait((checking,))
@@ -498,11 +342,11 @@ class Manager:
 
     def _needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
         yield self.live, [*self._permissions, *self._endpoints.needs, *self._watch_permissions(self.cluster)]
-        for other in self._clusters[1:]:
+        for other in self._lifecycle.clusters[1:]:
             yield other.live, self._watch_permissions(other)
 
     def _watch_permissions(self, cluster: Cluster) -> Iterable[Permission]:
-        for controller in self._controllers:
+        for controller in self._lifecycle.controllers:
             for source in controller.sources:
                 if isinstance(source, Watched) and source.cache is cluster.cache:
                     for namespace in source.namespaces or ("",):
@@ -511,18 +355,18 @@ class Manager:
     def _not_ready_reason(self) -> str | None:
         if self._preflight is not None and self._preflight.unreachable is not None:
             return f"waiting for the API server: {self._preflight.unreachable}"
-        if not self._warm_standby and self.election is not None and not self._elected.is_set():
+        if self._lifecycle.is_cold_standby(self.election):
             # A standby that watches nothing is as ready to lead as it can be, and a roll-out waits until it is.
             return None
-        problems = [problem for controller in self._controllers if (problem := controller.not_ready_reason) is not None]
-        return "; ".join(problems) or None
+        reasons = (controller.not_ready_reason for controller in self._lifecycle.controllers)
+        return "; ".join(reason for reason in reasons if reason is not None) or None
 
     def _informers(self) -> list[Informer]:
-        return [informer for cluster in self._clusters for informer in cluster.cache.informers()]
+        return [informer for cluster in self._lifecycle.clusters for informer in cluster.cache.informers()]
 
     def _families(self) -> Iterable[Family]:
         return runtime_families(
-            controllers=self._controllers,
+            controllers=self._lifecycle.controllers,
             informers=self._informers(),
             requests=self.live.answers,
             request_durations=self._request_durations.by_verb_and_host,
@@ -533,7 +377,3 @@ class Manager:
     def _check_not_ended(self, method: str) -> None:
         if self._has_ended:
             raise RuntimeError(f"manager.{method}: this manager has ended, and runs only once; make another one")
-
-
-def _workers_of(controller: Controller[Any]) -> str:
-    return f"workers of {controller.name}"
