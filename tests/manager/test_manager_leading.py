@@ -135,6 +135,24 @@ async def test_a_cold_standby_watches_nothing_until_it_leads_and_is_still_ready(
 
 
 @virtually
+async def test_a_controller_that_is_added_to_a_cold_standby_watches_nothing_until_it_leads(
+    plane: EmbeddedControlPlane, client: Client
+) -> None:
+    journal = Journal()
+    await client.create(config_map("object"))
+    manager = Manager(client, election=candidate(client, "a"), warm_standby=False)
+    async with another_leader(client):
+        task = asyncio.create_task(manager.run())
+        await asyncio.sleep(60)
+        controller_for(manager, ConfigMap, namespace="default").complete(Reconciles(journal))
+        await asyncio.sleep(60)
+        assert manager.cache.informers() == []
+    await journal.until("object is done")
+    manager.stop()
+    await task
+
+
+@virtually
 async def test_one_manager_hands_over_to_the_other_within_three_seconds(
     plane: EmbeddedControlPlane, client: Client
 ) -> None:
