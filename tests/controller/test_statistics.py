@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controller.statistics import QUEUE_BOUNDS, RECONCILE_BOUNDS, Histogram
+from kubewright.controller.statistics import QUEUE_BOUNDS, RECONCILE_BOUNDS, HistogramCounts
 
 
 def test_a_value_counts_in_the_first_bucket_whose_bound_it_does_not_exceed() -> None:
-    histogram = Histogram([1.0, 2.0])
+    histogram = HistogramCounts([1.0, 2.0])
 
     for value in (0.5, 1.0, 1.5, 2.0, 7.0):
         histogram.observe(value)
@@ -19,11 +19,11 @@ def test_a_value_counts_in_the_first_bucket_whose_bound_it_does_not_exceed() -> 
 @pytest.mark.parametrize("bounds", [[], [1.0, 1.0], [2.0, 1.0], [1.0, float("nan")]])
 def test_bounds_that_do_not_increase_are_refused(bounds: list[float]) -> None:
     with pytest.raises(ValueError, match="must be one or more increasing numbers"):
-        Histogram(bounds)
+        HistogramCounts(bounds)
 
 
 def test_the_bounds_are_those_of_controller_runtime() -> None:
     assert (len(RECONCILE_BOUNDS), RECONCILE_BOUNDS[0], RECONCILE_BOUNDS[-1]) == (40, 0.005, 60.0)
     assert list(QUEUE_BOUNDS) == pytest.approx([1e-8 * 10**power for power in range(12)])
-    Histogram(RECONCILE_BOUNDS)
-    Histogram(QUEUE_BOUNDS)
+    HistogramCounts(RECONCILE_BOUNDS)
+    HistogramCounts(QUEUE_BOUNDS)

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from kubewright.manager.health import Checks
-from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
+from kubewright.manager.serving import EndpointRequest, EndpointResponse, Server
 from kubewright.testing.virtual_time import run_virtual
 
 
 async def ask(checks: Checks, path: str = "/readyz", **parameters: list[str]) -> tuple[int, str]:
-    answer = await checks.answer(HTTPRequest(path, parameters))
+    answer = await checks.answer(EndpointRequest(path, parameters))
     assert answer.content_type == "text/plain; charset=utf-8"
     return answer.status, answer.body.decode()
 
@@ -161,5 +161,5 @@ async def test_a_server_answers_for_the_path_and_what_is_below() -> None:
     Checks("healthz").serve(server)
     Checks("readyz").serve(server)
     for path in ("/healthz", "/healthz/", "/healthz/ping", "/readyz", "/readyz/ping"):
-        assert await server.answer(HTTPRequest(path)) == HTTPResponse(body=b"ok"), path
-    assert (await server.answer(HTTPRequest("/healthzz"))).status == 404
+        assert await server.answer(EndpointRequest(path)) == EndpointResponse(body=b"ok"), path
+    assert (await server.answer(EndpointRequest("/healthzz"))).status == 404

@@ -11,7 +11,7 @@ from tests.manager.exposition_text import parse
 
 from kubewright.manager.exposition import Family, Sample, render
 from kubewright.manager.metrics import Metrics
-from kubewright.manager.serving import HTTPRequest
+from kubewright.manager.serving import EndpointRequest
 
 
 def test_counters_gauges_and_histograms_are_rendered() -> None:
@@ -180,6 +180,6 @@ def test_families_of_one_name_are_put_together() -> None:
 async def test_the_response_names_its_format() -> None:
     metrics = Metrics()
     metrics.counter("a_total", "a")
-    answer = await metrics.answer(HTTPRequest("/metrics"))
+    answer = await metrics.answer(EndpointRequest("/metrics"))
     assert answer.content_type == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.body == metrics.render()

@@ -17,7 +17,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.manager.permissions import MAX_AT_ONCE, Permission, Resource, explain, missing_permissions
+from kubewright.manager.permissions import MAX_AT_ONCE, Permission, ResourceName, explain, missing_permissions
 from kubewright.testing.namespaces import unique_name
 
 
@@ -60,9 +60,9 @@ async def test_only_missing_permissions_are_reported(plane: ControlPlane) -> Non
         ]
         lacking = await missing_permissions(client, wanted)
         assert [(each.permission, each.resource) for each in lacking] == [
-            (Permission(Pod, "watch", "delete"), Resource("", "pods")),
-            (Permission(Deployment, "get", namespace=name), Resource("apps", "deployments")),
-            (Permission(ConfigMap, "get", namespace=name, name="settings"), Resource("", "configmaps")),
+            (Permission(Pod, "watch", "delete"), ResourceName("", "pods")),
+            (Permission(Deployment, "get", namespace=name), ResourceName("apps", "deployments")),
+            (Permission(ConfigMap, "get", namespace=name, name="settings"), ResourceName("", "configmaps")),
         ]
         assert {each.user for each in lacking} == {name}
         assert explain(lacking) == (
@@ -137,7 +137,7 @@ async def test_kinds_known_only_by_name_are_checked_by_the_servers_plural(
         known = Dynamic.of("v1", "Endpoints")
         unknown = Dynamic.of("example.com/v1", "Widget")
         lacking = await missing_permissions(client, [Permission(known, "list"), Permission(unknown, "list")])
-        assert [each.resource for each in lacking] == [Resource("example.com", "widgets")]
+        assert [each.resource for each in lacking] == [ResourceName("example.com", "widgets")]
 
 
 async def test_each_verb_is_checked_once_and_not_all_at_the_same_time(
@@ -189,7 +189,7 @@ async def test_resources_are_named_in_text(
 ) -> None:
     async with embedded_control_plane.client(embedded_control_plane.add_user("nobody")) as client:
         [found] = await missing_permissions(client, [Permission(kind, "get")])
-        assert found.resource == Resource(group, resource, subresource)
+        assert found.resource == ResourceName(group, resource, subresource)
 
 
 @pytest.mark.parametrize("kind", ["", "pods/log", "apps/", "apps/a/b/c", "/", "apps//scale"])

@@ -23,7 +23,7 @@ from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager import Manager, PermissionsMissing
 from kubewright.manager.delegated_access import ALLOWED_TTL, DENIED_TTL, DelegatedAccess
-from kubewright.manager.serving import HTTPRequest, HTTPResponse
+from kubewright.manager.serving import EndpointRequest, EndpointResponse
 from kubewright.manager.serving_certificate import ServingCertificateError
 from kubewright.testing.namespaces import unique_name
 from kubewright.testing.virtual_time import run_virtual
@@ -114,7 +114,7 @@ def test_decisions_are_reused_for_a_short_time() -> None:
             account = ServiceAccount(metadata=ObjectMeta(name="scraper", namespace="default"))
             token = await token_of(admin, await admin.create(account))
             handler = DelegatedAccess(admin).protect(_answer)
-            query = HTTPRequest("/metrics", headers={"authorization": f"Bearer {token}"})
+            query = EndpointRequest("/metrics", headers={"authorization": f"Bearer {token}"})
 
             def reviews() -> list[str]:
                 return [event.resource for event in plane.audit.events if event.resource.endswith("reviews")]
@@ -135,8 +135,8 @@ def test_decisions_are_reused_for_a_short_time() -> None:
     run_virtual(main)
 
 
-async def _answer(request: HTTPRequest) -> HTTPResponse:
-    return HTTPResponse(body=b"the metrics")
+async def _answer(request: EndpointRequest) -> EndpointResponse:
+    return EndpointResponse(body=b"the metrics")
 
 
 async def _permit(admin: Client) -> None:
@@ -156,7 +156,7 @@ async def test_without_a_bearer_token_nothing_is_reviewed(header: str) -> None:
     async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as admin:
         assert isinstance(plane, EmbeddedControlPlane)
         handler = DelegatedAccess(admin).protect(_answer)
-        assert (await handler(HTTPRequest("/metrics", headers={"authorization": header}))).status == 401
+        assert (await handler(EndpointRequest("/metrics", headers={"authorization": header}))).status == 401
         assert not [event for event in plane.audit.events if event.resource.endswith("reviews")]
 
 
@@ -165,7 +165,7 @@ async def test_a_server_that_does_not_answer_is_an_error_and_permits_nothing(cap
         assert isinstance(plane, EmbeddedControlPlane)
         plane.faults.drop(lambda target: True, times=None)
         handler = DelegatedAccess(admin).protect(_answer)
-        answer = await handler(HTTPRequest("/metrics", headers={"authorization": "Bearer secret"}))
+        answer = await handler(EndpointRequest("/metrics", headers={"authorization": "Bearer secret"}))
     assert answer.status == 500
     assert "who may read /metrics could not be decided" in caplog.text
     assert "secret" not in caplog.text + answer.body.decode()

@@ -14,13 +14,13 @@ import pytest
 
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.manager import serving
-from kubewright.manager.serving import MAX_HEAD, AddressError, HTTPRequest, HTTPResponse, Server
+from kubewright.manager.serving import MAX_HEAD, AddressError, EndpointRequest, EndpointResponse, Server
 
 HERE = "127.0.0.1:0"
 
 
-async def echo(request: HTTPRequest) -> HTTPResponse:
-    return HTTPResponse(body=f"{request.path} {dict(request.parameters)}".encode())
+async def echo(request: EndpointRequest) -> EndpointResponse:
+    return EndpointResponse(body=f"{request.path} {dict(request.parameters)}".encode())
 
 
 @asynccontextmanager
@@ -107,8 +107,8 @@ async def test_the_connection_is_closed_when_the_client_wants_that(request_: byt
 async def test_paths_are_decoded_and_the_longest_prefix_answers() -> None:
     async with serving_echo() as server:
 
-        async def special(request: HTTPRequest) -> HTTPResponse:
-            return HTTPResponse(body=b"special")
+        async def special(request: EndpointRequest) -> EndpointResponse:
+            return EndpointResponse(body=b"special")
 
         server.route("/below/special/", special)
         assert b"/below/a b" in await exchange(server, b"GET /below/a%20b HTTP/1.0\r\n\r\n")
@@ -118,8 +118,8 @@ async def test_paths_are_decoded_and_the_longest_prefix_answers() -> None:
 
 
 async def test_any_status_may_be_answered() -> None:
-    async def odd(request: HTTPRequest) -> HTTPResponse:
-        return HTTPResponse(599)
+    async def odd(request: EndpointRequest) -> EndpointResponse:
+        return EndpointResponse(599)
 
     async with serving_echo() as server:
         server.route("/odd", odd)
@@ -129,8 +129,8 @@ async def test_any_status_may_be_answered() -> None:
 async def test_header_fields_reach_the_handler() -> None:
     async with serving_echo() as server:
 
-        async def who(request: HTTPRequest) -> HTTPResponse:
-            return HTTPResponse(body=request.headers["authorization"].encode())
+        async def who(request: EndpointRequest) -> EndpointResponse:
+            return EndpointResponse(body=request.headers["authorization"].encode())
 
         server.route("/who", who)
         assert (await exchange(server, b"GET /who HTTP/1.0\r\nAuthorization: Bearer x\r\n\r\n")).endswith(b"Bearer x")
@@ -183,7 +183,7 @@ async def test_an_upgrade_is_ignored() -> None:
 
 
 async def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def broken(request: HTTPRequest) -> HTTPResponse:
+    async def broken(request: EndpointRequest) -> EndpointResponse:
         raise ValueError("with a secret")
 
     async with serving_echo() as server:
@@ -237,9 +237,9 @@ async def test_the_connection_of_a_client_that_does_not_read_its_response_is_clo
     monkeypatch.setattr(serving, "WRITE_TIMEOUT", 0.05)
     answered = asyncio.Event()
 
-    async def large(request: HTTPRequest) -> HTTPResponse:
+    async def large(request: EndpointRequest) -> EndpointResponse:
         answered.set()
-        return HTTPResponse(body=b"x" * 64 * 1024 * 1024)
+        return EndpointResponse(body=b"x" * 64 * 1024 * 1024)
 
     async with serving_echo() as server:
         server.route("/large", large)
@@ -269,8 +269,8 @@ async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_ans
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 4)
     size = 16 * 1024 * 1024  # more than the buffers on the way hold
 
-    async def large(request: HTTPRequest) -> HTTPResponse:
-        return HTTPResponse(body=b"x" * size)
+    async def large(request: EndpointRequest) -> EndpointResponse:
+        return EndpointResponse(body=b"x" * size)
 
     async with serving_echo() as server, contextlib.AsyncExitStack() as stack:
         server.route("/large", large)
@@ -296,10 +296,10 @@ async def test_requests_under_way_are_not_closed_for_others(monkeypatch: pytest.
     monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
     requested, may_answer = asyncio.Semaphore(0), asyncio.Event()
 
-    async def slow(request: HTTPRequest) -> HTTPResponse:
+    async def slow(request: EndpointRequest) -> EndpointResponse:
         requested.release()
         await may_answer.wait()
-        return HTTPResponse(body=b"done")
+        return EndpointResponse(body=b"done")
 
     async with serving_echo() as server, connected(server) as one, connected(server) as two:
         server.route("/slow", slow)
@@ -316,10 +316,10 @@ async def test_requests_under_way_are_not_closed_for_others(monkeypatch: pytest.
 async def test_closing_lets_a_request_under_way_finish_and_drops_the_idle_ones() -> None:
     requested, may_answer = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: HTTPRequest) -> HTTPResponse:
+    async def slow(request: EndpointRequest) -> EndpointResponse:
         requested.set()
         await may_answer.wait()
-        return HTTPResponse(body=b"done")
+        return EndpointResponse(body=b"done")
 
     server = Server(HERE)
     server.route("/slow", slow)
@@ -349,7 +349,7 @@ async def test_a_handler_that_never_ends_does_not_keep_the_server_from_closing(
     monkeypatch.setattr(serving, "CLOSE_GRACE", 0.05)
     requested = asyncio.Event()
 
-    async def forever(request: HTTPRequest) -> HTTPResponse:
+    async def forever(request: EndpointRequest) -> EndpointResponse:
         requested.set()
         await asyncio.Event().wait()
         raise AssertionError

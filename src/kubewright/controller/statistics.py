@@ -36,7 +36,7 @@ QUEUE_BOUNDS = (
 )
 
 
-class Histogram:
+class HistogramCounts:
     """How many observed values fall between which bounds.
 
     `counts[i]` are the values above `bounds[i - 1]` and up to and including `bounds[i]`; the last count, of which there
@@ -73,18 +73,18 @@ class ControllerStatistics:
         self.hot_loops = 0
         self.reasons: dict[str, int] = {}
         """Reconciles by why they ran."""
-        self.reconcile_time = Histogram(RECONCILE_BOUNDS)
+        self.reconcile_time = HistogramCounts(RECONCILE_BOUNDS)
         self.workers = workers
         self.active = 0
         """Reconciles that are running."""
-        self.steps: dict[tuple[str, str], Histogram] = {}
+        self.steps: dict[tuple[str, str], HistogramCounts] = {}
         """Durations of the steps of reconciles, by name and outcome."""
 
     def observe_step(self, name: str, outcome: str, seconds: float) -> None:
         """Count a part of a reconcile that the metrics are to show by itself."""
         histogram = self.steps.get((name, outcome))
         if histogram is None:
-            histogram = self.steps[name, outcome] = Histogram(RECONCILE_BOUNDS)
+            histogram = self.steps[name, outcome] = HistogramCounts(RECONCILE_BOUNDS)
         histogram.observe(seconds)
 
 
@@ -100,8 +100,8 @@ class QueueStatistics:
     def __init__(self, started: Collection[float], now: Callable[[], float]) -> None:
         self.adds = 0
         self.retries = 0
-        self.queue_duration = Histogram(QUEUE_BOUNDS)
-        self.work_duration = Histogram(QUEUE_BOUNDS)
+        self.queue_duration = HistogramCounts(QUEUE_BOUNDS)
+        self.work_duration = HistogramCounts(QUEUE_BOUNDS)
         self._started = started
         self._now = now
 

@@ -14,7 +14,7 @@ import msgspec
 from kubewright.cache.informer import Informer
 from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile_handler import RecentReconcile
-from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
+from kubewright.manager.serving import EndpointRequest, EndpointResponse, Server
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -26,13 +26,13 @@ def add_debug_routes(
 ) -> None:
     """Serve /debug/queues, /debug/caches, /debug/reconciles and /debug/tasks."""
 
-    async def queues(request: HTTPRequest) -> HTTPResponse:
+    async def queues(request: EndpointRequest) -> EndpointResponse:
         return _json({controller.name: controller.queue.snapshot() for controller in controllers()})
 
-    async def caches(request: HTTPRequest) -> HTTPResponse:
+    async def caches(request: EndpointRequest) -> EndpointResponse:
         return _json([_cache(informer) for informer in informers()])
 
-    async def reconciles(request: HTTPRequest) -> HTTPResponse:
+    async def reconciles(request: EndpointRequest) -> EndpointResponse:
         return _json(
             {
                 controller.name: [_reconcile(key, finished) for key, finished in reversed(controller.recent.items())]
@@ -40,7 +40,7 @@ def add_debug_routes(
             }
         )
 
-    async def tasks(request: HTTPRequest) -> HTTPResponse:
+    async def tasks(request: EndpointRequest) -> EndpointResponse:
         return _json(sorted(_task(task) for task in asyncio.all_tasks()))
 
     server.route("/debug/queues", queues)
@@ -77,5 +77,5 @@ def _task(task: asyncio.Task[object]) -> str:
     return f"{task.get_name()}{position}"
 
 
-def _json(value: object) -> HTTPResponse:
-    return HTTPResponse(200, "application/json", msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+def _json(value: object) -> EndpointResponse:
+    return EndpointResponse(200, "application/json", msgspec.json.format(msgspec.json.encode(value)) + b"\n")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client
 from kubewright.manager.permissions import Permission
-from kubewright.manager.serving import Handler, HTTPRequest, HTTPResponse
+from kubewright.manager.serving import EndpointRequest, EndpointResponse, Handler
 
 if TYPE_CHECKING:
     from kubewright.api.authentication.v1 import UserInfo
@@ -48,27 +48,27 @@ class DelegatedAccess:
     def protect(self, handler: Handler) -> Handler:
         """The handler, restricted to users that may read its path."""
 
-        async def protected(request: HTTPRequest) -> HTTPResponse:
+        async def protected(request: EndpointRequest) -> EndpointResponse:
             return await self._refused(request) or await handler(request)
 
         return protected
 
-    async def _refused(self, request: HTTPRequest) -> HTTPResponse | None:
+    async def _refused(self, request: EndpointRequest) -> EndpointResponse | None:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return HTTPResponse(401, body=b"Unauthorized\n")
+            return EndpointResponse(401, body=b"Unauthorized\n")
         try:
             async with asyncio.timeout(REVIEW_TIMEOUT):
                 user = await self._user(token)
                 if user is None:
-                    return HTTPResponse(401, body=b"Unauthorized\n")
+                    return EndpointResponse(401, body=b"Unauthorized\n")
                 is_allowed = await self._is_allowed(user, request)
         except (KubernetesError, TimeoutError) as error:
             _log.error("who may read %s could not be decided: %s", request.path, str(error) or "no response in time")
-            return HTTPResponse(500, body=b"Authentication or authorization failed\n")
+            return EndpointResponse(500, body=b"Authentication or authorization failed\n")
         if not is_allowed:
-            return HTTPResponse(403, body=f"Authorization denied for user {user.username}\n".encode())
+            return EndpointResponse(403, body=f"Authorization denied for user {user.username}\n".encode())
         return None
 
     async def _user(self, token: str) -> UserInfo | None:
@@ -82,7 +82,7 @@ class DelegatedAccess:
         user = review.status.user if review.status.authenticated else None
         return self._users.remember(key, user, TOKEN_TTL if user is not None else DENIED_TTL)
 
-    async def _is_allowed(self, user: UserInfo, request: HTTPRequest) -> bool:
+    async def _is_allowed(self, user: UserInfo, request: EndpointRequest) -> bool:
         from kubewright.api.authorization.v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 
         verb = request.method.lower()

@@ -14,7 +14,7 @@ from kubewright.manager.permissions import Permission
 from kubewright.manager.serving import Handler, Server
 
 
-class Endpoints:
+class ManagerEndpoints:
     """The servers of one manager."""
 
     def __init__(

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from kubewright.controller.statistics import Histogram
+from kubewright.controller.statistics import HistogramCounts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -40,7 +40,7 @@ def single(name: str, type_: Type, help_: str, value: float) -> Family:
     return Family(name, type_, help_, (Sample("", {}, value),))
 
 
-def histogram_samples(labels: Mapping[str, str], histogram: Histogram) -> Iterable[Sample]:
+def histogram_samples(labels: Mapping[str, str], histogram: HistogramCounts) -> Iterable[Sample]:
     """The samples of one histogram: cumulated buckets, sum and count."""
     total = 0
     for bound, count in zip((*histogram.bounds, math.inf), histogram.counts, strict=True):

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kubewright.manager.serving import HTTPRequest, HTTPResponse, Server
+from kubewright.manager.serving import EndpointRequest, EndpointResponse, Server
 
 Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
 """Returns None when all is well, else the reason, which is publicly readable. It may be `async def`."""
@@ -58,7 +58,7 @@ class Checks:
         server.route(f"/{self.name}", self.answer)
         server.route(f"/{self.name}/", self.answer)
 
-    async def answer(self, request: HTTPRequest) -> HTTPResponse:
+    async def answer(self, request: EndpointRequest) -> EndpointResponse:
         """All checks, or the one that the path names."""
         one = request.path.removeprefix(f"/{self.name}").strip("/")
         if one:
@@ -69,15 +69,15 @@ class Checks:
         """The checks that fail, and why."""
         return await self._reasons(self._checks)
 
-    async def _one(self, name: str) -> HTTPResponse:
+    async def _one(self, name: str) -> EndpointResponse:
         if name not in self._checks:
-            return HTTPResponse(404, body=b"404 page not found\n")
+            return EndpointResponse(404, body=b"404 page not found\n")
         reason = await self._reason(name, self._checks[name])
         if reason is None:
-            return HTTPResponse(body=b"ok")
-        return HTTPResponse(500, body=f"internal server error: {reason}\n".encode())
+            return EndpointResponse(body=b"ok")
+        return EndpointResponse(500, body=f"internal server error: {reason}\n".encode())
 
-    async def _all(self, excluded: set[str], is_verbose: bool) -> HTTPResponse:
+    async def _all(self, excluded: set[str], is_verbose: bool) -> EndpointResponse:
         names = sorted(self._checks)
         failing = await self._reasons([name for name in names if name not in excluded])
         lines = []
@@ -93,9 +93,9 @@ class Checks:
             quoted = ",".join(f'"{name}"' for name in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
         if not failing and not is_verbose:
-            return HTTPResponse(body=b"ok")
+            return EndpointResponse(body=b"ok")
         lines.append(f"{self.name} check {'failed' if failing else 'passed'}\n")
-        return HTTPResponse(500 if failing else 200, body="\n".join(lines).encode())
+        return EndpointResponse(500 if failing else 200, body="\n".join(lines).encode())
 
     async def _reasons(self, names: Collection[str]) -> dict[str, str]:
         """The reasons of the checks that fail. They run concurrently, so that none waits for another's timeout."""

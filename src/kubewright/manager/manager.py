@@ -34,7 +34,7 @@ from kubewright.controller.defaults import ControllerDefaults
 from kubewright.controller.watched import Watched
 from kubewright.manager.arguments import check_arguments, checked_permissions
 from kubewright.manager.cluster import Cluster
-from kubewright.manager.endpoints import Endpoints
+from kubewright.manager.endpoints import ManagerEndpoints
 from kubewright.manager.exposition import Family
 from kubewright.manager.group import cause
 from kubewright.manager.health import TIMEOUT, Check
@@ -115,7 +115,7 @@ class Manager:
         self._request_durations = RequestDurations()
         self._contexts = AsyncExitStack()
         self._abandoned: AsyncExitStack | None = None
-        self._endpoints = Endpoints(
+        self._endpoints = ManagerEndpoints(
             client,
             health_address=health_address,
             metrics_address=metrics_address,

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar, cast, overload
 
 from msgspec import Struct
 
-from kubewright.controller.statistics import Histogram as Buckets
+from kubewright.controller.statistics import HistogramCounts
 from kubewright.manager.exposition import (
     CONTENT_TYPE,
     Family,
@@ -27,7 +27,7 @@ from kubewright.manager.exposition import (
     histogram_samples,
     render,
 )
-from kubewright.manager.serving import HTTPRequest, HTTPResponse
+from kubewright.manager.serving import EndpointRequest, EndpointResponse
 
 _C = TypeVar("_C", "Counter", "Gauge", "Histogram")
 
@@ -78,7 +78,7 @@ class Histogram:
     __slots__ = ("buckets",)
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self.buckets = Buckets(bounds)
+        self.buckets = HistogramCounts(bounds)
 
     def observe(self, value: float) -> None:
         """Count one value."""
@@ -198,9 +198,9 @@ class Metrics:
             parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
         return b"".join(parts)
 
-    async def answer(self, request: HTTPRequest) -> HTTPResponse:
+    async def answer(self, request: EndpointRequest) -> EndpointResponse:
         """A handler for `/metrics`."""
-        return HTTPResponse(content_type=CONTENT_TYPE, body=self.render())
+        return EndpointResponse(content_type=CONTENT_TYPE, body=self.render())
 
     def _declare(
         self,

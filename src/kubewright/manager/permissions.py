@@ -69,7 +69,7 @@ class Permission:
         return self.kind, self.verbs, self.namespace, self.name
 
 
-class Resource(Struct, frozen=True):
+class ResourceName(Struct, frozen=True):
     """Group and plural of a kind."""
 
     group: str
@@ -85,7 +85,7 @@ class MissingPermission(Struct, frozen=True):
     """Verbs of a permission that we do not have; `permission` has only those."""
 
     permission: Permission
-    resource: Resource
+    resource: ResourceName
     user: str
     """The user name that the server knows us by; empty when it does not reveal it."""
     reason: str
@@ -174,7 +174,7 @@ _GERUNDS = {
 }
 
 
-async def _denied(client: Client, permission: Permission, resource: Resource, verb: str) -> str | None:
+async def _denied(client: Client, permission: Permission, resource: ResourceName, verb: str) -> str | None:
     """None when it is allowed, else the server's reason, empty if it has none."""
     # Imported where used: an operator that declares no permissions never loads the kinds of reviews.
     from kubewright.api.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
@@ -192,7 +192,7 @@ async def _denied(client: Client, permission: Permission, resource: Resource, ve
     return None if status.allowed else status.reason or status.evaluation_error or ""
 
 
-async def _resource(client: Client, permission: Permission) -> Resource:
+async def _resource(client: Client, permission: Permission) -> ResourceName:
     if isinstance(permission.kind, str):
         return _parse(permission.kind)
     info = resource_info(permission.kind)
@@ -204,8 +204,8 @@ async def _resource(client: Client, permission: Permission) -> Resource:
             served = []
         for each in served:
             if each.kind == info.gvk.kind and "/" not in each.name:
-                return Resource(info.gvk.group, each.name)
-    return Resource(info.gvk.group, info.plural)
+                return ResourceName(info.gvk.group, each.name)
+    return ResourceName(info.gvk.group, info.plural)
 
 
 async def _user(client: Client) -> str:
@@ -218,7 +218,7 @@ async def _user(client: Client) -> str:
     return review.status.user_info.username or ""
 
 
-def _parse(kind: str) -> Resource:
+def _parse(kind: str) -> ResourceName:
     parts = kind.split("/")
     if len(parts) == 1:
         parts = ["", *parts]
@@ -228,7 +228,7 @@ def _parse(kind: str) -> Resource:
         raise ValueError(
             f'"{kind}" does not name a resource: expected "pods", "apps/deployments" or "apps/deployments/scale"{hint}'
         )
-    return Resource(*parts)
+    return ResourceName(*parts)
 
 
 def _called(kind: type[Object] | str) -> str:

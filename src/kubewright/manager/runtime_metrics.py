@@ -16,7 +16,7 @@ from typing import TypeVar
 from kubewright.cache.informer import Informer
 from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Queue
-from kubewright.controller.statistics import Histogram
+from kubewright.controller.statistics import HistogramCounts
 from kubewright.manager.exposition import Family, Sample, Type, histogram_samples, single
 from kubewright.manager.leader_election import LeaderElection
 
@@ -37,7 +37,7 @@ def runtime_families(
     informers: Iterable[Informer] = (),
     elections: Iterable[LeaderElection] = (),
     requests: Mapping[tuple[str, str, str], int] | None = None,
-    request_durations: Mapping[tuple[str, str], Histogram] | None = None,
+    request_durations: Mapping[tuple[str, str], HistogramCounts] | None = None,
     skipped: Mapping[str, int] | None = None,
 ) -> list[Family]:
     """The families of everything given, and of the process.
@@ -154,7 +154,7 @@ def _queues(controllers: Sequence[Controller[Key]]) -> Iterable[Family]:
     queues = {controller.name: controller.queue for controller in controllers}
     figures = {(name, name): queue.statistics for name, queue in queues.items()}
 
-    def durations(values: Iterable[Histogram]) -> list[tuple[dict[str, str], Histogram]]:
+    def durations(values: Iterable[HistogramCounts]) -> list[tuple[dict[str, str], HistogramCounts]]:
         return [({"name": name, "controller": name}, value) for name, value in zip(queues, values, strict=True)]
 
     yield _table(
@@ -301,6 +301,6 @@ def _table(name: str, type_: Type, help_: str, labels: tuple[str, ...], values: 
     return Family(name, type_, help_, samples)
 
 
-def _histograms(name: str, help_: str, values: Iterable[tuple[Mapping[str, str], Histogram]]) -> Family:
+def _histograms(name: str, help_: str, values: Iterable[tuple[Mapping[str, str], HistogramCounts]]) -> Family:
     samples = [sample for labels, histogram in values for sample in histogram_samples(labels, histogram)]
     return Family(name, "histogram", help_, samples)

@@ -57,7 +57,7 @@ class AddressError(KubernetesError):
     """The server cannot listen where it should; the message names the option."""
 
 
-class HTTPRequest(Struct, frozen=True):
+class EndpointRequest(Struct, frozen=True):
     """One request. Header names are in lower case; of one that was sent twice, the last counts."""
 
     path: str
@@ -66,7 +66,7 @@ class HTTPRequest(Struct, frozen=True):
     method: str = "GET"
 
 
-class HTTPResponse(Struct, frozen=True):
+class EndpointResponse(Struct, frozen=True):
     """One response."""
 
     status: int = 200
@@ -74,7 +74,7 @@ class HTTPResponse(Struct, frozen=True):
     body: bytes = b""
 
 
-Handler: TypeAlias = Callable[[HTTPRequest], Awaitable[HTTPResponse]]
+Handler: TypeAlias = Callable[[EndpointRequest], Awaitable[EndpointResponse]]
 
 
 class Server:
@@ -155,19 +155,19 @@ class Server:
                 await asyncio.wait(tasks)
         await server.wait_closed()
 
-    async def answer(self, request: HTTPRequest) -> HTTPResponse:
+    async def answer(self, request: EndpointRequest) -> EndpointResponse:
         """The response of the handler of a path; 404 when there is none, 500 when it fails."""
         handler = self._routes.get(request.path)
         if handler is None:
             fitting = [path for path in self._routes if path.endswith("/") and request.path.startswith(path)]
             if not fitting:
-                return HTTPResponse(404, body=b"404 page not found\n")
+                return EndpointResponse(404, body=b"404 page not found\n")
             handler = self._routes[max(fitting, key=len)]
         try:
             return await handler(request)
         except Exception:
             _log.exception("answering %s failed", request.path)
-            return HTTPResponse(500, body=b"internal server error\n")
+            return EndpointResponse(500, body=b"internal server error\n")
 
     async def _listen(self, host: str, port: int) -> socket.socket:
         try:
@@ -228,7 +228,7 @@ class _Connection:
         self._writer = writer
         self._parser = httptools.HttpRequestParser(self)
         # What is to be answered next: requests, and at the end the error of a malformed one.
-        self._waiting: deque[_Request | HTTPResponse] = deque()
+        self._waiting: deque[_Request | EndpointResponse] = deque()
         self._url = b""
         self._headers: dict[str, str] = {}
         self._size = 0
@@ -266,7 +266,7 @@ class _Connection:
             return False
         self.is_answering = True
         next_one = self._waiting.popleft()
-        if isinstance(next_one, HTTPResponse):
+        if isinstance(next_one, EndpointResponse):
             await self._write(next_one, with_body=True, is_last=True)
             await self._linger()
             return False
@@ -302,16 +302,16 @@ class _Connection:
                     self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
         return True
 
-    async def _answer(self, request: _Request) -> HTTPResponse:
+    async def _answer(self, request: _Request) -> EndpointResponse:
         try:
             url = httptools.parse_url(request.url)
             path = unquote(url.path.decode("ascii"), errors="strict")
             parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
         except (httptools.HttpParserError, ValueError, AttributeError):
-            return HTTPResponse(400, body=b"this is not a path\n")
-        return await self._server.answer(HTTPRequest(path, parameters, request.headers, request.method.decode()))
+            return EndpointResponse(400, body=b"this is not a path\n")
+        return await self._server.answer(EndpointRequest(path, parameters, request.headers, request.method.decode()))
 
-    async def _write(self, answer: HTTPResponse, *, with_body: bool, is_last: bool) -> None:
+    async def _write(self, answer: EndpointResponse, *, with_body: bool, is_last: bool) -> None:
         head = (
             f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n"
             f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
@@ -332,8 +332,8 @@ class _Connection:
                     pass
 
     def _refuse(self, status: int, reason: str) -> None:
-        if not self._waiting or not isinstance(self._waiting[-1], HTTPResponse):
-            self._waiting.append(HTTPResponse(status, body=f"{reason}\n".encode()))
+        if not self._waiting or not isinstance(self._waiting[-1], EndpointResponse):
+            self._waiting.append(EndpointResponse(status, body=f"{reason}\n".encode()))
 
     # Called by the parser
 
@@ -359,7 +359,7 @@ class _Connection:
 
     def on_message_complete(self) -> None:
         self._unfinished = 0
-        if not self._waiting or not isinstance(self._waiting[-1], HTTPResponse):
+        if not self._waiting or not isinstance(self._waiting[-1], EndpointResponse):
             is_last = not self._parser.should_keep_alive() or self._parser.should_upgrade()
             self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, is_last))
 

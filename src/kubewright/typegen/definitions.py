@@ -27,7 +27,7 @@ class Names(Struct, rename="camel"):
     categories: list[str] = []
 
 
-class Column(Struct, rename="camel"):
+class DefinedColumn(Struct, rename="camel"):
     """A column of `kubectl get`."""
 
     name: str
@@ -46,7 +46,7 @@ class ScaleSubresource(Struct, rename="camel"):
     label_selector_path: str = ""
 
 
-class Subresources(Struct):
+class DefinedSubresources(Struct):
     """The subresources of a version."""
 
     status: dict[str, object] | None = None
@@ -65,7 +65,7 @@ class Validation(Struct):
     open_api_v3_schema: Schema = field(name="openAPIV3Schema")
 
 
-class Version(Struct, rename="camel"):
+class DefinedVersion(Struct, rename="camel"):
     """One version of a kind."""
 
     name: str
@@ -74,8 +74,8 @@ class Version(Struct, rename="camel"):
     schema: Validation
     deprecated: bool = False
     deprecation_warning: str = ""
-    subresources: Subresources = field(default_factory=Subresources)
-    additional_printer_columns: list[Column] = []
+    subresources: DefinedSubresources = field(default_factory=DefinedSubresources)
+    additional_printer_columns: list[DefinedColumn] = []
     selectable_fields: list[SelectableField] = []
 
 
@@ -83,7 +83,7 @@ class _Spec(Struct):
     group: str
     names: Names
     scope: str
-    versions: list[Version]
+    versions: list[DefinedVersion]
 
 
 class _Metadata(Struct):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubewright.manifest.errors import ManifestError
-from kubewright.typegen.definitions import Definition, Version
+from kubewright.typegen.definitions import DefinedVersion, Definition
 from kubewright.typegen.layout import Bracket, joined, statement
 from kubewright.typegen.names import camel, kind_name
 from kubewright.typegen.prose import docstring
@@ -68,7 +68,7 @@ def generate(definitions: Sequence[Definition], *, versions: Sequence[str] = (),
     return "\n".join([*joined(blocks, 2), ""])
 
 
-def _chosen(definition: Definition, versions: Sequence[str]) -> list[Version]:
+def _chosen(definition: Definition, versions: Sequence[str]) -> list[DefinedVersion]:
     by_name = {version.name: version for version in definition.spec.versions}
     if versions:
         return [by_name[name] for name in dict.fromkeys(versions) if name in by_name]
@@ -76,14 +76,14 @@ def _chosen(definition: Definition, versions: Sequence[str]) -> list[Version]:
     return [max(served or definition.spec.versions, key=_priority)]
 
 
-def _priority(version: Version) -> tuple[int, int, int, str]:
+def _priority(version: DefinedVersion) -> tuple[int, int, int, str]:
     found = _VERSION.fullmatch(version.name)
     if found is None:
         return 0, 0, 0, version.name
     return _STAGES[found[2]], int(found[1]), int(found[3] or 0), ""
 
 
-def _header(chosen: Sequence[tuple[Definition, Version]], width: int) -> list[str]:
+def _header(chosen: Sequence[tuple[Definition, DefinedVersion]], width: int) -> list[str]:
     kinds = ", ".join(
         f"{definition.spec.group}/{version.name} {definition.spec.names.kind}" for definition, version in chosen
     )

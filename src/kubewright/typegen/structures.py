@@ -12,7 +12,7 @@ from kubewright.manifest.rules import removal_rule
 from kubewright.manifest.schema import Schema
 from kubewright.typegen.annotations import IMMUTABLE, Annotations, is_nullable, is_structure, structure_key
 from kubewright.typegen.canonical import canonical
-from kubewright.typegen.definitions import APPROVED, Definition, Version
+from kubewright.typegen.definitions import APPROVED, DefinedVersion, Definition
 from kubewright.typegen.keywords import OBJECT_FIELDS, PROSE, RULES, described, fields, inner, is_said, required, rules
 from kubewright.typegen.layout import INDENT, Bracket, Expression, assignment, call, literal, statement, subscript, text
 from kubewright.typegen.names import Path, class_names, field_names, needs_json_name
@@ -46,7 +46,7 @@ class Kind:
     def __init__(
         self,
         definition: Definition,
-        version: Version,
+        version: DefinedVersion,
         name: str,
         taken: Container[str],
         width: int,

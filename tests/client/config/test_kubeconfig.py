@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubewright.client.config.kubeconfig import Kubeconfig, User
+from kubewright.client.config.kubeconfig import Kubeconfig, KubeconfigUser
 from kubewright.client.errors import ConfigError
 
 SECRET = "s3cr3t-t0k3n"
@@ -103,7 +103,7 @@ def test_files_are_merged_as_kubectl_merges(tmp_path: Path) -> None:
     selection = merged.select(None)
 
     assert selection.user is not None
-    assert selection.user.value == User(token="first")
+    assert selection.user.value == KubeconfigUser(token="first")
     assert selection.cluster.source.resolve("ca.crt") == second.parent / "ca.crt"
     assert selection.user.source.resolve("key") == first.parent / "key"
     assert merged.select("z").user is not None

@@ -22,7 +22,7 @@ from kubewright.controlplane.controllers.deployment_status import (
     note_pause,
     note_progress,
     seconds_to_deadline,
-    set_condition,
+    set_deployment_condition,
 )
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -161,7 +161,7 @@ def test_pausing_and_resuming_are_reported_but_never_over_a_missed_deadline() ->
     note_pause(subject, subject.status, NOW)
     assert words(subject.status, "Progressing") == ("Unknown", "DeploymentResumed", "Deployment is resumed")
 
-    set_condition(subject.status, "Progressing", "False", "ProgressDeadlineExceeded", "", NOW)
+    set_deployment_condition(subject.status, "Progressing", "False", "ProgressDeadlineExceeded", "", NOW)
     subject.spec.paused = True
     note_pause(subject, subject.status, NOW)
     assert words(subject.status, "Progressing")[1] == "ProgressDeadlineExceeded"

@@ -24,7 +24,13 @@ from kubewright.client.config.credentials import (
     read_token,
 )
 from kubewright.client.config.impersonation import Impersonation
-from kubewright.client.config.kubeconfig import Cluster, Entry, Exec, Kubeconfig, User
+from kubewright.client.config.kubeconfig import (
+    Entry,
+    Exec,
+    Kubeconfig,
+    KubeconfigCluster,
+    KubeconfigUser,
+)
 from kubewright.client.config.tls import TLS, Certificate
 
 _log = logging.getLogger(__name__)
@@ -66,7 +72,7 @@ def config_from_kubeconfig(kubeconfig: Kubeconfig, context: str | None) -> Confi
     )
 
 
-def _server(cluster: Entry[Cluster]) -> str:
+def _server(cluster: Entry[KubeconfigCluster]) -> str:
     if not cluster.value.server:
         raise cluster.error("the server is missing; expected a URL like https://host:6443")
     try:
@@ -75,7 +81,7 @@ def _server(cluster: Entry[Cluster]) -> str:
         raise cluster.error(f"server: {error}") from None
 
 
-def _proxy(cluster: Entry[Cluster], server: str) -> str | None:
+def _proxy(cluster: Entry[KubeconfigCluster], server: str) -> str | None:
     try:
         if cluster.value.proxy_url:
             return parse_proxy(cluster.value.proxy_url)
@@ -84,7 +90,12 @@ def _proxy(cluster: Entry[Cluster], server: str) -> str | None:
     return proxy_from_environment(server, os.environ)
 
 
-def _data(entry: Entry[Cluster] | Entry[User], key: str, inline: str | None, path: str | None) -> bytes | None:
+def _data(
+    entry: Entry[KubeconfigCluster] | Entry[KubeconfigUser],
+    key: str,
+    inline: str | None,
+    path: str | None,
+) -> bytes | None:
     """What `<key>-data` holds, or else the file that `<key>` names."""
     if inline:
         try:
@@ -101,7 +112,7 @@ def _data(entry: Entry[Cluster] | Entry[User], key: str, inline: str | None, pat
         raise entry.error(f'{key}: cannot read "{file}": {error.strerror}') from None
 
 
-def _impersonation(user: Entry[User]) -> Impersonation | None:
+def _impersonation(user: Entry[KubeconfigUser]) -> Impersonation | None:
     value = user.value
     if value.impersonate:
         return Impersonation(
@@ -115,12 +126,12 @@ def _impersonation(user: Entry[User]) -> Impersonation | None:
     return None
 
 
-def _has_credentials(user: User) -> bool:
+def _has_credentials(user: KubeconfigUser) -> bool:
     certificate = user.client_certificate or user.client_certificate_data
     return bool(user.token or user.token_file or user.username or user.password or certificate or user.exec)
 
 
-def _credentials(user: Entry[User], cluster: Entry[Cluster], tls: TLS) -> Credentials:
+def _credentials(user: Entry[KubeconfigUser], cluster: Entry[KubeconfigCluster], tls: TLS) -> Credentials:
     value = user.value
     if value.auth_provider is not None:
         raise user.error(
@@ -142,7 +153,7 @@ def _credentials(user: Entry[User], cluster: Entry[Cluster], tls: TLS) -> Creden
     return StaticCredentials(_credential(user, value.token))
 
 
-def _has_certificate(user: Entry[User]) -> bool:
+def _has_certificate(user: Entry[KubeconfigUser]) -> bool:
     value = user.value
     certificate = value.client_certificate_data or value.client_certificate
     key = value.client_key_data or value.client_key
@@ -153,13 +164,13 @@ def _has_certificate(user: Entry[User]) -> bool:
     return bool(certificate)
 
 
-def _current_token(user: Entry[User]) -> str | None:
+def _current_token(user: Entry[KubeconfigUser]) -> str | None:
     if user.value.token_file:
         return read_token(user.source.resolve(user.value.token_file), origin=user.origin)
     return user.value.token
 
 
-def _credential(user: Entry[User], token: str | None) -> Credential:
+def _credential(user: Entry[KubeconfigUser], token: str | None) -> Credential:
     value = user.value
     chain = _data(user, "client-certificate", value.client_certificate_data, value.client_certificate)
     key = _data(user, "client-key", value.client_key_data, value.client_key)
@@ -174,7 +185,12 @@ def _credential(user: Entry[User], token: str | None) -> Credential:
     return Credential(certificate=certificate)
 
 
-def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: TLS) -> Credentials:
+def _plugin(
+    user: Entry[KubeconfigUser],
+    description: Exec,
+    cluster: Entry[KubeconfigCluster],
+    tls: TLS,
+) -> Credentials:
     # Imported where used: most users have a certificate or a token.
     from kubewright.client.config.exec_plugin import API_VERSIONS, ExecCredentials, ExecPlugin, InteractiveMode
 
@@ -204,7 +220,7 @@ def _plugin(user: Entry[User], description: Exec, cluster: Entry[Cluster], tls: 
     return ExecCredentials(plugin)
 
 
-def _cluster_information(cluster: Cluster, tls: TLS) -> dict[str, object]:
+def _cluster_information(cluster: KubeconfigCluster, tls: TLS) -> dict[str, object]:
     """The cluster as `KUBERNETES_EXEC_INFO` describes it: files are inlined, what is not set is left out."""
     information: dict[str, object] = {
         "server": cluster.server,

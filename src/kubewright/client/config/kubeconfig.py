@@ -43,7 +43,7 @@ class AuthProvider(Redacted, frozen=True):
     name: str | None = None
 
 
-class User(Redacted, frozen=True, rename="kebab"):
+class KubeconfigUser(Redacted, frozen=True, rename="kebab"):
     """The identity to use."""
 
     client_certificate: str | None = None
@@ -69,7 +69,7 @@ class Extension(msgspec.Struct, frozen=True):
     extension: object = None
 
 
-class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+class KubeconfigCluster(msgspec.Struct, frozen=True, rename="kebab"):
     """Where to connect, and which authorities to trust."""
 
     server: str | None = None
@@ -81,7 +81,7 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     extensions: list[Extension] | None = None
 
 
-class Context(msgspec.Struct, frozen=True):
+class KubeconfigContext(msgspec.Struct, frozen=True):
     """A cluster, a user and a namespace that go together."""
 
     cluster: str | None = None
@@ -91,17 +91,17 @@ class Context(msgspec.Struct, frozen=True):
 
 class _NamedCluster(msgspec.Struct, frozen=True):
     name: str
-    cluster: Cluster | None = None
+    cluster: KubeconfigCluster | None = None
 
 
 class _NamedUser(msgspec.Struct, frozen=True):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(msgspec.Struct, frozen=True):
     name: str
-    context: Context | None = None
+    context: KubeconfigContext | None = None
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
@@ -112,7 +112,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
     current_context: str | None = None
 
 
-class Source(msgspec.Struct, frozen=True):
+class KubeconfigSource(msgspec.Struct, frozen=True):
     """One kubeconfig: its name in messages, and the directory its relative paths start from."""
 
     label: str
@@ -127,7 +127,7 @@ class Source(msgspec.Struct, frozen=True):
         return self.directory / path
 
 
-EntryType = TypeVar("EntryType", Cluster, User, Context)
+EntryType = TypeVar("EntryType", KubeconfigCluster, KubeconfigUser, KubeconfigContext)
 
 
 class Entry(msgspec.Struct, Generic[EntryType], frozen=True):
@@ -136,7 +136,7 @@ class Entry(msgspec.Struct, Generic[EntryType], frozen=True):
     kind: str
     name: str
     value: EntryType
-    source: Source
+    source: KubeconfigSource
 
     @property
     def origin(self) -> str:
@@ -151,18 +151,18 @@ class Entry(msgspec.Struct, Generic[EntryType], frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """One context and what it names. `user` is None when it names none: requests are then anonymous."""
 
-    context: Entry[Context]
-    cluster: Entry[Cluster]
-    user: Entry[User] | None
+    context: Entry[KubeconfigContext]
+    cluster: Entry[KubeconfigCluster]
+    user: Entry[KubeconfigUser] | None
 
 
 class Kubeconfig(msgspec.Struct):
     """One or several kubeconfigs seen as one: of entries with the same name the first counts, in full."""
 
     label: str
-    clusters: dict[str, Entry[Cluster]] = {}
-    users: dict[str, Entry[User]] = {}
-    contexts: dict[str, Entry[Context]] = {}
+    clusters: dict[str, Entry[KubeconfigCluster]] = {}
+    users: dict[str, Entry[KubeconfigUser]] = {}
+    contexts: dict[str, Entry[KubeconfigContext]] = {}
     current_context: str = ""
 
     @classmethod
@@ -171,7 +171,7 @@ class Kubeconfig(msgspec.Struct):
         merged = cls(label=", ".join(f'"{path}"' for path in paths))
         found = False
         for path in paths:
-            source = Source(f'"{path}"', path.absolute().parent)
+            source = KubeconfigSource(f'"{path}"', path.absolute().parent)
             try:
                 text = path.read_text(encoding="utf-8-sig")
             except FileNotFoundError:
@@ -185,13 +185,13 @@ class Kubeconfig(msgspec.Struct):
             found = True
             merged._add(_parse(text, source), source)
         if not found:
-            raise Source(merged.label, Path()).error("there is no such file")
+            raise KubeconfigSource(merged.label, Path()).error("there is no such file")
         return merged
 
     @classmethod
     def from_text(cls, text: str) -> Kubeconfig:
         """Read a kubeconfig from text; its relative paths start from the current directory."""
-        source = Source("given as text", Path.cwd())
+        source = KubeconfigSource("given as text", Path.cwd())
         merged = cls(label=source.label)
         merged._add(_parse(text, source), source)
         return merged
@@ -199,7 +199,7 @@ class Kubeconfig(msgspec.Struct):
     def select(self, context: str | None) -> Selection:
         """What `context`, or else the current context, names."""
         name = context or self.current_context
-        everything = Source(self.label, Path())
+        everything = KubeconfigSource(self.label, Path())
         if not (self.contexts or self.clusters or self.users):
             raise everything.error("it is empty; expected clusters, users and contexts")
         if not name:
@@ -212,19 +212,24 @@ class Kubeconfig(msgspec.Struct):
         user = _named_by(chosen, "user", chosen.value.user, self.users) if chosen.value.user else None
         return Selection(chosen, cluster, user)
 
-    def _add(self, document: _Document, source: Source) -> None:
+    def _add(self, document: _Document, source: KubeconfigSource) -> None:
         for cluster in document.clusters or ():
-            entry = Entry("cluster", cluster.name, cluster.cluster or Cluster(), source)
+            entry = Entry("cluster", cluster.name, cluster.cluster or KubeconfigCluster(), source)
             self.clusters.setdefault(cluster.name, entry)
         for user in document.users or ():
-            self.users.setdefault(user.name, Entry("user", user.name, user.user or User(), source))
+            self.users.setdefault(user.name, Entry("user", user.name, user.user or KubeconfigUser(), source))
         for context in document.contexts or ():
-            self.contexts.setdefault(context.name, Entry("context", context.name, context.context or Context(), source))
+            self.contexts.setdefault(
+                context.name, Entry("context", context.name, context.context or KubeconfigContext(), source)
+            )
         self.current_context = self.current_context or document.current_context or ""
 
 
 def _named_by(
-    context: Entry[Context], kind: str, name: str | None, entries: Mapping[str, Entry[EntryType]]
+    context: Entry[KubeconfigContext],
+    kind: str,
+    name: str | None,
+    entries: Mapping[str, Entry[EntryType]],
 ) -> Entry[EntryType]:
     listed = _listed(f"{kind}s", entries)
     if not name:
@@ -240,7 +245,7 @@ def _listed(what: str, names: Iterable[str]) -> str:
     return f"{what}: {', '.join(sorted(names)) or 'none'}"
 
 
-def _parse(text: str, source: Source) -> _Document:
+def _parse(text: str, source: KubeconfigSource) -> _Document:
     try:
         content = _plain_values(text)
     except ValueError as error:

@@ -13,7 +13,7 @@ from kubewright.client.http.deadlines import Deadlines
 HIGH_WATER = 256 * 1024
 
 
-class Source(Protocol):
+class PausableSource(Protocol):
     """The connection that a body arrives on."""
 
     def pause_reading(self) -> None:
@@ -45,8 +45,10 @@ class Body:
         "_what",
     )
 
-    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop, deadlines: Deadlines, what: str) -> None:
-        self._source: Source | None = source  # None after the end
+    def __init__(
+        self, source: PausableSource, loop: asyncio.AbstractEventLoop, deadlines: Deadlines, what: str
+    ) -> None:
+        self._source: PausableSource | None = source  # None after the end
         self._loop = loop
         self._deadlines = deadlines
         self._what = what

@@ -24,7 +24,9 @@ def condition(status: DeploymentStatus, type_: str) -> DeploymentCondition | Non
     return next((found for found in status.conditions if found.type == type_), None)
 
 
-def set_condition(status: DeploymentStatus, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
+def set_deployment_condition(
+    status: DeploymentStatus, type_: str, value: str, reason: str, message: str, now: datetime
+) -> None:
     """Set a condition. One with the same status and reason stays as it is, with its times and its message."""
     present = condition(status, type_)
     if present is not None and present.status == value and present.reason == reason:
@@ -76,7 +78,7 @@ def counted(
         words = "True", "MinimumReplicasAvailable", "Deployment has minimum availability."
     else:
         words = "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
-    set_condition(status, "Available", *words, now)
+    set_deployment_condition(status, "Available", *words, now)
     return status
 
 
@@ -87,9 +89,9 @@ def note_pause(deployment: Deployment, status: DeploymentStatus, now: datetime) 
     if deadline(deployment) is None or reason == _TIMED_OUT:
         return
     if deployment.spec.paused and reason != _PAUSED:
-        set_condition(status, PROGRESSING, "Unknown", _PAUSED, "Deployment is paused", now)
+        set_deployment_condition(status, PROGRESSING, "Unknown", _PAUSED, "Deployment is paused", now)
     elif not deployment.spec.paused and reason == _PAUSED:
-        set_condition(status, PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+        set_deployment_condition(status, PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
 
 
 def note_progress(
@@ -105,12 +107,12 @@ def note_progress(
     elif settled:
         pass
     elif is_complete(deployment, status):
-        set_condition(status, PROGRESSING, "True", _COMPLETE, f"{subject} has successfully progressed.", now)
+        set_deployment_condition(status, PROGRESSING, "True", _COMPLETE, f"{subject} has successfully progressed.", now)
     elif _moved(deployment.status, status):
         # Even with the same reason: lastUpdateTime is the time of the last progress.
         _put(status, PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
     elif present is not None and _has_timed_out(present, seconds, now):
-        set_condition(status, PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.", now)
+        set_deployment_condition(status, PROGRESSING, "False", _TIMED_OUT, f"{subject} has timed out progressing.", now)
     _note_replica_failure(status, new, old)
 
 

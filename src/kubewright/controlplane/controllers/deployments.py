@@ -29,7 +29,7 @@ from kubewright.controlplane.controllers.deployment_status import (
     note_pause,
     note_progress,
     seconds_to_deadline,
-    set_condition,
+    set_deployment_condition,
 )
 from kubewright.controlplane.controllers.namespaces import is_about_terminating
 from kubewright.controlplane.controllers.ownership import Owned, claimed, controller_of, is_new_orphan
@@ -169,7 +169,9 @@ class Deployments:
         deployment.metadata.annotations[REVISION] = new.metadata.annotations.get(REVISION, "")
         if deadline(deployment) is not None and condition(deployment.status, PROGRESSING) is None:
             message = f'Found new replica set "{new.metadata.name}"'
-            set_condition(deployment.status, PROGRESSING, "True", "FoundNewReplicaSet", message, self._clock.now())
+            set_deployment_condition(
+                deployment.status, PROGRESSING, "True", "FoundNewReplicaSet", message, self._clock.now()
+            )
         return new
 
     async def _created(self, deployment: Deployment, old: Sequence[ReplicaSet]) -> ReplicaSet:
@@ -193,7 +195,9 @@ class Deployments:
                 message = f'Failed to create new replica set "{draft.metadata.name}": {error.status.message}'
                 self._recorder.warning(deployment, "ReplicaSetCreateError", message)
                 if deadline(deployment) is not None:
-                    set_condition(deployment.status, PROGRESSING, "False", "ReplicaSetCreateError", message, now)
+                    set_deployment_condition(
+                        deployment.status, PROGRESSING, "False", "ReplicaSetCreateError", message, now
+                    )
                     await self._client.status.update(deployment)
             raise
         else:
@@ -202,7 +206,7 @@ class Deployments:
                 self._recorder.normal(deployment, "ScalingReplicaSet", message)
         if deadline(deployment) is not None:
             message = f'Created new replica set "{created.metadata.name}"'
-            set_condition(deployment.status, PROGRESSING, "True", "NewReplicaSetCreated", message, now)
+            set_deployment_condition(deployment.status, PROGRESSING, "True", "NewReplicaSetCreated", message, now)
         deployment.metadata.annotations[REVISION] = created.metadata.annotations[REVISION]
         return created
 

@@ -37,7 +37,7 @@ _PROBE_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningPrograms:
     """A control plane that is ready. Closing `group` ends it."""
 
     binaries: Binaries
@@ -55,7 +55,7 @@ def launch(
     api_server_flags: Sequence[str],
     timeout: float,
     abandoned: threading.Event,
-) -> Running:
+) -> RunningPrograms:
     """Return when everything is ready. On failure, or once `abandoned` is set, nothing is left behind."""
     group = ProcessGroup()
     try:
@@ -64,7 +64,7 @@ def launch(
         admin = launcher.start_api_server(api_server_flags)
         if controller_manager:
             launcher.start_controller_manager(admin)
-        return Running(binaries, group, tuple(launcher.programs), launcher.authority, admin, _version(admin))
+        return RunningPrograms(binaries, group, tuple(launcher.programs), launcher.authority, admin, _version(admin))
     except BaseException:
         group.close()
         raise

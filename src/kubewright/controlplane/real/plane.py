@@ -16,7 +16,7 @@ from kubewright.controlplane.real.processes import ChildProcess
 from kubewright.controlplane.user import User
 
 try:
-    from kubewright.controlplane.real.launch import Running, issue_user, launch
+    from kubewright.controlplane.real.launch import RunningPrograms, issue_user, launch
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "cryptography":
         raise
@@ -41,7 +41,7 @@ class RealControlPlane(ControlPlane):
         self._definitions = definitions
         self._timeout = timeout
         self._starting = False
-        self._running: Running | None = None
+        self._running: RunningPrograms | None = None
 
     async def start(self) -> None:
         """Return when the server is ready, in about 3 seconds. A failure or a cancellation leaves nothing behind."""
@@ -105,14 +105,14 @@ class RealControlPlane(ControlPlane):
         )
 
     @property
-    def _started(self) -> Running:
+    def _started(self) -> RunningPrograms:
         if self._running is None:
             raise ControlPlaneError(
                 "the control plane is not running: use it inside `async with`, or call start() first"
             )
         return self._running
 
-    def _launch(self, abandoned: threading.Event) -> Running:
+    def _launch(self, abandoned: threading.Event) -> RunningPrograms:
         return launch(
             find_binaries(controller_manager=self._controller_manager),
             controller_manager=self._controller_manager,

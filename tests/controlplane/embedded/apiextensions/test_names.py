@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kubewright.api.markers import JSONObject
-from kubewright.controlplane.embedded.apiextensions.names import accepted, is_true
+from kubewright.controlplane.embedded.apiextensions.names import accepted, condition_holds
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping
 
 Define = Callable[..., JSONObject]
@@ -37,7 +37,7 @@ def test_free_names_are_accepted_and_the_definition_is_established(define: Defin
         "acceptedNames": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
         "storedVersions": ["v1"],
     }
-    assert not is_true(definition, "Established")
+    assert not condition_holds(definition, "Established")
     assert accepted(found, [found], LATER) is found
 
 
@@ -84,9 +84,9 @@ def test_names_are_free_in_another_group_and_once_the_other_definition_is_gone(d
 
     refused = accepted(second, [first, second], NOW)
 
-    assert is_true(accepted(elsewhere, [first], NOW), "Established")
-    assert not is_true(refused, "Established")
-    assert is_true(accepted(refused, [refused], LATER), "Established")
+    assert condition_holds(accepted(elsewhere, [first], NOW), "Established")
+    assert not condition_holds(refused, "Established")
+    assert condition_holds(accepted(refused, [refused], LATER), "Established")
 
 
 def test_an_established_definition_stays_so_when_it_requests_a_name_that_is_taken(define: Define) -> None:
@@ -96,8 +96,8 @@ def test_an_established_definition_stays_so_when_it_requests_a_name_that_is_take
 
     found = accepted(second, [first, second], LATER)
 
-    assert is_true(found, "Established")
-    assert not is_true(found, "NamesAccepted")
+    assert condition_holds(found, "Established")
+    assert not condition_holds(found, "NamesAccepted")
     assert "shortNames" not in mapping(found, "status", "acceptedNames")
 
 

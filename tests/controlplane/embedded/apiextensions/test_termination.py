@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONObject
-from kubewright.controlplane.embedded.apiextensions.names import set_condition
+from kubewright.controlplane.embedded.apiextensions.names import set_definition_condition
 from kubewright.controlplane.embedded.apiextensions.termination import (
     CLEANUP,
     begin_termination,
@@ -17,7 +17,7 @@ NOW, LATER = "2020-01-01T00:00:00Z", "2020-01-01T00:00:05Z"
 def marked(*, established: bool = True) -> JSONObject:
     definition: JSONObject = {"metadata": {"name": "things.example.com"}, "status": {}}
     if established:
-        set_condition(definition, "Established", "True", "InitialNamesAccepted", "", NOW)
+        set_definition_condition(definition, "Established", "True", "InitialNamesAccepted", "", NOW)
     begin_termination(definition, NOW)
     return definition
 

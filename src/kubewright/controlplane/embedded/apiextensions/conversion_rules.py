@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.controlplane.embedded.apiextensions.names import is_certificate, is_true
+from kubewright.controlplane.embedded.apiextensions.names import condition_holds, is_certificate
 from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
@@ -108,7 +108,7 @@ def _url(url: str, where: str) -> Iterator[FieldError]:
 
 def _may_be_broken(old: JSONObject | None) -> bool:
     """Whether an unreadable bundle is let through: nothing is served yet, or it was unreadable before."""
-    if old is None or not is_true(old, "Established"):
+    if old is None or not condition_holds(old, "Established"):
         return True
     bundle = text(old, "spec", "conversion", "webhook", "clientConfig", "caBundle")
     return bool(bundle) and not is_certificate(bundle)

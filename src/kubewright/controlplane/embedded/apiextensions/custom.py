@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.controlplane.embedded.apiextensions.names import is_true
+from kubewright.controlplane.embedded.apiextensions.names import condition_holds
 from kubewright.controlplane.embedded.apiextensions.scale import ScalePaths
 from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value, shown
@@ -56,7 +56,7 @@ _NO_PAST = Past()
 
 def custom_resources(definition: JSONObject, past: Past = _NO_PAST) -> list[ResourceType]:
     """One resource type per served version; none before the names are accepted."""
-    if not is_true(definition, "NamesAccepted") and not is_true(definition, "Established"):
+    if not condition_holds(definition, "NamesAccepted") and not condition_holds(definition, "Established"):
         return []
     versions = [mapping(version) for version in items(definition, "spec", "versions")]
     stored = next((version for version in versions if version.get("storage") is True), {})

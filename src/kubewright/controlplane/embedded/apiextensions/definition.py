@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apiextensions.conversion_rules import check_choice, check_conversion
 from kubewright.controlplane.embedded.apiextensions.internal_form import shown_version
-from kubewright.controlplane.embedded.apiextensions.names import is_true
+from kubewright.controlplane.embedded.apiextensions.names import condition_holds
 from kubewright.controlplane.embedded.apiextensions.termination import begin_termination
 from kubewright.controlplane.embedded.apiextensions.version_rules import (
     check_columns,
@@ -155,7 +155,9 @@ def _validate(new: JSONObject, old: JSONObject | None) -> Iterator[FieldError]:
     yield from _shared(spec)
     yield from check_conversion(mapping(spec, "conversion"), old)
     if old is not None:
-        yield from _immutable(mapping(new, "spec"), mapping(old, "spec"), established=is_true(old, "Established"))
+        yield from _immutable(
+            mapping(new, "spec"), mapping(old, "spec"), established=condition_holds(old, "Established")
+        )
     yield from _names(mapping(new, "status", "acceptedNames"), "status.acceptedNames")
     yield from _stored_versions(new)
     yield from _approval(new, old)

@@ -12,7 +12,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apiextensions.custom import Past, custom_resources, unreadable_version
-from kubewright.controlplane.embedded.apiextensions.names import accepted, is_true
+from kubewright.controlplane.embedded.apiextensions.names import accepted, condition_holds
 from kubewright.controlplane.embedded.apiextensions.termination import CLEANUP, completed, failed, in_progress
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
@@ -62,7 +62,7 @@ class DefinitionController:
         if updated != definition:
             # The write comes back as a change, and is served then.
             self._write(entry, updated)
-        elif is_true(definition, "Established"):
+        elif condition_holds(definition, "Established"):
             self._serve(definition)
 
     def _serve(self, definition: JSONObject) -> None:

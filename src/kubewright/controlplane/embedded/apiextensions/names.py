@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.apimachinery.document import copied_object
 _KIND_NAMES = (("kind", "KindConflict"), ("listKind", "ListKindConflict"))
 
 
-def is_true(definition: JSONObject, condition: str) -> bool:
+def condition_holds(definition: JSONObject, condition: str) -> bool:
     """Whether a condition of a definition holds."""
     return text(_condition(definition, condition), "status") == "True"
 
@@ -27,14 +27,14 @@ def accepted(definition: JSONObject, others: Iterable[JSONObject], now: str) -> 
     changed = definition
     if names != mapping(definition, "status", "acceptedNames"):
         changed = _named(definition, list(others), now)
-    if is_true(changed, "NamesAccepted") and not is_true(changed, "Established"):
+    if condition_holds(changed, "NamesAccepted") and not condition_holds(changed, "Established"):
         changed = copied_object(changed) if changed is definition else changed
         if _has_unreadable_bundle(changed):
             message = "The conversion webhook CABundle is invalid"
-            set_condition(changed, "Established", "False", "InvalidCABundle", message, now)
+            set_definition_condition(changed, "Established", "False", "InvalidCABundle", message, now)
         else:
             message = "the initial names have been accepted"
-            set_condition(changed, "Established", "True", "InitialNamesAccepted", message, now)
+            set_definition_condition(changed, "Established", "True", "InitialNamesAccepted", message, now)
     return definition if changed == definition else changed
 
 
@@ -78,11 +78,11 @@ def _named(definition: JSONObject, others: list[JSONObject], now: str) -> JSONOb
     changed = copied_object(definition)
     inside(changed, "status")["acceptedNames"] = names
     if conflict is not None:
-        set_condition(changed, "NamesAccepted", "False", *conflict, now)
+        set_definition_condition(changed, "NamesAccepted", "False", *conflict, now)
         if not _condition(changed, "Established"):
-            set_condition(changed, "Established", "False", "NotAccepted", "not all names are accepted", now)
+            set_definition_condition(changed, "Established", "False", "NotAccepted", "not all names are accepted", now)
     else:
-        set_condition(changed, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+        set_definition_condition(changed, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
     return changed
 
 
@@ -115,7 +115,9 @@ def _condition(definition: JSONObject, type_: str) -> JSONObject:
     return {}
 
 
-def set_condition(definition: JSONObject, type_: str, status: str, reason: str, message: str, now: str) -> None:
+def set_definition_condition(
+    definition: JSONObject, type_: str, status: str, reason: str, message: str, now: str
+) -> None:
     """Set a condition of a definition, with a new time when its status is another one."""
     found = _condition(definition, type_)
     time: JSONValue = found.get("lastTransitionTime") if text(found, "status") == status else now

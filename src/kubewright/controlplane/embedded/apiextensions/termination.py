@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.markers import JSONObject
-from kubewright.controlplane.embedded.apiextensions.names import is_true, set_condition
+from kubewright.controlplane.embedded.apiextensions.names import condition_holds, set_definition_condition
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -19,19 +19,19 @@ def begin_termination(definition: JSONObject, now: str) -> None:
     if CLEANUP not in finalizers:
         metadata["finalizers"] = [*finalizers, CLEANUP]
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    set_condition(definition, _TERMINATING, "True", "InstanceDeletionPending", message, now)
+    set_definition_condition(definition, _TERMINATING, "True", "InstanceDeletionPending", message, now)
 
 
 def is_terminating(definition: JSONObject) -> bool:
     """Whether no objects are created any more."""
-    return is_true(definition, _TERMINATING)
+    return condition_holds(definition, _TERMINATING)
 
 
 def in_progress(definition: JSONObject, now: str) -> JSONObject:
     """The definition while its objects are being deleted."""
     changed = copied_object(definition)
     message = "CustomResource deletion is in progress"
-    set_condition(changed, _TERMINATING, "True", "InstanceDeletionInProgress", message, now)
+    set_definition_condition(changed, _TERMINATING, "True", "InstanceDeletionInProgress", message, now)
     return changed
 
 
@@ -39,17 +39,21 @@ def failed(definition: JSONObject, why: str, now: str) -> JSONObject:
     """The definition when its objects cannot be listed to delete them."""
     changed = copied_object(definition)
     message = f"could not list instances: {why}"
-    set_condition(changed, _TERMINATING, "True", "InstanceDeletionFailed", message, now)
+    set_definition_condition(changed, _TERMINATING, "True", "InstanceDeletionFailed", message, now)
     return changed
 
 
 def completed(definition: JSONObject, now: str) -> JSONObject:
     """The definition once it has no objects, or never had any."""
     changed = copied_object(definition)
-    if is_true(definition, "Established"):
-        set_condition(changed, _TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances", now)
+    if condition_holds(definition, "Established"):
+        set_definition_condition(
+            changed, _TERMINATING, "False", "InstanceDeletionCompleted", "removed all instances", now
+        )
     else:
-        set_condition(changed, _TERMINATING, "False", "NeverEstablished", "resource was never established", now)
+        set_definition_condition(
+            changed, _TERMINATING, "False", "NeverEstablished", "resource was never established", now
+        )
     metadata = mapping(changed, "metadata")
     finalizers = [name for name in items(metadata, "finalizers") if name != CLEANUP]
     if finalizers:

@@ -32,7 +32,7 @@ _OPENAPI = ("/openapi/v2", "/openapi/v3")
 _AN_HOUR = "public, max-age=3600"
 
 
-class Endpoints:
+class NonResourceEndpoints:
     """The paths of one server. `signer` makes the tokens of service accounts."""
 
     def __init__(self, catalog: Catalog, signer: TokenSigner) -> None:

@@ -113,7 +113,7 @@ def is_multiple(value: float, factor: float) -> bool:
     return is_whole(1 / factor * value if factor < 1 else value / factor)
 
 
-def kind_of(value: JSONValue) -> str:
+def json_type_of(value: JSONValue) -> str:
     """The JSON type of a value that is not null."""
     if isinstance(value, bool):
         return "boolean"

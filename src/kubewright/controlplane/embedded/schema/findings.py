@@ -25,7 +25,7 @@ from kubewright.controlplane.embedded.schema.constraints import (
     correlated,
     is_multiple,
     is_whole,
-    kind_of,
+    json_type_of,
     native,
     truncated,
 )
@@ -132,7 +132,7 @@ def _explain_type(demands: Constraints, value: JSONValue, found: Findings, path:
         else:
             found.passed += 1
         return
-    kind = kind_of(value)
+    kind = json_type_of(value)
     matches = kind in types or (kind == "integer" and "number" in types)
     if isinstance(value, float) and "integer" in types and is_whole(value):
         matches = True

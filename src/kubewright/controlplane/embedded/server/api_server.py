@@ -25,7 +25,7 @@ from kubewright.controlplane.embedded.auth.attributes import Attributes
 from kubewright.controlplane.embedded.auth.impersonation import Impersonator
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.discovery import discovery_response
-from kubewright.controlplane.embedded.endpoints.nonresource import Endpoints
+from kubewright.controlplane.embedded.endpoints.nonresource import NonResourceEndpoints
 from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target, parse_query, parse_target
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import check_representation, negotiate
@@ -64,7 +64,7 @@ class APIServer:
         services: Services,
         conversions: Mapping[str, ObjectStore],
         *,
-        endpoints: Endpoints,
+        endpoints: NonResourceEndpoints,
         faults: Faults,
         audit: AuditLog,
     ) -> None:

@@ -23,7 +23,7 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.boot import boot_objects
 from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS, built_in_resources
-from kubewright.controlplane.embedded.endpoints.nonresource import Endpoints
+from kubewright.controlplane.embedded.endpoints.nonresource import NonResourceEndpoints
 from kubewright.controlplane.embedded.managedfields.first_managers import first_managers
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.converted import ConvertedStore
@@ -121,7 +121,7 @@ def assemble(
         for name, (to_storage, from_storage) in CONVERSIONS.items()
     }
     _boot(services, boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment))
-    endpoints = Endpoints(catalog, signer)
+    endpoints = NonResourceEndpoints(catalog, signer)
     server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
     return Assembled(server, DefinitionController(store, catalog, services.now), store)
 

@@ -10,7 +10,7 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     age_of,
     aged,
     name_of,
@@ -169,34 +169,34 @@ def _resource_slice(obj: JSONObject, now: float) -> Cells:
 _AGED = Printer((NAME, AGE), aged)
 _EVENT = Printer(
     (
-        TableColumn("Last Seen"),
-        TableColumn("Type"),
-        TableColumn("Reason"),
-        TableColumn("Object"),
+        PrinterColumn("Last Seen"),
+        PrinterColumn("Type"),
+        PrinterColumn("Reason"),
+        PrinterColumn("Object"),
         wide("Subobject"),
         wide("Source"),
-        TableColumn("Message"),
+        PrinterColumn("Message"),
         wide("First Seen"),
         wide("Count"),
-        TableColumn("Name", format="name", priority=1),
+        PrinterColumn("Name", format="name", priority=1),
     ),
     _event,
 )
 
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "componentstatuses"): Printer(
-        (NAME, TableColumn("Status"), TableColumn("Message"), TableColumn("Error")), _component_status
+        (NAME, PrinterColumn("Status"), PrinterColumn("Message"), PrinterColumn("Error")), _component_status
     ),
-    ("", "configmaps"): Printer((NAME, TableColumn("Data"), AGE), _config_map),
+    ("", "configmaps"): Printer((NAME, PrinterColumn("Data"), AGE), _config_map),
     ("", "events"): _EVENT,
-    ("", "namespaces"): Printer((NAME, TableColumn("Status"), AGE), _namespace),
+    ("", "namespaces"): Printer((NAME, PrinterColumn("Status"), AGE), _namespace),
     ("", "nodes"): Printer(
         (
             NAME,
-            TableColumn("Status"),
-            TableColumn("Roles"),
+            PrinterColumn("Status"),
+            PrinterColumn("Roles"),
             AGE,
-            TableColumn("Version"),
+            PrinterColumn("Version"),
             wide("Internal-IP"),
             wide("External-IP"),
             wide("OS-Image"),
@@ -205,18 +205,18 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         ),
         _node,
     ),
-    ("", "secrets"): Printer((NAME, TableColumn("Type"), TableColumn("Data"), AGE), _secret),
+    ("", "secrets"): Printer((NAME, PrinterColumn("Type"), PrinterColumn("Data"), AGE), _secret),
     ("", "serviceaccounts"): _AGED,
     ("apiregistration.k8s.io", "apiservices"): Printer(
-        (NAME, TableColumn("Service"), TableColumn("Available"), AGE), _api_service
+        (NAME, PrinterColumn("Service"), PrinterColumn("Available"), AGE), _api_service
     ),
-    ("coordination.k8s.io", "leases"): Printer((NAME, TableColumn("Holder"), AGE), _lease),
+    ("coordination.k8s.io", "leases"): Printer((NAME, PrinterColumn("Holder"), AGE), _lease),
     ("events.k8s.io", "events"): _EVENT,
-    ("node.k8s.io", "runtimeclasses"): Printer((NAME, TableColumn("Handler"), AGE), _runtime_class),
+    ("node.k8s.io", "runtimeclasses"): Printer((NAME, PrinterColumn("Handler"), AGE), _runtime_class),
     ("resource.k8s.io", "deviceclasses"): _AGED,
-    ("resource.k8s.io", "resourceclaims"): Printer((NAME, TableColumn("State"), AGE), _resource_claim),
+    ("resource.k8s.io", "resourceclaims"): Printer((NAME, PrinterColumn("State"), AGE), _resource_claim),
     ("resource.k8s.io", "resourceclaimtemplates"): _AGED,
     ("resource.k8s.io", "resourceslices"): Printer(
-        (NAME, TableColumn("Node"), TableColumn("Driver"), TableColumn("Pool"), AGE), _resource_slice
+        (NAME, PrinterColumn("Node"), PrinterColumn("Driver"), PrinterColumn("Pool"), AGE), _resource_slice
     ),
 }

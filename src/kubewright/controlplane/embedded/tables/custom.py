@@ -18,13 +18,13 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     aged,
     name_of,
     number,
 )
 
-_AGED = Printer((NAME, TableColumn("Age", "date", AGE.format)), aged)
+_AGED = Printer((NAME, PrinterColumn("Age", "date", AGE.format)), aged)
 
 
 def custom_printer(resource: ResourceType) -> Printer:
@@ -32,7 +32,7 @@ def custom_printer(resource: ResourceType) -> Printer:
     definitions = _additional_columns(resource)
     if not definitions:
         return _AGED
-    columns: list[TableColumn] = [NAME]
+    columns: list[PrinterColumn] = [NAME]
     paths: list[JSONPath] = []
     for definition in definitions:
         source = text(definition, "jsonPath")
@@ -41,7 +41,7 @@ def custom_printer(resource: ResourceType) -> Printer:
         except JSONPathError:
             break  # as the real server, which shows what comes before
         columns.append(
-            TableColumn(
+            PrinterColumn(
                 text(definition, "name"),
                 text(definition, "type"),
                 text(definition, "format"),

@@ -11,7 +11,7 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     age_of,
     name_of,
     number,
@@ -161,26 +161,27 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "services"): Printer(
         (
             NAME,
-            TableColumn("Type"),
-            TableColumn("Cluster-IP"),
-            TableColumn("External-IP"),
-            TableColumn("Port(s)"),
+            PrinterColumn("Type"),
+            PrinterColumn("Cluster-IP"),
+            PrinterColumn("External-IP"),
+            PrinterColumn("Port(s)"),
             AGE,
             wide("Selector"),
         ),
         _service,
     ),
-    ("", "endpoints"): Printer((NAME, TableColumn("Endpoints"), AGE), _endpoints),
+    ("", "endpoints"): Printer((NAME, PrinterColumn("Endpoints"), AGE), _endpoints),
     ("discovery.k8s.io", "endpointslices"): Printer(
-        (NAME, TableColumn("AddressType"), TableColumn("Ports"), TableColumn("Endpoints"), AGE), _endpoint_slice
+        (NAME, PrinterColumn("AddressType"), PrinterColumn("Ports"), PrinterColumn("Endpoints"), AGE), _endpoint_slice
     ),
     ("networking.k8s.io", "ingresses"): Printer(
-        (NAME, TableColumn("Class"), TableColumn("Hosts"), TableColumn("Address"), TableColumn("Ports"), AGE), _ingress
+        (NAME, PrinterColumn("Class"), PrinterColumn("Hosts"), PrinterColumn("Address"), PrinterColumn("Ports"), AGE),
+        _ingress,
     ),
     ("networking.k8s.io", "ingressclasses"): Printer(
-        (NAME, TableColumn("Controller"), TableColumn("Parameters"), AGE), _ingress_class
+        (NAME, PrinterColumn("Controller"), PrinterColumn("Parameters"), AGE), _ingress_class
     ),
-    ("networking.k8s.io", "networkpolicies"): Printer((NAME, TableColumn("Pod-Selector"), AGE), _network_policy),
-    ("networking.k8s.io", "servicecidrs"): Printer((NAME, TableColumn("CIDRs"), AGE), _service_cidr),
-    ("networking.k8s.io", "ipaddresses"): Printer((NAME, TableColumn("ParentRef")), _ip_address),
+    ("networking.k8s.io", "networkpolicies"): Printer((NAME, PrinterColumn("Pod-Selector"), AGE), _network_policy),
+    ("networking.k8s.io", "servicecidrs"): Printer((NAME, PrinterColumn("CIDRs"), AGE), _service_cidr),
+    ("networking.k8s.io", "ipaddresses"): Printer((NAME, PrinterColumn("ParentRef")), _ip_address),
 }

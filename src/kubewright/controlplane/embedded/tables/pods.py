@@ -12,7 +12,7 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     age_of,
     name_of,
     number,
@@ -160,9 +160,9 @@ def _completed(pod: JSONObject) -> list[JSONValue]:
 POD = Printer(
     (
         NAME,
-        TableColumn("Ready"),
-        TableColumn("Status"),
-        TableColumn("Restarts"),
+        PrinterColumn("Ready"),
+        PrinterColumn("Status"),
+        PrinterColumn("Restarts"),
         AGE,
         wide("IP"),
         wide("Node"),

@@ -10,7 +10,7 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     age_of,
     boolean,
     integer,
@@ -68,7 +68,7 @@ def _admission_policy(rules: str) -> Printer:
         shown = _UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
         return [name_of(obj), len(items(obj, "spec", rules)), shown, age_of(obj, now)]
 
-    return Printer((NAME, integer(rules.capitalize()), TableColumn("ParamKind"), AGE), cells)
+    return Printer((NAME, integer(rules.capitalize()), PrinterColumn("ParamKind"), AGE), cells)
 
 
 def _policy_binding(obj: JSONObject, now: float) -> Cells:
@@ -124,14 +124,14 @@ def _priority_level(obj: JSONObject, now: float) -> Cells:
 
 
 _BINDING = Printer(
-    (NAME, TableColumn("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")),
+    (NAME, PrinterColumn("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")),
     _role_binding,
 )
 _WEBHOOKS = Printer((NAME, integer("Webhooks"), AGE), _webhooks)
-_POLICY_BINDING = Printer((NAME, TableColumn("PolicyName"), TableColumn("ParamRef"), AGE), _policy_binding)
+_POLICY_BINDING = Printer((NAME, PrinterColumn("PolicyName"), PrinterColumn("ParamRef"), AGE), _policy_binding)
 
 PRINTERS: dict[tuple[str, str], Printer] = {
-    ("", "resourcequotas"): Printer((NAME, TableColumn("Request"), TableColumn("Limit"), AGE), _quota),
+    ("", "resourcequotas"): Printer((NAME, PrinterColumn("Request"), PrinterColumn("Limit"), AGE), _quota),
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _admission_policy("validations"),
@@ -142,32 +142,32 @@ PRINTERS: dict[tuple[str, str], Printer] = {
         (
             NAME,
             AGE,
-            TableColumn("SignerName"),
-            TableColumn("Requestor"),
-            TableColumn("RequestedDuration"),
-            TableColumn("Condition"),
+            PrinterColumn("SignerName"),
+            PrinterColumn("Requestor"),
+            PrinterColumn("RequestedDuration"),
+            PrinterColumn("Condition"),
         ),
         _signing_request,
     ),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): Printer(
         (
             NAME,
-            TableColumn("PriorityLevel"),
-            TableColumn("MatchingPrecedence"),
-            TableColumn("DistinguisherMethod"),
+            PrinterColumn("PriorityLevel"),
+            PrinterColumn("MatchingPrecedence"),
+            PrinterColumn("DistinguisherMethod"),
             AGE,
-            TableColumn("MissingPL"),
+            PrinterColumn("MissingPL"),
         ),
         _flow_schema,
     ),
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): Printer(
         (
             NAME,
-            TableColumn("Type"),
-            TableColumn("NominalConcurrencyShares"),
-            TableColumn("Queues"),
-            TableColumn("HandSize"),
-            TableColumn("QueueLengthLimit"),
+            PrinterColumn("Type"),
+            PrinterColumn("NominalConcurrencyShares"),
+            PrinterColumn("Queues"),
+            PrinterColumn("HandSize"),
+            PrinterColumn("QueueLengthLimit"),
             AGE,
         ),
         _priority_level,
@@ -175,6 +175,6 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("rbac.authorization.k8s.io", "rolebindings"): _BINDING,
     ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDING,
     ("scheduling.k8s.io", "priorityclasses"): Printer(
-        (NAME, integer("Value"), boolean("Global-Default"), AGE, TableColumn("PreemptionPolicy")), _priority_class
+        (NAME, integer("Value"), boolean("Global-Default"), AGE, PrinterColumn("PreemptionPolicy")), _priority_class
     ),
 }

@@ -15,7 +15,7 @@ Cells: TypeAlias = list[JSONValue]
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
+class PrinterColumn:
     """A column. Those with a priority above 0 are shown by `-o wide` only."""
 
     name: str
@@ -39,29 +39,29 @@ class TableColumn:
 class Printer:
     """`cells` gets the object and the present in seconds since the epoch."""
 
-    columns: Sequence[TableColumn]
+    columns: Sequence[PrinterColumn]
     cells: Callable[[JSONObject, float], Cells]
     conditions: Callable[[JSONObject], list[JSONValue]] | None = None
     """What is special about a row, such as that the pod has completed."""
 
 
-NAME = TableColumn("Name", format="name")
-AGE = TableColumn("Age")
+NAME = PrinterColumn("Name", format="name")
+AGE = PrinterColumn("Age")
 
 
-def integer(name: str) -> TableColumn:
+def integer(name: str) -> PrinterColumn:
     """A column of whole numbers."""
-    return TableColumn(name, "integer")
+    return PrinterColumn(name, "integer")
 
 
-def boolean(name: str) -> TableColumn:
+def boolean(name: str) -> PrinterColumn:
     """A column of truth values."""
-    return TableColumn(name, "boolean")
+    return PrinterColumn(name, "boolean")
 
 
-def wide(name: str) -> TableColumn:
+def wide(name: str) -> PrinterColumn:
     """A column that only `-o wide` shows."""
-    return TableColumn(name, priority=1)
+    return PrinterColumn(name, priority=1)
 
 
 def name_of(obj: JSONObject) -> str:
@@ -85,7 +85,7 @@ def created(obj: JSONObject, now: float) -> Cells:
     return [name_of(obj), text(obj, "metadata", "creationTimestamp") or "0001-01-01T00:00:00Z"]
 
 
-CREATED = Printer((NAME, TableColumn("Created At", "date")), created)
+CREATED = Printer((NAME, PrinterColumn("Created At", "date")), created)
 
 
 def aged(obj: JSONObject, now: float) -> Cells:

@@ -10,7 +10,7 @@ from kubewright.controlplane.embedded.tables.printer import (
     NAME,
     Cells,
     Printer,
-    TableColumn,
+    PrinterColumn,
     age_of,
     boolean,
     integer,
@@ -227,11 +227,11 @@ _REPLICAS = (NAME, integer("Desired"), integer("Current"), integer("Ready"), AGE
 
 PRINTERS: dict[tuple[str, str], Printer] = {
     ("", "podtemplates"): Printer(
-        (NAME, TableColumn("Containers"), TableColumn("Images"), TableColumn("Pod Labels")), _pod_template
+        (NAME, PrinterColumn("Containers"), PrinterColumn("Images"), PrinterColumn("Pod Labels")), _pod_template
     ),
     ("", "replicationcontrollers"): Printer(_REPLICAS, _replication_controller),
     ("apps", "controllerrevisions"): Printer(
-        (NAME, TableColumn("Controller"), TableColumn("Revision"), AGE), _controller_revision
+        (NAME, PrinterColumn("Controller"), PrinterColumn("Revision"), AGE), _controller_revision
     ),
     ("apps", "daemonsets"): Printer(
         (
@@ -241,25 +241,26 @@ PRINTERS: dict[tuple[str, str], Printer] = {
             integer("Ready"),
             integer("Up-to-date"),
             integer("Available"),
-            TableColumn("Node Selector"),
+            PrinterColumn("Node Selector"),
             AGE,
             *_TEMPLATE,
         ),
         _daemon_set,
     ),
     ("apps", "deployments"): Printer(
-        (NAME, TableColumn("Ready"), TableColumn("Up-to-date"), TableColumn("Available"), AGE, *_TEMPLATE), _deployment
+        (NAME, PrinterColumn("Ready"), PrinterColumn("Up-to-date"), PrinterColumn("Available"), AGE, *_TEMPLATE),
+        _deployment,
     ),
     ("apps", "replicasets"): Printer(_REPLICAS, _replica_set),
-    ("apps", "statefulsets"): Printer((NAME, TableColumn("Ready"), AGE, *_CONTAINERS), _stateful_set),
+    ("apps", "statefulsets"): Printer((NAME, PrinterColumn("Ready"), AGE, *_CONTAINERS), _stateful_set),
     ("autoscaling", "horizontalpodautoscalers"): Printer(
         (
             NAME,
-            TableColumn("Reference"),
-            TableColumn("Targets"),
-            TableColumn("MinPods"),
-            TableColumn("MaxPods"),
-            TableColumn("Replicas"),
+            PrinterColumn("Reference"),
+            PrinterColumn("Targets"),
+            PrinterColumn("MinPods"),
+            PrinterColumn("MaxPods"),
+            PrinterColumn("Replicas"),
             AGE,
         ),
         _autoscaler,
@@ -267,21 +268,21 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ("batch", "cronjobs"): Printer(
         (
             NAME,
-            TableColumn("Schedule"),
-            TableColumn("Timezone"),
+            PrinterColumn("Schedule"),
+            PrinterColumn("Timezone"),
             boolean("Suspend"),
             integer("Active"),
-            TableColumn("Last Schedule"),
+            PrinterColumn("Last Schedule"),
             AGE,
             *_TEMPLATE,
         ),
         _cron_job,
     ),
     ("batch", "jobs"): Printer(
-        (NAME, TableColumn("Status"), TableColumn("Completions"), TableColumn("Duration"), AGE, *_TEMPLATE), _job
+        (NAME, PrinterColumn("Status"), PrinterColumn("Completions"), PrinterColumn("Duration"), AGE, *_TEMPLATE), _job
     ),
     ("policy", "poddisruptionbudgets"): Printer(
-        (NAME, TableColumn("Min Available"), TableColumn("Max Unavailable"), integer("Allowed Disruptions"), AGE),
+        (NAME, PrinterColumn("Min Available"), PrinterColumn("Max Unavailable"), integer("Allowed Disruptions"), AGE),
         _disruption_budget,
     ),
 }

@@ -17,7 +17,7 @@ _WORD: Final = re.compile(r"[0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Version(Opaque):
+class SemanticVersion(Opaque):
     """A semantic version; build metadata takes no part in comparisons."""
 
     major: int
@@ -35,7 +35,7 @@ class Version(Opaque):
         return self.major, self.minor, self.patch, not self.pre, parts
 
 
-def parsed_version(text: str) -> Version:
+def parsed_version(text: str) -> SemanticVersion:
     """`1.2.3-rc.1+build`; ValueError when it is none."""
     if not text:
         raise ValueError("Version string empty")
@@ -44,7 +44,7 @@ def parsed_version(text: str) -> Version:
         raise ValueError("No Major.Minor.Patch elements found")
     rest, plus, build = parts[2].partition("+")
     patch, dash, pre = rest.partition("-")
-    version = Version(
+    version = SemanticVersion(
         _number(parts[0], "major"),
         _number(parts[1], "minor"),
         _number(patch, "patch"),
@@ -91,7 +91,7 @@ def _normalized(text: str) -> str:
     return ".".join(parts)
 
 
-def _version(text: str, normalize: bool = False) -> Version:
+def _version(text: str, normalize: bool = False) -> SemanticVersion:
     try:
         return parsed_version(_normalized(text) if normalize else text)
     except ValueError as error:
@@ -106,7 +106,7 @@ def _is_version(text: str, normalize: bool = False) -> bool:
     return True
 
 
-def _compare(left: Version, right: Version) -> int:
+def _compare(left: SemanticVersion, right: SemanticVersion) -> int:
     return (left.order > right.order) - (left.order < right.order)
 
 
