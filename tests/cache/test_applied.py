@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
+from datetime import UTC, datetime
 from random import Random
 from typing import Annotated, TypeVar
 
@@ -18,10 +19,11 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import ConfigMap, PodTemplate, Secret, Service
 from kubewright.api.errors import KubernetesError
 from kubewright.api.markers import JSONValue, ListMap
+from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.partials import partial
 from kubewright.api.rbac.v1 import Role
-from kubewright.api.resources import Object, resource
+from kubewright.api.resources import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.applied import SettledApplies
 from kubewright.cache.entry import applied_marker, parse_entry
@@ -49,10 +51,10 @@ class World:
         assert isinstance(given, dict)
         return from_json(kind, {**content, "metadata": {**metadata, **given}})
 
-    async def is_sent(self, obj: Object, *, force: bool = True) -> bool:
+    async def is_sent(self, obj: Object, *, force: bool = True, subresource: str = "") -> bool:
         """Apply, and see whether that took a request."""
         before = self._patches()
-        await self.cached.apply(obj, force=force)
+        await (self.cached.subresource(subresource) if subresource else self.cached).apply(obj, force=force)
         return self._patches() > before
 
     async def caught_up(self, kind: type[Object]) -> str:
@@ -426,3 +428,44 @@ async def test_whatever_others_write_what_is_not_sent_would_have_changed_nothing
                 assert _content(await here.other.apply(obj, force=force)) == _content(before), config
         assert skipped
         await here.other.patch(PodTemplate, "a", MergePatch({"metadata": {"finalizers": None}}), namespace=namespace)
+
+
+class PartsStatus(Model):
+    phase: str = ""
+    replicas: int = 0
+    conditions: Annotated[list[Condition], ListMap("type")] = []
+
+
+@resource("applied.example.com/v1")
+class Parts(Resource[Model, PartsStatus]):
+    """Is applied in two parts."""
+
+
+def parts(namespace: str, phase: str) -> Parts:
+    made = Parts(metadata=ObjectMeta(name="a", namespace=namespace), spec=Model())
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    ready = Condition(type="Ready", status="True", reason="Up", message="", last_transition_time=when)
+    made.status = PartsStatus(phase=phase, replicas=1, conditions=[ready])
+    return made
+
+
+async def test_a_status_that_is_so_already_is_not_sent_again(
+    control_plane: ControlPlane, namespace: str, install: Callable[[type[Object]], Awaitable[None]]
+) -> None:
+    await install(Parts)
+    async with world(control_plane, namespace, Parts) as here:
+        up, down = parts(namespace, "Up"), parts(namespace, "Down")
+        assert [await here.is_sent(up) for _ in range(2)] == [True, False]
+        assert [await here.is_sent(up, subresource="status") for _ in range(3)] == [True, False, False]
+        assert (await here.cached.status.apply(up)).status == up.status
+        assert not await here.is_sent(up), "the object itself is another part"
+        assert [await here.is_sent(down, subresource="status") for _ in range(2)] == [True, False]
+        patch = MergePatch({"status": {"phase": "Up"}})
+        await here.other.status.patch(Parts, "a", patch, namespace=namespace, field_manager="other")
+        await here.caught_up(Parts)
+        assert [await here.is_sent(down, subresource="status") for _ in range(2)] == [True, False]
+        less = partial(Parts, name="a", namespace=namespace)
+        less.status.phase = "Down"
+        assert [await here.is_sent(less, subresource="status") for _ in range(2)] == [True, False]
+        live = await here.own.get(Parts, "a", namespace=namespace)
+        assert (live.status.phase, live.status.conditions) == ("Down", [])

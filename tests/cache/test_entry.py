@@ -191,7 +191,8 @@ def field_manager(name: bytes, operation: bytes, *, version: bytes = b"v1", more
 
 def test_fields_owned_by_our_apply_are_kept_when_the_rest_is_cut() -> None:
     entry = managed(field_manager(b"other", b"Apply"), field_manager(b"me", b"Update"), field_manager(b"me", b"Apply"))
-    assert entry.applied == b"v1 " + OWNED
+    assert entry.applied == b" v1 " + OWNED
+    assert (entry.applied_to(""), entry.applied_to("status")) == (("v1", OWNED), None)
     assert b"managedFields" not in entry.body
     assert managed(field_manager(b"me", b"Apply")).applied is entry.applied
 
@@ -202,10 +203,19 @@ def test_fields_owned_by_our_apply_are_kept_when_the_rest_is_cut() -> None:
         [],
         [field_manager(b"other", b"Apply")],
         [field_manager(b"me", b"Update")],
-        [field_manager(b"me", b"Apply", more=b',"subresource":"status"')],
         [field_manager(b"me", b"Apply"), field_manager(b"me", b"Apply", version=b"v2")],
     ],
-    ids=["no manager", "another manager", "an update", "a subresource", "two versions"],
+    ids=["no manager", "another manager", "an update", "two versions"],
 )
 def test_ownership_that_an_apply_cannot_be_compared_with_is_not_kept(entries: list[bytes]) -> None:
     assert managed(*entries).applied == b""
+
+
+def test_what_is_owned_of_a_subresource_is_kept_apart() -> None:
+    status = field_manager(b"me", b"Apply", version=b"v2", more=b',"subresource":"status"')
+    for entry in (managed(field_manager(b"me", b"Apply"), status), managed(status, field_manager(b"me", b"Apply"))):
+        assert entry.applied_to("") == ("v1", OWNED)
+        assert entry.applied_to("status") == ("v2", OWNED)
+        assert entry.applied_to("scale") is None
+    twice = managed(status, status, field_manager(b"me", b"Apply"))
+    assert (twice.applied_to(""), twice.applied_to("status")) == (("v1", OWNED), None)

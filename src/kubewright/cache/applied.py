@@ -38,7 +38,7 @@ _DEFAULT_KEYS: JSONObject = {"protocol": "TCP", "name": ""}
 _SECRET = GroupVersionKind("", "v1", "Secret")
 _MAX_SETTLED = 10_000
 
-_Id: TypeAlias = tuple[GroupVersionKind, ObjectKey]
+_Id: TypeAlias = tuple[GroupVersionKind, ObjectKey, str]
 
 
 class SettledApplies:
@@ -48,38 +48,42 @@ class SettledApplies:
         self._marker = applied_marker(field_manager)
         self._settled: dict[_Id, int] = {}  # of what was sent, and the values that it led to
 
-    def is_settled(self, kind: type[Object], sent: bytes, entry: CacheEntry) -> bool:
-        """Whether sending this configuration of an object would change nothing."""
-        found = _differing(kind, sent, entry)
-        return found is not None and (not found or self._settled.get(_id(kind, entry)) == _hash(sent, found))
+    def is_settled(self, kind: type[Object], sent: bytes, entry: CacheEntry, subresource: str = "") -> bool:
+        """Whether sending this configuration of an object, or of its subresource, would change nothing."""
+        found = _differing(kind, sent, entry, subresource)
+        if not found:
+            return found is not None
+        return self._settled.get(_id(kind, entry, subresource)) == _hash(sent, found)
 
-    def answered(self, kind: type[Object], sent: bytes, before: CacheEntry, answer: Object) -> None:
+    def answered(
+        self, kind: type[Object], sent: bytes, before: CacheEntry, answer: Object, subresource: str = ""
+    ) -> None:
         """An apply was answered: values that differ in its answer, as they did before, are what the server makes of it.
 
         One answer is not enough: an empty map that is applied over null leaves null at first, and replaces it once we
         own the field.
         """
         entry = parse_entry(remembered(answer) or b"{}", self._marker)
-        found = _differing(kind, sent, entry)
-        self._settled.pop(_id(kind, entry), None)
-        if found and found == _differing(kind, sent, before):
+        found, identity = _differing(kind, sent, entry, subresource), _id(kind, entry, subresource)
+        self._settled.pop(identity, None)
+        if found and found == _differing(kind, sent, before, subresource):
             if len(self._settled) >= _MAX_SETTLED:
                 del self._settled[next(iter(self._settled))]  # the oldest, whose object may be gone
-            self._settled[_id(kind, entry)] = _hash(sent, found)
+            self._settled[identity] = _hash(sent, found)
 
 
-def _id(kind: type[Object], entry: CacheEntry) -> _Id:
-    return resource_info(kind).gvk, entry.key
+def _id(kind: type[Object], entry: CacheEntry, subresource: str) -> _Id:
+    return resource_info(kind).gvk, entry.key, subresource
 
 
 def _hash(sent: bytes, values: Sequence[JSONValue]) -> int:
     return hash((sent, msgspec.json.encode(values)))
 
 
-def _differing(kind: type[Object], sent: bytes, entry: CacheEntry) -> list[JSONValue] | None:
+def _differing(kind: type[Object], sent: bytes, entry: CacheEntry, subresource: str) -> list[JSONValue] | None:
     """The values we own that differ from those sent; None when other fields are owned than were sent."""
-    version, _, fields = entry.applied.partition(b" ")
-    if version != resource_info(kind).gvk.api_version.encode():
+    version, fields = entry.applied_to(subresource) or ("", b"")
+    if version != resource_info(kind).gvk.api_version:
         return None
     try:
         config, owned, live = decode_json(sent), decode_json(fields), decode_json(entry.body)

@@ -8,8 +8,8 @@ named is read wherever it is, and the program's permissions say whether it may b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Literal, TypeAlias, TypeVar, overload
+from collections.abc import Coroutine, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -36,6 +36,7 @@ from kubewright.client.reader import PAGE_SIZE
 from kubewright.client.request_body import for_apply
 from kubewright.client.selector_parameters import check_selectors
 from kubewright.client.skipped import Skipped
+from kubewright.client.subresources import Subresource
 
 T = TypeVar("T", bound=Object)
 
@@ -209,7 +210,7 @@ class CachedClient(Client):
 
         return Listing(fetch, page_size)
 
-    async def apply(
+    def apply(
         self,
         obj: T,
         *,
@@ -217,25 +218,37 @@ class CachedClient(Client):
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Server-side apply, as `Client.apply`. Nothing is sent when it would change nothing.
 
         That is known of kinds that are watched whole, and of the client's own field manager: the fields set in `obj`
         are just those that we own, and have those values. The object is then returned as the cache has it.
         """
-        operations, options = self._operations, WriteOptions(dry_run, field_manager, field_validation)
-        endpoint = await operations.endpoint(obj, None, None)
-        config = encode(for_apply(obj, endpoint.info, ""))
+        return self._apply(obj, "", force, WriteOptions(dry_run, field_manager, field_validation))
+
+    @property
+    def status(self) -> Subresource:
+        """See `Client.status`: `apply` sends nothing there, either, when it would change nothing."""
+        return _CachedSubresource(self, "status")
+
+    def subresource(self, name: str) -> Subresource:
+        """See `Client.subresource`."""
+        return _CachedSubresource(self, name)
+
+    async def _apply(self, obj: T, subresource: str, force: bool, options: WriteOptions) -> T:
+        operations = self._operations
+        endpoint = await operations.endpoint(obj, None, None, subresource)
+        config = encode(for_apply(obj, endpoint.info, subresource))
         kind, key = type(obj), ObjectKey(endpoint.namespace, endpoint.name)
         entry = None
-        if not operations.dry_run(options) and field_manager in (None, self._cache.field_manager):
+        if not operations.dry_run(options) and options.field_manager in (None, self._cache.field_manager):
             entry = self._local(kind, endpoint.info, key, "own-writes")[1]
         if entry is None or not entry.applied:
             return await operations.apply_config(kind, endpoint, config, force, options)
-        if self._settled.is_settled(kind, config, entry):
+        if self._settled.is_settled(kind, config, entry, subresource):
             return decode(kind, entry.body)
         answer = await operations.apply_config(kind, endpoint, config, force, options)
-        self._settled.answered(kind, config, entry, answer)
+        self._settled.answered(kind, config, entry, answer, subresource)
         return answer
 
     def _check_live_read(self, kind: type[Object]) -> None:
@@ -296,6 +309,28 @@ class CachedClient(Client):
         # A program that is confined to some namespaces lists those.
         confined = self._cache.namespaces_of(resource_info(kind).gvk)
         return [usable[each] for each in confined] if confined and usable.keys() >= set(confined) else []
+
+
+class _CachedSubresource(Subresource):
+    """A subresource whose `apply` knows what the cache has."""
+
+    def __init__(self, client: CachedClient, name: str) -> None:
+        self._client = client
+        self._operations = client._operations
+        self._subresource = name
+
+    def apply(
+        self,
+        obj: T,
+        *,
+        force: bool = False,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+    ) -> Coroutine[Any, Any, T]:
+        """See `CachedClient.apply`."""
+        options = WriteOptions(dry_run, field_manager, field_validation)
+        return self._client._apply(obj, self._subresource, force, options)
 
 
 def _selected(

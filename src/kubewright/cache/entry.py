@@ -7,6 +7,7 @@ without them leaves them as they are on the server. What this program owns by se
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -25,7 +26,8 @@ _METADATA = b'"metadata":{'
 class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """One object at one revision. Immutable; `body` is its JSON without managedFields.
 
-    `applied` is empty, or the apiVersion and, after a blank, the JSON of the fields that this program owns by apply.
+    `applied` is what this program owns by apply: for the object itself, and for each subresource, a line with its name
+    (empty for the object), the apiVersion and the JSON of the fields, with blanks between them.
     """
 
     namespace: str
@@ -47,6 +49,14 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
     def labels(self) -> dict[str, str]:
         """The labels, in a new dict."""
         return dict(zip(self.label_names, self.label_values, strict=True))
+
+    def applied_to(self, subresource: str) -> tuple[str, bytes] | None:
+        """The apiVersion and the JSON of the fields that this program owns by apply, of the object or a subresource."""
+        for line in self.applied.splitlines():
+            name, version, fields = line.split(b" ", 2)
+            if name == subresource.encode():
+                return version.decode(), fields
+        return None
 
     @property
     def header(self) -> Header:
@@ -121,18 +131,21 @@ _managed_fields = msgspec.json.Decoder(list[_ManagedFields])
 
 
 def _applied(managed_fields: bytes, marker: bytes) -> bytes:
-    """What the marked manager owns by apply; nothing when it does so in several versions."""
+    """What the marked manager owns by apply; nothing of what it owns in several versions."""
     try:
         owned = [
             each
             for each in _managed_fields.decode(managed_fields)
-            if each.operation == "Apply" and not each.subresource and applied_marker(each.manager) == marker
+            if each.operation == "Apply" and applied_marker(each.manager) == marker
         ]
     except NOT_JSON:
         return b""
-    if len(owned) != 1:
-        return b""
-    fields = b"%b %b" % (owned[0].api_version.encode(), owned[0].fields)
+    times = Counter(each.subresource for each in owned)
+    fields = b"\n".join(
+        b"%b %b %b" % (each.subresource.encode(), each.api_version.encode(), each.fields)
+        for each in owned
+        if times[each.subresource] == 1
+    )
     # Objects that are made alike are owned alike.
     return _owned_fields.setdefault(fields, fields) if len(_owned_fields) < _MAX_SHARED else fields
 
