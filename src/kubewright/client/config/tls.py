@@ -12,8 +12,9 @@ import re
 import ssl
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -26,6 +27,7 @@ from kubewright.client.redacted import Redacted
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 _MAX_SESSION_AGE = 300.0  # seconds
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DESCRIPTORS = Path("/proc/self/fd")
 _MISMATCHES = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"})
 
@@ -213,12 +215,18 @@ class _ResumingContext(ssl.SSLContext):
         """Until when what the handshake of the latest connection has verified holds, in seconds since 1970."""
         until = self._begun + _MAX_SESSION_AGE
         if server := latest.getpeercert():  # empty when it was not verified
-            until = min(until, ssl.cert_time_to_seconds(str(server["notAfter"])))
+            until = min(until, _expiry_of(server))
         for authority in self.get_ca_certs():
-            expiry = ssl.cert_time_to_seconds(str(authority["notAfter"]))
+            expiry = _expiry_of(authority)
             if expiry > self._begun:  # else it was not the one
                 until = min(until, expiry)
         return until
+
+
+def _expiry_of(certificate: Mapping[str, object]) -> float:
+    """In seconds since 1970. What ssl has for it imports strptime, which takes more CPU than five handshakes."""
+    month, day, clock, year, _ = str(certificate["notAfter"]).split()  # "Jan  5 09:34:43 2018 GMT", in any locale
+    return datetime.fromisoformat(f"{year}-{_MONTHS.index(month) + 1:02}-{day:0>2}T{clock}+00:00").timestamp()
 
 
 @contextmanager
