@@ -35,6 +35,21 @@ def test_an_operator_imports_nothing_that_few_need_or_that_is_slow() -> None:
     assert len(own) <= 140, "each module takes a third of a millisecond: import what few need where it is used"
 
 
+@pytest.mark.parametrize(
+    ("statement", "unneeded"),
+    [
+        (
+            "import ssl; from kubewright.client.config.tls import TLS;"
+            "TLS().context(None).wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname='kubernetes')",
+            "encodings.idna",
+        ),
+        ("from kubewright.cache.selection import matcher; matcher('', '')", "kubewright.api.selector_syntax"),
+    ],
+)
+def test_what_every_operator_does_imports_nothing_that_few_need(statement: str, unneeded: str) -> None:
+    assert unneeded not in imported_by(statement)
+
+
 def test_a_kind_of_the_core_group_does_not_import_the_others() -> None:
     """Making the classes of all of them would be a tenth of the start of an operator."""
     found = imported_by("from kubewright.api.core.v1 import ConfigMap")

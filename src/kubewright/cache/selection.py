@@ -17,10 +17,10 @@ def matcher(
     labels: Labels | None = None, fields: Fields | None = None, gvk: GroupVersionKind | None = None
 ) -> Matches | None:
     """A test for both selectors; None when there is nothing to test. Some kinds name fields in their own way."""
-    by_label = label_matcher(labels if labels is not None else {})
+    by_label = label_matcher(labels or {})
     by_field = [
         (requirement.matches, field_reader(requirement.field, gvk))
-        for requirement in field_matcher(fields if fields is not None else {}).requirements
+        for requirement in field_matcher(fields or {}).requirements
     ]
     if by_label.matches_all and not by_field:
         return None

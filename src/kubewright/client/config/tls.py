@@ -196,6 +196,9 @@ class _ResumingContext(ssl.SSLContext):
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
         """See `ssl.SSLContext.wrap_bio`."""
+        if isinstance(server_hostname, str) and server_hostname.isascii():
+            # Of a text, ssl imports all that international names need before it finds that this is none.
+            server_hostname = server_hostname.encode()
         if server_hostname != self._server:
             self._server, self._latest, self._session = server_hostname, None, None
         latest = self._latest() if self._latest is not None else None
