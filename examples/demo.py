@@ -18,7 +18,7 @@ from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from examples.podmanager import PodManager, PodManagerSpec, setup
+from operators.podmanager import PodManager, PodManagerSpec, setup
 
 from kubewright import Client, ControlPlane, KubernetesError, Manager, ObjectMeta
 from kubewright.api.codec import decode

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples.podmanager import PodManager, PodManagerSpec
+from operators.podmanager import PodManager, PodManagerSpec
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -33,7 +33,7 @@ from kubewright.manifest.crd import crd_of
 from kubewright.testing.namespaces import unique_name
 from kubewright.version import __version__
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "podmanager.py"
+ROOT = Path(__file__).parents[2]
 QUIET = ("--health-address", "0", "--metrics-address", "0")
 CONSOLE = ("--log-format", "console")
 IS_CONVERGED = Field("status.readyReplicas").equals(2)
@@ -78,18 +78,22 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> str:
     return created.metadata.name
 
 
-def run(*arguments: str | Path, program: Path = EXAMPLE) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(program), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+def command(program: Path | None, arguments: tuple[str | Path, ...]) -> list[str]:
+    """How a program is run: by default an operator that is shipped."""
+    which = ["-m", "operators.podmanager"] if program is None else [str(program)]
+    return [sys.executable, *which, *map(str, arguments)]
+
+
+def run(*arguments: str | Path, program: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(program, arguments), cwd=ROOT, capture_output=True, text=True, timeout=60)
 
 
 @asynccontextmanager
-async def started(*arguments: str | Path, program: Path = EXAMPLE) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started(*arguments: str | Path, program: Path | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
     """The operator as a process that runs while the block does."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(program),
-        *map(str, arguments),
+        *command(program, arguments),
+        cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         # Where tests run in the background, SIGINT is ignored, and children inherit that.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TypeVarTuple
 
-from examples.podmanager import PodManager, PodManagerSpec, setup
+from operators.podmanager import PodManager, PodManagerSpec, setup
 
 from kubewright import ControlPlane, Manager, ObjectMeta
 from kubewright.client.wait import condition, established

@@ -1,4 +1,4 @@
-"""The PodManager example as a whole: its manager runs, pods seem to run, and people change things meanwhile."""
+"""The operator as a whole: its manager runs, pods seem to run, and people change things meanwhile."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
-from examples.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, is_ready, setup
+from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, setup
+from operators.podmanager.reconciler import is_ready
 
 from kubewright import Client, ControlPlane, Manager, ObjectMeta, Request, Result
 from kubewright.api.core.v1 import Pod
@@ -16,11 +17,12 @@ from kubewright.api.rbac.v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef
 from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
+from kubewright.testing import count_requests, settled
 from kubewright.testing.namespaces import unique_name
 
 Running = Callable[[Manager], AbstractAsyncContextManager[None]]
 
-# Well before the example's requeue, which is after 30 s.
+# Well before an object is reconciled again without a reason, which is after 30 s.
 SOON = 20
 
 pytestmark = pytest.mark.usefixtures("nodes")
@@ -35,7 +37,7 @@ async def client(admin: Client, namespace: str, install: Callable[[type[Object]]
 
 @pytest.fixture
 async def manager(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Manager]:
-    """The example's, set up but not running."""
+    """Set up, but not running."""
     async with control_plane.client() as own:
         manager = Manager(own, namespaces=[namespace])
         setup(manager)
@@ -61,7 +63,7 @@ async def pods(client: Client) -> dict[str, str]:
 
 
 async def events(client: Client, regarding: PodManager, wanted: int) -> list[tuple[str | None, ...]]:
-    """The first so many events about an object, sorted; they are written a little after what they report."""
+    """The first so many events about an object, sorted; they are written a little after what they are about."""
     found: dict[str, tuple[str | None, ...]] = {}
     async with asyncio.timeout(SOON), client.watch(Event, initial_events=True) as watched:
         async for each in watched:
@@ -83,7 +85,7 @@ async def test_pods_appear_become_ready_and_are_counted(client: Client, manager:
     assert (await client.get_scale(created)).status.selector == created.status.selector
 
 
-async def test_item_28_deletion_deletes_the_pods(client: Client, manager: Manager, running: Running) -> None:
+async def test_item_28_deletion_takes_the_pods_along(client: Client, manager: Manager, running: Running) -> None:
     async with running(manager):
         created = await create(client, replicas=3)
         await client.delete(Pod, "it-1")
@@ -93,7 +95,7 @@ async def test_item_28_deletion_deletes_the_pods(client: Client, manager: Manage
     assert await pods(client) == {}
 
 
-async def test_item_32_a_deleted_pod_is_recreated_well_before_the_next_requeue(
+async def test_item_32_a_deleted_pod_is_back_well_before_the_next_requeue(
     client: Client, manager: Manager, running: Running
 ) -> None:
     async with running(manager):
@@ -138,7 +140,7 @@ async def test_item_34_an_event_for_each_pod_created_and_deleted(
     ]
 
 
-async def test_item_35_a_refused_creation_is_reported_and_retried(
+async def test_item_35_a_refused_creation_is_an_event_and_retried(
     control_plane: ControlPlane, client: Client, namespace: str, running: Running
 ) -> None:
     user = control_plane.add_user(unique_name("podmanager"))
@@ -207,12 +209,25 @@ async def test_a_settled_object_costs_no_requests(
 ) -> None:
     async with running(manager):
         created = await create(client, replicas=3)
-        recorded = await events(client, created, 3)
-        reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"))
-        requests = dict(manager.live.answers)
-        for _ in range(20):
-            assert await reconciler.reconcile(Request(namespace, "it")) == Result(requeue_after=30.0)
-        assert dict(manager.live.answers) == requests
+        await events(client, created, 3)
+        await settled(manager)
+        reconciles = manager.metrics.counter(
+            "podmanager_reconcile_total", "Reconciles of PodManagers by result", labels=("result",)
+        )
+        reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"), reconciles)
+        with count_requests(manager.live) as requests:
+            for _ in range(20):
+                assert await reconciler.reconcile(Request(namespace, "it")) == Result(requeue_after=30.0)
+        assert requests.attempts == []
 
-    assert len(recorded) == 3
     assert (await client.get(PodManager, "it")).metadata.resource_version == created.metadata.resource_version
+
+
+async def test_item_39_reconciles_are_counted_by_result(
+    client: Client, namespace: str, manager: Manager, running: Running
+) -> None:
+    async with running(manager):
+        await create(client, replicas=1)
+        text = manager.metrics.render().decode()
+    assert 'podmanager_reconcile_total{result="requeue"} 1' in text
+    assert 'podmanager_reconcile_total{result="success"}' in text

@@ -1,4 +1,4 @@
-"""The PodManager example, reconcile by reconcile: the state before, one call of `reconcile`, the state after.
+"""The reconciler alone: the state before, one call of `reconcile`, the state after.
 
 Nothing runs the pods, so their status is what the test says it is.
 """
@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
-from examples.podmanager import FINALIZER, PodManager, PodManagerReconciler, PodManagerSpec
+from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec
 
 from kubewright import (
     AlreadyExists,
     Client,
-    Conflict,
     ControlPlane,
     Dynamic,
     Invalid,
@@ -23,32 +22,18 @@ from kubewright import (
     ObjectMeta,
     Request,
     Result,
-    TerminalError,
 )
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Container, Pod, PodCondition, PodSpec
 from kubewright.api.markers import JSONValue
 from kubewright.api.resources import Object
 from kubewright.client import MergePatch
+from kubewright.manager.metrics import Metrics
+from kubewright.patterns import remove_finalizer
+from kubewright.testing import RecordedEvents
 
+FINALIZER = PodManagerReconciler.finalizer
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-
-
-class RecordingRecorder:
-    """A recorder that keeps its events."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def normal(
-        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
-    ) -> None:
-        self.events.append(("Normal", reason, note))
-
-    def warning(
-        self, regarding: Object, reason: str, note: str, *, action: str = "", related: Object | None = None
-    ) -> None:
-        self.events.append(("Warning", reason, note))
 
 
 class World:
@@ -58,10 +43,11 @@ class World:
         self.client = client
         self.manager = manager
         self.namespace = namespace
-        self.recorder = RecordingRecorder()
-        self.reconciler = PodManagerReconciler(manager.client, self.recorder)
+        self.events = RecordedEvents()
+        reconciles = Metrics().counter("reconciles", "Of this test", labels=("result",))
+        self.reconciler = PodManagerReconciler(manager.client, self.events, reconciles)
 
-    async def reconcile(self, name: str = "it") -> Result:
+    async def reconcile(self, name: str = "it") -> Result | None:
         return await self.reconciler.reconcile(Request(self.namespace, name))
 
     async def create(self, replicas: int = 3) -> PodManager:
@@ -118,7 +104,7 @@ async def world(
         ({"image": ""}, "spec.image"),
     ],
 )
-async def test_item_24_what_the_schema_refuses(world: World, spec: JSONValue, problem: str) -> None:
+async def test_item_24_the_schema_refuses_no_replicas_and_no_image(world: World, spec: JSONValue, problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
         await world.client.create(untyped(spec))
 
@@ -147,8 +133,8 @@ async def test_item_25_status_is_separated_from_spec(world: World) -> None:
 
 
 async def test_item_26_a_missing_object_is_no_error(world: World) -> None:
-    assert await world.reconcile() == Result()
-    assert world.recorder.events == []
+    assert await world.reconcile() is None
+    assert world.events.calls == []
 
 
 async def test_item_27_the_finalizer_comes_first(world: World) -> None:
@@ -170,20 +156,20 @@ async def test_item_28_pods_deleted_by_others_do_not_keep_the_object(world: Worl
     admin = world.client
 
     class Overtaken(PodManagerReconciler):
-        async def remove(self, manager: PodManager, pod: Pod) -> None:
+        async def delete(self, manager: PodManager, pod: Pod) -> None:
             await admin.delete(pod, grace_period=0)
-            await super().remove(manager, pod)
+            await super().delete(manager, pod)
 
-    world.reconciler = Overtaken(world.manager.client, world.recorder)
+    world.reconciler = Overtaken(world.manager.client, world.events, world.reconciler.reconciles)
     await world.client.delete(PodManager, "it")
 
     assert await world.reconcile() == Result(requeue_after=1.0)
-    assert await world.reconcile() == Result()
+    assert await world.reconcile() is None
     assert await world.client.find(PodManager, "it") is None
     assert await world.client.list(Pod) == []
 
 
-async def test_item_28_a_finalizer_of_another_controller_is_kept(world: World) -> None:
+async def test_item_28_a_finalizer_of_somebody_else_is_kept(world: World) -> None:
     created = await world.create()
     created.metadata.finalizers.append("test.kubewright.dev/theirs")
     await world.client.update(created)
@@ -193,7 +179,7 @@ async def test_item_28_a_finalizer_of_another_controller_is_kept(world: World) -
     await world.reconcile()
 
     assert (await world.read()).metadata.finalizers == ["test.kubewright.dev/theirs"]
-    assert await world.reconcile() == Result()
+    assert await world.reconcile() is None
     await world.client.patch(PodManager, "it", MergePatch({"metadata": {"finalizers": None}}))
 
 
@@ -206,10 +192,8 @@ async def test_item_28_a_finalizer_that_is_removed_meanwhile_does_not_come_back(
     stale = await world.read()
     await world.client.patch(PodManager, "it", MergePatch({"metadata": {"finalizers": [FINALIZER]}}))
 
-    with pytest.raises(Conflict):
-        await world.reconciler.clean_up(stale)
+    await remove_finalizer(world.manager.client, stale, FINALIZER)
 
-    assert await world.reconcile() == Result()
     assert await world.client.find(PodManager, "it") is None
 
 
@@ -234,13 +218,13 @@ async def test_item_30_gaps_are_filled(world: World) -> None:
     await world.create()
     kept = {pod.metadata.uid for pod in await world.client.list(Pod) if pod.metadata.name != "it-0"}
     await world.client.delete(Pod, "it-0", grace_period=0)
-    world.recorder.events.clear()
+    world.events.calls.clear()
 
     await world.reconcile()
 
     assert await world.pods() == {"it-0", "it-1", "it-2"}
     assert kept < {pod.metadata.uid for pod in await world.client.list(Pod)}
-    assert world.recorder.events == [("Normal", "Created", "Created pod it-0")]
+    assert [(event.reason, event.note) for event in world.events.calls] == [("Created", "Created pod it-0")]
 
 
 async def test_item_30_a_pod_that_has_ended_is_replaced(world: World) -> None:
@@ -280,22 +264,22 @@ async def test_item_33_pods_are_controlled_by_their_manager(world: World) -> Non
     assert (owner.controller, owner.block_owner_deletion) == (True, True)
 
 
-async def test_item_35_a_name_that_is_taken_is_reported_and_retried(world: World) -> None:
+async def test_item_35_a_name_that_is_taken_is_an_event_and_retried(world: World) -> None:
     spec = PodSpec(containers=[Container(name="app", image="app:1")])
     await world.client.create(Pod(metadata=ObjectMeta(name="it-0"), spec=spec))
 
     with pytest.raises(AlreadyExists):
         await world.create(replicas=1)
 
-    ((type_, reason, note),) = world.recorder.events
-    assert (type_, reason) == ("Warning", "Failed")
-    assert note.startswith("Failed to create pod it-0: ")
+    (event,) = world.events.warnings
+    assert event.reason == "Failed"
+    assert event.note.startswith("Failed to create pod it-0: ")
     await world.client.delete(Pod, "it-0", grace_period=0)
     await world.reconcile()
     assert (await world.read()).status.current_replicas == 1
 
 
-async def test_status_reports_a_refused_creation(world: World) -> None:
+async def test_item_36_and_37_a_refused_creation_shows_in_counts_and_condition(world: World) -> None:
     await world.create(replicas=2)
     await world.all_become_ready()
     await world.reconcile()
@@ -356,25 +340,13 @@ async def test_pods_of_an_old_image_that_are_not_ready_are_replaced_at_once(worl
     assert await world.images() == {"it-0": "app:2", "it-1": "app:1", "it-2": "app:2"}
 
 
-async def test_a_name_that_is_too_long_is_refused_once_and_for_all(world: World) -> None:
-    name = "n" * 64
-    created = await world.client.create(
-        PodManager(metadata=ObjectMeta(name=name), spec=PodManagerSpec(image="app:1", replicas=1))
-    )
-
-    for _ in range(2):
-        with pytest.raises(TerminalError, match="its name is longer than 63 characters"):
-            await world.reconcile(name)
-
-    refused = await world.client.get(PodManager, name)
-    assert [(each.status, each.reason) for each in refused.status.conditions] == [("False", "Invalid")]
-    assert world.recorder.events == [("Warning", "Invalid", "its name is longer than 63 characters: create it anew")]
-    assert refused.metadata.generation == created.metadata.generation
-    await world.client.delete(refused)
-    assert await world.client.find(PodManager, name) is None
+async def test_item_29_a_name_that_is_too_long_for_a_label_is_refused(world: World) -> None:
+    metadata = ObjectMeta(name="n" * 64)
+    with pytest.raises(Invalid, match="the name must have at most 63 characters, as it is a label of each pod"):
+        await world.client.create(PodManager(metadata=metadata, spec=PodManagerSpec(image="app:1", replicas=1)))
 
 
-async def test_a_name_of_the_maximum_length_has_pods(world: World) -> None:
+async def test_item_29_a_name_of_the_greatest_length_has_pods(world: World) -> None:
     name = "n" * 63
     metadata = ObjectMeta(name=name, finalizers=[FINALIZER])
     await world.client.create(PodManager(metadata=metadata, spec=PodManagerSpec(image="app:1", replicas=1)))

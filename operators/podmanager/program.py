@@ -1,0 +1,18 @@
+"""What the operator consists of."""
+
+from __future__ import annotations
+
+from kubewright import Manager, controller_for
+from kubewright.api.core.v1 import Pod
+
+from .reconciler import PodManagerReconciler
+from .types import PodManager
+
+
+def setup(manager: Manager) -> None:
+    """One controller, which is also woken by the pods it owns."""
+    reconciles = manager.metrics.counter(
+        "podmanager_reconcile_total", "Reconciles of PodManagers by result", labels=("result",)
+    )
+    reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"), reconciles)
+    controller_for(manager, PodManager, workers=4).owns(Pod).complete(reconciler)
