@@ -1,4 +1,4 @@
-"""What users write is typed: the README's program, the examples and `tests/user_code`, by both type checkers."""
+"""What users write is typed: the README's program, the operators and `tests/user_code`, by both type checkers."""
 
 import re
 import shutil
@@ -16,8 +16,9 @@ def project(tmp_path: Path) -> Path:
     """A user's project: nothing of ours but the installed package, and no configuration but the strictest."""
     (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "readme_program.py").write_text(program)
-    for folder in (ROOT / "examples", ROOT / "tests/user_code"):
-        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in (ROOT / "examples", ROOT / "operators", ROOT / "tests/user_code"):
+        left_out = shutil.ignore_patterns("__pycache__", "tests", "conftest.py")
+        shutil.copytree(folder, tmp_path / folder.name, ignore=left_out)
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
     return tmp_path
 

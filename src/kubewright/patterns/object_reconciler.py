@@ -66,14 +66,14 @@ class ObjectReconciler(Generic[T]):
         self.client = client
         self._waiting: dict[Request, str] = {}
 
-    async def converge(self, obj: T) -> Result | None:
+    async def converge(self, obj: T, /) -> Result | None:
         """Make the world match the spec, and put into `obj.status` what came of it.
 
         Raise `NotYet` to wait for something; any other exception is retried with back-off.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no converge")
 
-    async def cleanup(self, obj: T) -> None:
+    async def cleanup(self, obj: T, /) -> None:
         """Remove what the object's deletion does not; `NotYet` keeps the finalizer. It may run more than once."""
 
     async def reconcile(self, request: Request) -> Result | None:

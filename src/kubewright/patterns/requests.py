@@ -98,7 +98,7 @@ class RequestReconciler(Generic[R]):
         self._running: dict[Hashable, Request] = {}
         self._queued: dict[Hashable, list[Request]] = {}
 
-    async def act(self, request: R) -> str:
+    async def act(self, request: R, /) -> str:
         """Do what the request asks for, and return what was done, for its message. May run more than once.
 
         Raise `Permanent` to fail the request, and `NotYet` to be called again. Errors of the server that may pass are
@@ -106,11 +106,11 @@ class RequestReconciler(Generic[R]):
         """
         raise NotImplementedError(f"{type(self).__name__} defines no act")
 
-    def serialize_by(self, request: R) -> Hashable | None:
+    def serialize_by(self, request: R, /) -> Hashable | None:
         """Of requests with the same key only one runs at a time. None: this one need not wait for any other."""
         return None
 
-    def describe(self, request: R) -> Mapping[str, str]:
+    def describe(self, request: R, /) -> Mapping[str, str]:
         """What is asked for, for audit records: action, user, role and the like."""
         return {}
 
