@@ -27,9 +27,11 @@ class Observer:
     def needs_whole(self, info: ResourceInfo) -> bool:
         return True
 
-    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
+    def written(
+        self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None
+    ) -> None:
         answer = "not decoded" if obj is None else f"revision {obj.metadata.resource_version}"
-        self.seen.append(f"{method} {endpoint.path}: {answer}")
+        self.seen.append(f"{method} {endpoint.path}: {answer}{f' after {base}' if base else ''}")
 
     def deleting(self, endpoint: Endpoint) -> DeletionEnd:
         self.seen.append(f"deleting {endpoint.path}")
@@ -43,8 +45,8 @@ def observer(client: Client) -> Observer:
     return observer
 
 
-def settings() -> ConfigMap:
-    return ConfigMap(metadata=ObjectMeta(name="a", namespace="shop"))
+def settings(resource_version: str = "") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="a", namespace="shop", resource_version=resource_version))
 
 
 async def test_each_write_is_reported_with_its_answer(
@@ -53,14 +55,14 @@ async def test_each_write_is_reported_with_its_answer(
     for _ in range(4):
         server.answers(ANSWER)
     await client.create(settings())
-    await client.update(settings())
+    await client.update(settings(resource_version="6"))
     await client.patch(ConfigMap, "a", MergePatch({"data": {"x": "1"}}))
     await client.submit(settings())
 
     path = "/api/v1/namespaces/shop/configmaps"
     assert observer.seen == [
         f"POST {path}: revision 7",
-        f"PUT {path}/a: revision 7",
+        f"PUT {path}/a: revision 7 after 6",
         f"PATCH {path}/a: revision 7",
         f"POST {path}: not decoded",
     ]

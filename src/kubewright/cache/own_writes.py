@@ -46,12 +46,15 @@ class OwnWrites:
         """See `WriteObserver`: the response is laid over whole objects where they are watched."""
         return not all(informer.scope.metadata_only for informer in self._cache.informers(info.gvk))
 
-    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
+    def written(
+        self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None
+    ) -> None:
         """See `WriteObserver`."""
         is_created = method == "POST" or response.status == 201
         informers = self._cache.informers(endpoint.info.gvk)
         answer = obj or (_read(response) if informers or not is_created else None)
-        base = None if is_created else base_of(sent)
+        if base is None and not is_created:
+            base = base_of(sent)
         if is_created or answer is None or self._is_change(base, answer.metadata):
             write_count.get().value += 1
         if informers and answer is not None:

@@ -143,7 +143,7 @@ class Operations(msgspec.Struct, frozen=True):
         options, body = WriteOptions(), for_create(obj, endpoint.info)
         response = await self._send("POST", endpoint, False, body, request, options)
         if self.observer is not None and not self.dry_run(options):
-            self.observer.written("POST", endpoint, body, response, None)
+            self.observer.written("POST", endpoint, body, response, None, None)
 
     async def post(self, obj: T, endpoint: Endpoint, options: WriteOptions) -> T:
         """POST an object to a subresource of another one. Returns it as it is when the answer is only a Status."""
@@ -151,7 +151,7 @@ class Operations(msgspec.Struct, frozen=True):
         body = whole(obj)
         response = await self._send("POST", endpoint, False, body, request, options)
         if self.observer is not None and not self.dry_run(options):
-            self.observer.written("POST", endpoint, body, response, None)
+            self.observer.written("POST", endpoint, body, response, None, None)
         with readable(response, request):
             # Evictions and bindings are answered by a Status.
             if decode_model(_Answer, response.body).kind == "Status":
@@ -164,9 +164,9 @@ class Operations(msgspec.Struct, frozen=True):
         _whole(type(obj))
         endpoint = await self.endpoint(obj, None, None, subresource)
         request = endpoint.request("update")
-        return await self._write(
-            "PUT", endpoint, type(obj), for_update(obj, endpoint.info, subresource), request, options
-        )
+        body = for_update(obj, endpoint.info, subresource)
+        base = obj.metadata.resource_version
+        return await self._write("PUT", endpoint, type(obj), body, request, options, base=base)
 
     async def patch(
         self,
@@ -298,6 +298,7 @@ class Operations(msgspec.Struct, frozen=True):
         content_type: str = BODY_JSON[1],
         *,
         force: bool | None = None,
+        base: str | None = None,
     ) -> T:
         """Send an object, or a change to one, and give back what the server made of it."""
         observer = self.observer
@@ -315,9 +316,9 @@ class Operations(msgspec.Struct, frozen=True):
             obj = decoded(kind, response, request)
         except DecodeError:
             # It is written even so.
-            observer.written(method, endpoint, body, response, None)
+            observer.written(method, endpoint, body, response, None, base)
             raise
-        observer.written(method, endpoint, body, response, obj)
+        observer.written(method, endpoint, body, response, obj, base)
         return obj
 
     def _send(

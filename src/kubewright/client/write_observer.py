@@ -20,8 +20,13 @@ class WriteObserver(Protocol):
     def needs_whole(self, info: ResourceInfo) -> bool:
         """Whether a patch of metadata alone is to be answered with the whole object all the same."""
 
-    def written(self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None) -> None:
-        """A write succeeded; `obj` is the resulting object, None when it was not decoded."""
+    def written(
+        self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None
+    ) -> None:
+        """A write succeeded; `obj` is the resulting object, None when it was not decoded.
+
+        `base` is the resourceVersion in what was sent, empty for none; None when it is not known.
+        """
 
     def deleting(self, endpoint: Endpoint) -> DeletionEnd:
         """A deletion is about to be sent. Without a name in `endpoint` it is of a collection."""
