@@ -264,13 +264,12 @@ class CachedClient(Client):
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
     ) -> tuple[bool, CacheEntry | None]:
         """Whether a watch can answer for the object, and its entry."""
-        metadata_only = issubclass(kind, PartialObject)
         for informer in self._cache.informers(info.gvk):
             scope = informer.scope
             # A kind whose scope was not known may be watched "in" a namespace and yet have none.
             if scope.namespace and key.namespace not in ("", scope.namespace):
                 continue
-            if (scope.metadata_only and not metadata_only) or not informer.is_settled:
+            if (scope.metadata_only and not issubclass(kind, PartialObject)) or not informer.is_settled:
                 continue
             is_plain = not (scope.labels or scope.fields or scope.transform)
             is_all = is_plain or self._cache.shows_all(scope)

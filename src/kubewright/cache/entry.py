@@ -21,6 +21,7 @@ from kubewright.client.errors import ProtocolError
 
 _MANAGED_FIELDS = b'"managedFields":'
 _METADATA = b'"metadata":{'
+_COMMA = ord(",")
 
 
 class CacheEntry(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -179,13 +180,13 @@ def _without_managed_fields(raw: bytes, fields: bytes) -> bytes:
     unambiguous = (
         start > 0
         and raw.endswith(fields, start + len(_MANAGED_FIELDS), end)
-        and (raw[start - 1] == ord(",") or raw[end] == ord(","))
+        and (raw[start - 1] == _COMMA or raw[end] == _COMMA)
         # Servers send the metadata before all else that could hold such a key; otherwise it must be the only one.
         and (raw.count(b"{", 0, max(raw.find(_METADATA, 0, start), 0)) == 1 or raw.count(_MANAGED_FIELDS) == 1)
     )
     if not unambiguous:
         return _rebuilt_without_managed_fields(raw)
-    if raw[start - 1] == ord(","):
+    if raw[start - 1] == _COMMA:
         return raw[: start - 1] + raw[end:]
     return raw[:start] + raw[end + 1 :]
 

@@ -95,7 +95,7 @@ class Operations(msgspec.Struct, frozen=True):
         if isinstance(name, str):
             called, where = name, namespace or self.namespace
         else:
-            where, called = _key_of(info, name)
+            where, called = name if type(name) is ObjectKey else _key_of(info, name)
             where = namespace or where or self.namespace
         if not called or "/" in called or (namespace and not info.namespaced):
             check_name(info, called, namespace)

@@ -52,7 +52,7 @@ class HotLoops(Generic[Key]):
             self._sweep(now)
         weight = _WEIGHT if writes else 1
         window = self._windows.get(key)
-        if window is None or now - window.began > window.lasts:
+        if window is None or (now - window.began > SECONDS and now - window.began > window.lasts):
             self._windows[key] = _Window(now, weight)
             return 0.0
         window.weight += weight

@@ -67,9 +67,7 @@ class EventsV1:
 
 def regarding_of(event: RecordedEvent) -> ObjectReference:
     """The object that the event is about, or the part of it."""
-    reference = _reference(event.subject.regarding, event.regarding_revision)
-    reference.field_path = event.subject.field_path or None
-    return reference
+    return _reference(event.subject.regarding, event.regarding_revision, event.subject.field_path)
 
 
 def related_of(event: RecordedEvent) -> ObjectReference | None:
@@ -78,7 +76,7 @@ def related_of(event: RecordedEvent) -> ObjectReference | None:
     return _reference(related, event.related_revision) if related is not None else None
 
 
-def _reference(identity: Identity, revision: str) -> ObjectReference:
+def _reference(identity: Identity, revision: str, field_path: str = "") -> ObjectReference:
     return ObjectReference(
         api_version=identity.api_version,
         kind=identity.kind,
@@ -86,4 +84,5 @@ def _reference(identity: Identity, revision: str) -> ObjectReference:
         name=identity.name,
         uid=identity.uid or None,
         resource_version=revision or None,
+        field_path=field_path or None,
     )
