@@ -159,6 +159,7 @@ STRICT_DOCUMENTS = {
 }
 
 DOCUMENTS = {
+    "JSON with an escaped slash": HEAD + b'"data":{"a":"\\/"}}',
     "empty": b"",
     "text": b"just text",
     "a list": b"- a\n- b\n",

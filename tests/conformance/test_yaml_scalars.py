@@ -94,6 +94,7 @@ SCALARS: dict[str, JSONValue] = {
     "'it''s'": "it's",
     "'\\n'": "\\n",
     '"\\u00e9\\x41\\n"': "éA\n",
+    '"a/b\\\\/"': "a/b\\/",
     # Tagged
     "!!str 5": "5",
     "!!str ~": "~",
@@ -102,6 +103,13 @@ SCALARS: dict[str, JSONValue] = {
     "!!bool 'yes'": True,
     "!!binary aGk=": "hi",
     "!foo bar": "bar",
+    # What has the non-specific tag is text, whatever it looks like
+    "! 5": "5",
+    "! true": "true",
+    "! ~": "~",
+    "! '5'": "5",
+    "&a ! 0x10": "0x10",
+    "!": "",
     # Others
     "=": "=",
     "<<": "<<",
@@ -123,6 +131,8 @@ REFUSED = {
     "@x": "yaml: line 5: found character that cannot start any token",
     "*x": "yaml: unknown anchor 'x' referenced",
     '"\\q"': "yaml: line 5: found unknown escape character",
+    '"a\\/b"': "yaml: line 5: found unknown escape character",
+    '"a\n    b\\/c"': "yaml: line 6: found unknown escape character",
 }
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
@@ -12,7 +12,7 @@ from kubewright.manifest.yaml_values import value_of
 
 
 def read(text: str) -> object:
-    node = compose(yaml.CSafeLoader(text))
+    node = compose(yaml.CSafeLoader(text), text)
     return None if node is None else value_of(node)
 
 
@@ -110,3 +110,13 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     with pytest.raises(yaml.MarkedYAMLError) as refused:
         read("a: &a [*a]")
     assert refused.value.problem == "anchor 'a' value contains itself"
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["", "byte order mark"])
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
+def test_an_escaped_slash_is_refused_where_it_stands(mark: str, encode: Callable[[str], str | bytes]) -> None:
+    text = encode(mark + 'a: "é/"\nb: "\\\\/"\nc: "one\n  two\\/"\n')
+    with pytest.raises(yaml.scanner.ScannerError, match="unknown escape") as refused:
+        compose(yaml.CSafeLoader(text), text)
+    assert refused.value.problem_mark is not None
+    assert (refused.value.problem_mark.line, refused.value.problem_mark.column) == (3, 5)

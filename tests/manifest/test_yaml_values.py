@@ -8,7 +8,7 @@ from kubewright.manifest.yaml_values import value_of
 
 
 def read(text: str) -> object:
-    node = compose(yaml.CSafeLoader(text))
+    node = compose(yaml.CSafeLoader(text), text)
     assert node is not None
     return value_of(node)
 

@@ -42,7 +42,7 @@ def _values(text: str, source: str) -> Iterator[JSONValue]:
     try:
         loader = yaml.CSafeLoader(text)
         try:
-            while (node := compose(loader)) is not None:
+            while (node := compose(loader, text)) is not None:
                 yield value_of(node)
                 number += 1
         finally:

@@ -8,6 +8,7 @@ proportion to those that are written out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -25,15 +26,17 @@ _FREE_VALUES: Final = 1000
 _SMALL, _LARGE = 400_000, 4_000_000
 _SHARE_OF_SMALL, _SHARE_OF_LARGE = 0.99, 0.10
 
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+
 _Start: TypeAlias = yaml.SequenceStartEvent | yaml.MappingStartEvent
 
 
-def compose(loader: yaml.CSafeLoader) -> yaml.Node | None:
-    """The first document of a loader's text, None when there is none. Raises `yaml.MarkedYAMLError`, never recurses.
+def compose(loader: yaml.CSafeLoader, text: str | bytes) -> yaml.Node | None:
+    """The next document of a loader's `text`, None when there is none. Raises `yaml.MarkedYAMLError`, never recurses.
 
     `value_of` makes values of the nodes: plain scalars without a tag have the tag `PLAIN`.
     """
-    composer = _Composer()
+    composer = _Composer(text)
     for event in _events(loader):
         if isinstance(event, yaml.DocumentEndEvent):
             return composer.root
@@ -72,7 +75,8 @@ class _Anchored(NamedTuple):
 
 
 class _Composer:
-    def __init__(self) -> None:
+    def __init__(self, text: str | bytes) -> None:
+        self._text = text.removeprefix("\ufeff") if isinstance(text, str) else text
         self.root: yaml.Node | None = None
         self._open: list[_Open] = []
         self._anchors: dict[str, _Anchored] = {}
@@ -92,7 +96,9 @@ class _Composer:
             self._alias(event)
         elif isinstance(event, yaml.ScalarEvent):
             plain = PLAIN if event.implicit[0] else yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
-            tag = event.tag if event.tag not in (None, "!") else plain
+            tag = plain if event.tag is None else event.tag
+            if event.style == '"' and "/" in event.value:
+                self._check_escapes(event)
             node = yaml.ScalarNode(tag, event.value, _start(event), _end(event), event.style)
             self._count(1)
             if event.anchor is not None:
@@ -102,6 +108,23 @@ class _Composer:
             self._begin(event)
         elif isinstance(event, yaml.CollectionEndEvent):
             self._end(event)
+
+    def _check_escapes(self, event: yaml.ScalarEvent) -> None:
+        """Refuse an escaped slash, which JSON and libyaml know, and Go's YAML does not."""
+        start, end = _start(event), _end(event)
+        if start is None or end is None:
+            return
+        if isinstance(self._text, bytes):
+            self._text = self._text.decode(errors="replace").removeprefix("\ufeff")
+        written = self._text[start.index : end.index]
+        for escape in _ESCAPE.finditer(written):
+            if escape[0] == r"\/":
+                lines = written[: escape.start()].split("\n")
+                column = len(lines[-1]) + (start.column if len(lines) == 1 else 0)
+                mark = yaml.Mark(start.name, start.index + escape.start(), start.line + len(lines) - 1, column, None, 0)
+                raise yaml.scanner.ScannerError(
+                    "while parsing a quoted scalar", start, "found unknown escape character", mark
+                )
 
     def _alias(self, event: yaml.AliasEvent) -> None:
         found = self._anchors.get(event.anchor or "")

@@ -16,7 +16,7 @@ def parse_yaml(text: str) -> object:
     try:
         loader = yaml.CSafeLoader(text)
         try:
-            node = compose(loader)
+            node = compose(loader, text)
             if isinstance(another := loader.get_event(), yaml.DocumentStartEvent):
                 where = cast("yaml.Mark | None", another.start_mark)
                 raise yaml.MarkedYAMLError(

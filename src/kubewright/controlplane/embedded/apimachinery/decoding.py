@@ -80,7 +80,8 @@ def _decode_as_go(body: bytes, duplicates: list[str] | None, prefix: str, finite
 
 def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = "") -> JSONValue:
     """YAML, of which JSON is a part; the rest as for JSON."""
-    if body.lstrip()[:1] == b"{":
+    # An escaped slash is JSON and no YAML.
+    if body.lstrip()[:1] == b"{" and rb"\/" not in body:
         found: list[str] = []
         try:
             value = decode_json(body, found)
@@ -92,7 +93,7 @@ def decode_yaml(body: bytes, duplicates: list[str] | None = None, prefix: str = 
         loader = yaml.CSafeLoader(body)
         try:
             # Of several documents the first.
-            node = compose(loader)
+            node = compose(loader, body)
             value = None if node is None else value_of(node)
         finally:
             loader.dispose()
