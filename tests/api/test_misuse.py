@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import typing
@@ -27,11 +28,18 @@ from kubewright.manager.recorder import EventRecorder
 kw: Any = kubewright
 POD: Any = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(containers=[]))
 LIST: Any = [POD]
+DICT: Any = {"spec": {}}
+NAME: Any = "web"
+NOTHING: Any = None
 
 
 def unmade(cls: type) -> Any:
     """An instance for which nothing is connected or started."""
     return object.__new__(cls)
+
+
+def _raise(value: Any) -> None:
+    raise value
 
 
 client = unmade(Client)
@@ -95,6 +103,11 @@ GUESSES: dict[str, tuple[Callable[[], object], str]] = {
     "kind alone": (lambda: kw.Dynamic.of("Pod"), "write of(api_version, kind)"),
     "object as a dict": (lambda: POD["metadata"], "its fields are attributes: write .metadata"),
     "list of a list": (lambda: LIST.items, "it is the list of the objects itself"),
+    "a structure as a dict": (lambda: DICT.spec, "from_json(Kind, {...})"),
+    "a name for a key": (lambda: NAME.namespace, "write Request(namespace, name) for a key"),
+    "predicates with and": (lambda: kw.generation_changed and kw.labels_changed, "combined with &, | and ~"),
+    "expectations with or": (lambda: kw.ready or kw.deleted, "combined with &, | and ~"),
+    "a Result is raised": (lambda: _raise(kw.Result()), "a Result is returned"),
     "group": (lambda: kw.resource(group="example.com", version="v1"), 'write @resource("group/version")'),
     "group by position": (lambda: kw.resource("example.com", "v1"), 'write @resource("group/version")'),
     "scope": (lambda: kw.resource("example.com/v1", scope="Cluster"), "write namespaced=False"),
@@ -143,6 +156,13 @@ async def test_a_list_that_was_awaited_already_is_no_stream() -> None:
         await read()
     explain_misuse(raised.value)
     assert "write for in place of async for, or leave out the await" in str(raised.value)
+
+
+async def test_a_manager_runs_async_functions() -> None:
+    with pytest.raises(TypeError) as raised:
+        _ = asyncio.create_task(NOTHING)
+    explain_misuse(raised.value)
+    assert "write async def" in str(raised.value)
 
 
 class Reader:

@@ -21,6 +21,7 @@ _CALL = re.compile(
 _NOT_SUBSCRIPTABLE = re.compile(r"'(\w+)' object is not subscriptable")
 _NOT_AWAITED = ("'coroutine' object", "argument of type 'coroutine'", "cannot unpack non-iterable coroutine")
 
+_PARTS = ("metadata", "spec", "status", "namespace", "name", "labels")
 _VERBS = {
     "read": "get(Kind, name, namespace=...)",
     "get": "get(Kind, name, namespace=...)",
@@ -170,6 +171,8 @@ def _call_fix(message: str) -> str | None:
     if subscript is not None:
         is_model = subscript[1] in (each.__name__ for each in _all_models(Model))
         return "its fields are attributes: write .metadata in place of ['metadata']" if is_model else None
+    if message.startswith("a coroutine was expected, got None"):
+        return "what a manager runs is async: write async def"
     if message == "exceptions must derive from BaseException":
         return "only errors are raised; a Result is returned"
     if message.startswith("'async for' requires") and message.endswith("got list"):
@@ -228,6 +231,10 @@ def _attribute_fix(owner: object, attribute: str) -> str | None:
         return f"{owner.__qualname__}(...) was not awaited: write await before the call"
     if isinstance(owner, list) and attribute == "items" and owner and isinstance(owner[0], Model):
         return "it is the list of the objects itself"
+    if isinstance(owner, dict) and attribute in _PARTS:
+        return "a dict is no structure: make one of its class, or all of the object with from_json(Kind, {...})"
+    if isinstance(owner, str | tuple) and attribute in ("namespace", "name"):
+        return "write Request(namespace, name) for a key, and metadata=ObjectMeta(name=...) for an object"
     if inspect.isroutine(owner) and str(getattr(owner, "__module__", "")).startswith("kubewright."):
         return f"{owner.__name__} is a method: write {owner.__name__}(...)"
     for cls in type(owner).__mro__:

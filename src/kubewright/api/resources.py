@@ -188,7 +188,9 @@ class Object(Model, metaclass=ObjectType):
     def as_owner(self, *, controller: bool = True) -> OwnerReference:
         """A reference for the objects that are deleted with this one; an object has at most one controlling owner.
 
-        `set_controller_reference` sets it after checking that the garbage collector will find the owner.
+        The owner must be in the namespace of what it owns, or have none: the garbage collector deletes the child of an
+        owner that it does not find there. A reference cannot name the namespace, so that nothing later on can check it;
+        `set_controller_reference` does, and sets it.
         """
         if not self.metadata.uid:
             raise ValueError(

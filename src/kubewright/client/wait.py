@@ -69,6 +69,7 @@ class Expectation:
 
     if not TYPE_CHECKING:
         __call__ = refusing("an expectation is given as it is, without parentheses: wait_for(pod, ready)")
+        __bool__ = refusing("expectations are combined with &, | and ~, not with and, or and not")
 
     def __repr__(self) -> str:
         return f"Expectation({self.description})"

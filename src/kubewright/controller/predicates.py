@@ -15,12 +15,13 @@ from the cache: for that, give the watch a selector.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 from msgspec.json import encode
 
 from kubewright.api.codec import NOT_JSON
+from kubewright.api.errors import refusing
 from kubewright.api.resources import Object
 from kubewright.api.selectors import Labels
 from kubewright.api.shallow import members
@@ -57,6 +58,9 @@ class Predicate:
 
     def __invert__(self) -> Predicate:
         return Predicate(f"not {self.description}", lambda event: not self(event))
+
+    if not TYPE_CHECKING:
+        __bool__ = refusing("predicates are combined with &, | and ~, not with and, or and not")
 
     def __repr__(self) -> str:
         return f"Predicate({self.description})"
