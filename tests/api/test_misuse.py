@@ -155,7 +155,7 @@ async def test_a_list_that_was_awaited_already_is_no_stream() -> None:
     with pytest.raises(TypeError) as raised:
         await read()
     explain_misuse(raised.value)
-    assert "write for in place of async for, or leave out the await" in str(raised.value)
+    assert "write for instead of async for, or leave out the await" in str(raised.value)
 
 
 async def test_a_manager_runs_async_functions() -> None:
@@ -216,7 +216,7 @@ async def test_an_error_that_closes_a_client_is_explained() -> None:
         await use()
 
 
-def test_a_spec_without_a_status_is_said_with_none() -> None:
+def test_a_kind_without_a_status_is_written_with_none() -> None:
     with pytest.raises(TypeError, match=re.escape("write Resource[PodSpec, Status], or Resource[PodSpec, None]")):
         kw.Resource[PodSpec]
 

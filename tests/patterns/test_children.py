@@ -51,7 +51,7 @@ async def test_what_others_added_to_a_child_stays(admin: Client, owner: Parcel) 
     assert child.metadata.labels == {"team": "blue"}
 
 
-async def test_a_field_of_another_manager_is_taken_over_unless_told_otherwise(admin: Client, owner: Parcel) -> None:
+async def test_a_field_of_another_manager_is_taken_over_unless_force_is_off(admin: Client, owner: Parcel) -> None:
     child = (await ensure(admin, config("1"), owner=owner)).object
     child.data["size"] = "9"
     await admin.patch(child, field_manager="somebody")
@@ -60,7 +60,7 @@ async def test_a_field_of_another_manager_is_taken_over_unless_told_otherwise(ad
     assert (await ensure(admin, config("2"), owner=owner)).object.data == {"size": "2"}
 
 
-async def test_what_is_wanted_is_not_changed_by_ensuring_it(admin: Client, owner: Parcel, namespace: str) -> None:
+async def test_ensure_does_not_change_its_argument(admin: Client, owner: Parcel, namespace: str) -> None:
     wanted = config("1")
     await ensure(admin, wanted, owner=owner)
     assert wanted == config("1")
@@ -142,9 +142,7 @@ class Stale(CachedClient):
         return None
 
 
-async def test_a_child_that_turns_up_after_it_was_looked_for_is_changed(
-    admin: Client, owner: Parcel, namespace: str
-) -> None:
+async def test_a_child_created_between_read_and_create_is_changed(admin: Client, owner: Parcel, namespace: str) -> None:
     await admin.create(
         ConfigMap(
             metadata=ObjectMeta(name="settings", namespace=namespace, finalizers=["example.com/theirs"]),

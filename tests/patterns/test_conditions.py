@@ -142,7 +142,7 @@ def test_item_50_nothing_known_is_not_ready() -> None:
         summarize(obj)
 
 
-def test_item_47_a_block_leaves_its_condition_however_it_ends() -> None:
+def test_item_47_a_block_sets_its_condition_however_it_ends() -> None:
     obj = parcel()
 
     def early() -> None:

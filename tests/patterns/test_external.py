@@ -115,7 +115,7 @@ def test_a_stream_that_breaks_or_ends_is_started_again_and_the_state_read_at_onc
     run_virtual(main)
 
 
-def test_a_stream_that_says_when_it_is_connected_has_the_state_read_then() -> None:
+def test_the_state_is_read_when_a_stream_reports_that_it_is_connected() -> None:
     async def main() -> None:
         system = Hypervisor()
         async with Fed(external(system)) as fed:

@@ -47,7 +47,9 @@ async def test_finalizers_of_others_survive_both_ways(admin: Client, obj: Parcel
     await let_go(admin, obj)
 
 
-async def test_an_object_that_is_gone_or_going_gets_none(admin: Client, obj: Parcel, namespace: str) -> None:
+async def test_an_object_that_is_gone_or_being_deleted_gets_no_finalizer(
+    admin: Client, obj: Parcel, namespace: str
+) -> None:
     held = await add_finalizer(admin, await admin.get(obj), THEIRS)
     assert held is not None
     await admin.delete(held)

@@ -234,7 +234,7 @@ async def test_the_wait_is_logged_once_for_each_message(
     assert [record.getMessage() for record in caplog.records] == ["waiting: no node", "waiting: no disk"]
 
 
-async def test_it_works_under_a_manager_and_comes_to_rest(
+async def test_it_works_under_a_manager_and_settles(
     admin: Client, namespace: str, install: Install, running: Running
 ) -> None:
     await install(Parcel)

@@ -205,7 +205,7 @@ def test_an_error_counts_more_than_a_wait() -> None:
     assert run(pipeline, context()) is REFUSED
 
 
-def test_a_lost_race_leaves_the_pipeline_at_once_and_says_nothing() -> None:
+def test_a_lost_race_ends_the_pipeline_at_once_and_sets_no_condition() -> None:
     race = Conflict(Status(code=409, reason="Conflict", message="the object has been modified"))
     assert race.is_optimistic_lock
     one = context()

@@ -178,7 +178,7 @@ class Stale(CachedClient):
         return self.old if "consistency" not in options else await Client.find(self, self.old)
 
 
-async def test_a_request_that_another_process_has_claimed_is_not_begun(
+async def test_a_request_that_another_process_has_claimed_is_not_started(
     admin: Client, namespace: str, reconciler: ErrandReconciler
 ) -> None:
     created = await admin.create(errand(namespace=namespace))
@@ -425,7 +425,7 @@ def test_item_86_requests_of_one_key_run_one_at_a_time_the_oldest_first() -> Non
     run_virtual(main)
 
 
-def test_a_request_goes_on_when_the_one_before_it_is_deleted() -> None:
+def test_a_request_continues_when_the_one_before_it_is_deleted() -> None:
     async def main() -> None:
         async with world(failing(NotYet("busy", after=500))) as it:
             await it.admin.create(errand("first", user="bob"))
@@ -462,7 +462,7 @@ def test_item_76_a_request_that_was_being_acted_upon_when_the_process_ended_is_a
 # Audit
 
 
-def test_item_87_a_record_says_who_asked_for_what_and_what_came_of_it_and_how_long_it_took(tmp_path: Path) -> None:
+def test_item_87_a_record_has_creator_action_outcome_and_duration(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
 
     async def slow(request: Errand) -> str:
@@ -497,7 +497,7 @@ def test_item_87_a_record_says_who_asked_for_what_and_what_came_of_it_and_how_lo
     }
 
 
-def test_records_go_to_the_log_unless_told_otherwise(caplog: pytest.LogCaptureFixture) -> None:
+def test_records_go_to_the_log_by_default(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kubewright.audit")
 
     async def main() -> None:

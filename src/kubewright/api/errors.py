@@ -48,7 +48,7 @@ def explain_misuse(error: BaseException | None) -> None:
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with the fix in the error for a call that does not fit. It costs a frame: not for what is hot."""
+    """The function, with the fix in the error for a call that does not fit. It costs a frame: not for hot paths."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:

@@ -1,4 +1,4 @@
-"""Messages for calls that do not fit: what Python says of them, and then the fix. Imported only when one is needed.
+"""Messages for wrong calls: Python's own, and then the fix. Imported only when one is needed.
 
 The verbs of a client are called for every object, and must not pay for a wrapper that explains their errors. So errors
 are explained where they pass anyway: when a client is closed by one, when a reconcile or a program fails, in tests.
@@ -170,13 +170,13 @@ def _call_fix(message: str) -> str | None:
     subscript = _NOT_SUBSCRIPTABLE.match(message)
     if subscript is not None:
         is_model = subscript[1] in (each.__name__ for each in _all_models(Model))
-        return "its fields are attributes: write .metadata in place of ['metadata']" if is_model else None
+        return "its fields are attributes: write .metadata instead of ['metadata']" if is_model else None
     if message.startswith("a coroutine was expected, got None"):
         return "what a manager runs is async: write async def"
     if message == "exceptions must derive from BaseException":
         return "only errors are raised; a Result is returned"
     if message.startswith("'async for' requires") and message.endswith("got list"):
-        return "write for in place of async for, or leave out the await"
+        return "write for instead of async for, or leave out the await"
     if message.startswith("Unexpected keyword argument"):  # of a structure that is no model
         return _CALLS.get(f"Result.{message.rpartition(' ')[2].strip(chr(39))}")
     call = _CALL.match(message)
@@ -199,7 +199,7 @@ def _call_fix(message: str) -> str | None:
 
 
 def _find(qualname: str) -> Callable[..., object] | None:
-    """The function of kubewright that Python calls so in its messages."""
+    """The function of kubewright that Python names in its message."""
     if qualname == "field":
         from msgspec import field
 

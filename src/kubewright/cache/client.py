@@ -25,7 +25,7 @@ from kubewright.cache.entry import CacheEntry
 from kubewright.cache.informer import Informer
 from kubewright.cache.own_writes import OwnWrites
 from kubewright.cache.selection import matcher, simple_fields
-from kubewright.client import Client, Listing
+from kubewright.client import Client, PagedList
 from kubewright.client.arguments import check_kind, check_namespace, kind_and_name
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.errors import NotFound, Status, StatusDetails
@@ -162,7 +162,7 @@ class CachedClient(Client):
         resource_version_match: str | None = None,
         index: tuple[str, str] | None = None,
         consistency: Consistency = "own-writes",
-    ) -> Listing[T]:
+    ) -> PagedList[T]:
         """The objects of a kind, from the cache where the kind is watched, ordered by namespace and name.
 
         Without `namespace` it covers the namespaces of the cache, wherever the objects are read from. `index` names an
@@ -174,7 +174,7 @@ class CachedClient(Client):
         if labels is not None or fields is not None:
             check_selectors(kind, labels, fields)
 
-        def live(where: str | None) -> Listing[T]:
+        def live(where: str | None) -> PagedList[T]:
             return super(CachedClient, self).list(
                 kind,
                 namespace=where,
@@ -208,7 +208,7 @@ class CachedClient(Client):
             revision = str(min(informer.revision for informer in informers))
             return Page(ListMeta(resource_version=revision), await _decoded(kind, entries, self.skipped))
 
-        return Listing(fetch, page_size)
+        return PagedList(fetch, page_size)
 
     def apply(
         self,

@@ -3,7 +3,7 @@
 from kubewright.client.backoff import Backoff
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
-from kubewright.client.listing import Listing
+from kubewright.client.listing import PagedList
 from kubewright.client.patch import JSONPatch, MergePatch, StrategicMergePatch, patch_from
 from kubewright.client.request_observer import RequestAttempt, RequestObserver
 from kubewright.client.token_bucket import TokenBucket
@@ -14,8 +14,8 @@ __all__ = [
     "Client",
     "Config",
     "JSONPatch",
-    "Listing",
     "MergePatch",
+    "PagedList",
     "RequestAttempt",
     "RequestObserver",
     "StrategicMergePatch",

@@ -19,7 +19,7 @@ _log = logging.getLogger("kubewright.client")
 _WARNING = r'\d{3} \S+ "((?:[^"\\]|\\.)*)"'
 _MAX_WARNINGS = 1000
 _SHOWN = 120  # characters of a body that is no Status
-_LOOKED_AT = 4096  # its bytes that are searched for an excerpt
+_MAX_SEARCHED = 4096  # its bytes that are searched for an excerpt
 # Compiled when first used: most programs never read a page.
 _TITLE = r"(?i)<title[^>]*>([^<]+)"
 _MARKUP = r"(?is)<(script|style)\b.*?</\1[^>]*>|<!--.*?-->|<[^>]*>?"
@@ -105,7 +105,7 @@ def _quote(code: int, headers: Headers, body: bytes) -> str:
 
 def _excerpt(body: bytes) -> str:
     """One short line of a body that is not from Kubernetes: the title of a page, else how its text begins."""
-    text = body[:_LOOKED_AT].decode("utf-8", "replace")
+    text = body[:_MAX_SEARCHED].decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
         title = re.search(_TITLE, text)
         text = title[1] if title else re.sub(_MARKUP, " ", text)

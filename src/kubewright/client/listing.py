@@ -26,7 +26,7 @@ class Page(Struct, Generic[T], frozen=True):
     items: list[T]
 
 
-class Listing(Generic[T]):
+class PagedList(Generic[T]):
     """A list that has not been fetched yet. Iterating or awaiting it asks the server each time."""
 
     def __init__(self, fetch: Callable[[str, int], Awaitable[Page[T]]], page_size: int) -> None:
@@ -73,7 +73,7 @@ class Listing(Generic[T]):
             return (await self.fetch("", 0)).items
 
 
-async def page_of_several(listings: Mapping[str, Listing[T]], continue_: str, limit: int) -> Page[T]:
+async def page_of_several(listings: Mapping[str, PagedList[T]], continue_: str, limit: int) -> Page[T]:
     """One page of the lists of several namespaces, one after the other in their order by name.
 
     Each of them shows a revision of its own. A continue token has the name of its namespace before the server's token.

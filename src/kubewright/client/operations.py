@@ -409,7 +409,7 @@ def _made_again(
         return change.on(live, kind, names)
     except ListClash as error:
         message = (
-            f"the object has been modified, and somebody else changed {error}, too, which is replaced whole: "
+            f"the object has been modified, and another client changed {error}, too, which is replaced whole: "
             "read the object and change it again"
         )
         raise Conflict(Status(code=409, reason="Conflict", message=message), str(request)) from None

@@ -17,7 +17,7 @@ from kubewright.client.arguments import check_kind, check_scope, kind_and_name
 from kubewright.client.endpoint import Endpoint, RequestDescription
 from kubewright.client.errors import NotFound
 from kubewright.client.http.transport import Response, StreamedResponse
-from kubewright.client.listing import Listing, Page
+from kubewright.client.listing import Page, PagedList
 from kubewright.client.mapping import APIResource
 from kubewright.client.operations import ACCEPT_JSON, ACCEPT_PARTIAL, Operations
 from kubewright.client.paths import ObjectName, Parameter, query
@@ -104,7 +104,7 @@ class Reader:
         page_size: int = PAGE_SIZE,
         resource_version: str | None = None,
         resource_version_match: str | None = None,
-    ) -> Listing[T]:
+    ) -> PagedList[T]:
         """The objects of a kind: `async for` reads page by page, `await` gives all of them as a list.
 
         An object that does not fit its type is left out, logged and counted (see `skipped`); `get` raises of it.
@@ -127,7 +127,7 @@ class Reader:
                 metadata, items = split_list(response.body)
             return Page(metadata, self._operations.skipped.decoded(kind, items))
 
-        return Listing(fetch, page_size)
+        return PagedList(fetch, page_size)
 
     async def raw_pages(
         self,

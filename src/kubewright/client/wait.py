@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Object)
 View: TypeAlias = "dict[str, JSONValue] | None"
-"""What an expectation looks at: the JSON of the object, or None when there is none."""
+"""What an expectation tests: the JSON of the object, or None when there is none."""
 
 _RESTART = Backoff(0.1, 5.0)  # of a watch that ended
 

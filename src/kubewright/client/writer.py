@@ -91,7 +91,7 @@ class Updater:
         if nothing else was changed, `client.patch` is a ValueError; otherwise `obj` keeps it, and what is returned is
         without it. `client.status.patch(Node, "node-1", MergePatch({"status": {...}}))` needs no object.
 
-        What somebody else has written meanwhile survives. Fields are sent as they are. Where a list was changed, the
+        What other clients have written meanwhile survives. Fields are sent as they are. Where a list was changed, the
         revision goes with it; if the server has a newer one, the object is read and the change made again on that,
         list items by their keys, a few times. `Conflict` is raised only where both sides changed a list without keys,
         or others are faster each time. `lock=True` sends the revision always and leaves every `Conflict` to the caller,

@@ -1,4 +1,4 @@
-"""The life of a program: what begins in which order, and how it ends.
+"""The lifecycle of a program: what starts in which order, and how it ends.
 
 Start: caches, what needs no leader, sources (so that a standby is warm), then, as leader, all the rest. Stop, in
 reverse: no further reconciles begin and those under way may finish within the grace time; then the lease is released;
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class Lifecycle:
-    """Runs what was added, once. What is added while it runs begins at once."""
+    """Runs what was added, once. What is added while it runs starts at once."""
 
     def __init__(
         self, cluster: Cluster, events: EventBroadcaster, *, warm_standby: bool = True, grace: float | None = None
@@ -177,7 +177,7 @@ class Lifecycle:
             self._leader_group.cancel()
 
     def _drop_writes_if_lost(self) -> None:
-        """Let nothing arrive when another leads that is still on its way now. No further write is sent."""
+        """Drop the writes under way if another leads. No further write is sent."""
         if self._has_lost_lease:
             for cluster in self.clusters:
                 cluster.live.drop_writes()

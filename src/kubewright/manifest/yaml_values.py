@@ -27,7 +27,7 @@ _INTEGER: Final = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _DATE: Final = re.compile(r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])(?:[Tt \t].*)?")
 # Hexadecimal digits of the largest number are 16, binary ones 64: whatever is longer is no integer, and not converted.
-_LONGEST_INTEGER: Final = 3 + 64
+_MAX_INTEGER_DIGITS: Final = 3 + 64
 
 
 def _spellings(*words: str) -> Iterator[str]:
@@ -154,7 +154,7 @@ def _resolved(text: str) -> Value:
     if text[0] not in "+-.0123456789":
         return text
     number = text if text[0] == "." else text.replace("_", "")
-    if _INTEGER.fullmatch(number) and len(number) <= _LONGEST_INTEGER:
+    if _INTEGER.fullmatch(number) and len(number) <= _MAX_INTEGER_DIGITS:
         # Zeros in front are of octal numbers; Python needs a prefix for them.
         octal = re.fullmatch(r"([-+]?)0([0-7]+)", number)
         integer = int(f"{octal[1]}0o{octal[2]}" if octal else number, 0)

@@ -1,6 +1,6 @@
-"""What reconcilers are made of: the frame around an object, pipelines, requests, conditions, children, finalizers.
+"""Building blocks of reconcilers: objects, pipelines, requests, conditions, children, finalizers.
 
-Each can be used alone, and each can be done by hand with the client. All of them are written on the public API.
+Each can be used alone, and each can be replaced by code on the client. All of them use the public API only.
 """
 
 from kubewright.patterns.audit import AuditRecord, AuditSink, EventAudit, FileAudit, LogAudit

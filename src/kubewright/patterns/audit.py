@@ -23,7 +23,7 @@ _log = logging.getLogger("kubewright.audit")
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who asked for what, and what came of it: a change of a request's phase."""
+    """A change of a request's phase: its creator, its action and its outcome."""
 
     time: datetime
     kind: str
@@ -34,7 +34,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     creator: str
     """The annotation `creator` of the request."""
     action: dict[str, str]
-    """What was asked for: what `RequestReconciler.describe` returns."""
+    """The requested action: what `RequestReconciler.describe` returns."""
     before: str
     phase: str
     attempt: int
@@ -49,7 +49,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AuditSink(Protocol):
-    """Where audit records go."""
+    """Receives audit records."""
 
     async def write(self, record: AuditRecord, request: Object) -> None:
         """Keep a record about the request."""

@@ -1,4 +1,4 @@
-"""The objects that an object owns: `ensure` them as a whole, or `create_or_update` what depends on what is there.
+"""The objects that an object owns: `ensure` them as a whole, or `create_or_update` from their present state.
 
     role = await ensure(client, Role(metadata=ObjectMeta(name="viewer"), rules=[...]), owner=user)
     role.object, role.outcome                         # "created", "updated" or "unchanged"
@@ -36,7 +36,7 @@ class Ensured(NamedTuple, Generic[C]):
 
 
 async def ensure(client: Client, wanted: C, *, owner: Object | None = None, force: bool = True) -> Ensured[C]:
-    """Make the fields that are set in `wanted` so, by server-side apply; what others have set besides is left alone.
+    """Apply the fields that are set in `wanted`, server-side; what others have set besides is left alone.
 
     Through a `CachedClient` it costs no request when it is so already and the kind is watched. With `force` fields are
     taken over from other managers, as a controller should for what it owns; without it that is a `Conflict`.
@@ -52,7 +52,7 @@ async def ensure(client: Client, wanted: C, *, owner: Object | None = None, forc
 
 
 class create_or_update(Generic[C]):  # noqa: N801  # used as a function, in `async with`
-    """Read the object, have the block change it, and create it or send what the block changed.
+    """Read the object, let the block change it, and create it or send the changes of the block.
 
     `initial` is what the block gets when there is no such object yet; otherwise only its kind, namespace and name
     matter. Nothing is written when the block raises or changes nothing. Name, namespace and kind must stay the same.

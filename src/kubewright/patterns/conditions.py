@@ -1,4 +1,4 @@
-"""Conditions: what an object's status says about it, one entry per type.
+"""The conditions in an object's status, one per type.
 
     set_condition(widget, "Ready", False, "PodsNotReady", "2 of 3 pods are ready")
     if set_condition(widget, "Degraded", True, "DiskFull", "…"):
@@ -80,7 +80,7 @@ def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str
     if not _REASON.fullmatch(reason) or len(reason) > _MAX_REASON:
         raise ValueError(
             f"the reason of the condition {type} is {reason!r}: expected a CamelCase word, such as "
-            '"PodsNotReady"; the sentence for people is the message'
+            '"PodsNotReady"; the sentence for users is the message'
         )
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 3] + "..."
@@ -149,7 +149,7 @@ def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
 
 @contextmanager
 def reporting(obj: Conditioned, type: str, *, reason: str = "Done") -> Iterator[None]:
-    """Set the condition to what comes of the block: True when it ends or returns, False when it raises.
+    """Set the condition to the outcome of the block: True when it ends or returns, False when it raises.
 
     The exception is raised again. A cancellation says nothing about the object, and leaves the condition as it is.
     """

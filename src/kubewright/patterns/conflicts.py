@@ -1,14 +1,14 @@
-"""Doing it again when another writer was faster.
+"""Retrying when another writer was faster.
 
     async def claim() -> None:
         machine = await inventory.read("m-17")
         machine.owner = "web"
-        await inventory.write(machine)                # raises Conflict when somebody else has written meanwhile
+        await inventory.write(machine)                # raises Conflict when another client has written meanwhile
 
     await retry_on_conflict(claim)
 
 For `update`, and for systems outside that answer with `Conflict`. `client.patch` needs no such loop, and a reconcile
-that raises `Conflict` is simply done again.
+that raises `Conflict` is simply retried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finalizers: an object that has one stays until somebody takes it off, so that what belongs to it is cleaned up first.
+"""Finalizers: an object that has one stays until it is removed, so that what belongs to the object is cleaned up first.
 
     widget = await add_finalizer(client, widget, "example.com/cleanup")       # before anything is made for it
     ...
@@ -34,7 +34,7 @@ async def add_finalizer(client: Client, obj: T, finalizer: str) -> T | None:
     except NotFound:
         return None
     except (Invalid, Conflict):
-        # The server takes no new finalizers on an object that is being deleted; and another may have taken its name.
+        # The server accepts no new finalizers on an object that is being deleted; and another may have taken its name.
         there = await Client.find(client, type(obj), obj.key)
         if there is None or there.metadata.deletion_timestamp is not None or there.metadata.uid != obj.metadata.uid:
             return None

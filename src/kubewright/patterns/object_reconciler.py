@@ -67,7 +67,7 @@ class ObjectReconciler(Generic[T]):
         self._waiting: dict[Request, str] = {}
 
     async def converge(self, obj: T, /) -> Result | None:
-        """Make the world match the spec, and put into `obj.status` what came of it.
+        """Make the observed state match the spec, and put the outcome into `obj.status`.
 
         Raise `NotYet` to wait for something; any other exception is retried with back-off.
         """

@@ -52,7 +52,7 @@ class PipelineContext(Protocol):
 
     @property
     def events(self) -> Recorder:
-        """Where failures are recorded."""
+        """The recorder of failures."""
 
 
 ContextT = TypeVar("ContextT", bound=PipelineContext)
@@ -131,7 +131,7 @@ class _Run(Generic[ContextT]):
         self._waiting: list[NotYet] = []
 
     async def advance(self, step: Step[ContextT]) -> bool:
-        """Run a step if it can run, and report what came of it. False when the next ones should not run."""
+        """Run a step if it can run, and report its outcome. False when the next ones should not run."""
         obj, context = self._context.object, self._context
         if (step.when is not None and not step.when(context)) or not self.skipped.isdisjoint(step.needs):
             self.skipped.add(step)

@@ -1,4 +1,4 @@
-"""`RequestReconciler`: objects that ask for something to be done once, and report what came of it.
+"""`RequestReconciler`: objects that request an action to be done once, and report its outcome.
 
     @resource("user.example.com/v1")
     class Grant(Resource[GrantSpec, RequestStatus]): ...
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Permanent(Exception):
-    """What was asked for cannot be done, now or later: the request fails with this message."""
+    """The requested action cannot be done, now or later: the request fails with this message."""
 
 
 class RequestStatus(Model):
@@ -99,7 +99,7 @@ class RequestReconciler(Generic[R]):
         self._queued: dict[Hashable, list[Request]] = {}
 
     async def act(self, request: R, /) -> str:
-        """Do what the request asks for, and return what was done, for its message. May run more than once.
+        """Carry out the request, and return what was done, for its message. May run more than once.
 
         Raise `Permanent` to fail the request, and `NotYet` to be called again. Errors of the server that may pass are
         retried after `retry`, other ones fail the request; any other exception is retried with back-off.
@@ -111,7 +111,7 @@ class RequestReconciler(Generic[R]):
         return None
 
     def describe(self, request: R, /) -> Mapping[str, str]:
-        """What is asked for, for audit records: action, user, role and the like."""
+        """The requested action, for audit records: action, user, role and the like."""
         return {}
 
     async def reconcile(self, request: Request) -> Result | None:
@@ -163,7 +163,7 @@ class RequestReconciler(Generic[R]):
         return await self._finish(obj, "Completed", message or "")
 
     async def _failed(self, obj: R, error: Exception) -> tuple[str, Result | None]:
-        """What comes of an error: the outcome for the metrics, and the result; none when the error is to be raised."""
+        """The outcome of an error for the metrics, and the result; none when the error is to be raised."""
         if isinstance(error, NotYet):
             await self._note(obj, error.message)
             return "waiting", self._again(obj, error.after)

@@ -1,4 +1,4 @@
-"""`step`: one thing that has to be so for an object, and the condition that reports it.
+"""`step`: one part of the desired state of an object, and the condition that reports it.
 
     @step("NamespaceReady")
     async def namespace(context: UserContext) -> None:
@@ -7,8 +7,9 @@
     @step("QuotaReady", needs=[namespace], when=has_quota)
     async def quota(context: UserContext) -> None: ...
 
-A step is an async function of the context. It returns when it is so, raises `NotYet` to wait, and any other exception
-is an error. It remains callable, so that it is tested by calling it, and may be part of several pipelines.
+A step is an async function of the context. It returns when that state is reached, raises `NotYet` to wait, and any
+other exception is an error. It remains callable, so that it is tested by calling it, and may be part of several
+pipelines.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _INTEGERS = {"int": 64, "int32": 32, "int64": 64, "uint16": 16, "uint32": 32, "u
 
 
 class _Mismatch(Exception):
-    """A JSON value that Go cannot put where it is; the struct and path are added on the way out."""
+    """A JSON value that Go cannot put where it is; the struct and path are added by the callers."""
 
     def __init__(self, found: JSONValue | msgspec.Raw, wanted: str, *, numeral: bool = False, form: str = "") -> None:
         super().__init__(wanted)
