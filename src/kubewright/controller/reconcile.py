@@ -65,9 +65,9 @@ def checked_result(returned: object) -> Result:
         raise TypeError(
             f"reconcile returned requeue={requeue!r}: expected True or False; a time is given as requeue_after="
         )
-    if not isinstance(after, int | float | timedelta | None):
+    if after is not None and not isinstance(after, int | float | timedelta):
         raise TypeError(f"reconcile returned requeue_after={after!r}: expected seconds or a timedelta")
-    if not isinstance(priority, int | None):
+    if priority is not None and not isinstance(priority, int):
         raise TypeError(f"reconcile returned priority={priority!r}: expected an integer")
     return returned
 

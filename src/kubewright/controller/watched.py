@@ -227,7 +227,8 @@ class Watched(Generic[Key]):
 
         def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             event = Event(kind, old, new, initial, own)
-            if self._was_undecodable(event) or where is None or self._passes(event, where):
+            is_awaited = self._undecodable and self._was_undecodable(event)
+            if is_awaited or where is None or self._passes(event, where):
                 take(event)
 
         handle.subscribe(changed)
@@ -235,7 +236,7 @@ class Watched(Generic[Key]):
 
     def _was_undecodable(self, event: Event[Object]) -> bool:
         """Whether the object was undecodable before this event, so that its reconcile was waiting for it."""
-        if not self._undecodable or event.key not in self._undecodable:
+        if event.key not in self._undecodable:
             return False
         self._undecodable.discard(event.key)
         return True

@@ -23,6 +23,7 @@ BURST = 25
 """Writes about one object that may follow each other at once."""
 REFILL = timedelta(minutes=5)
 """After that, one write each."""
+_RATE = 1 / REFILL.total_seconds()
 MAX_NOTES = 10
 """From this number of different notes on, similar events are combined."""
 SIMILAR_WINDOW = timedelta(minutes=10)
@@ -153,7 +154,7 @@ class EventCorrelator:
         source = subject.component, subject.instance, subject.regarding, subject.type
         bucket = self._buckets.get(source)
         if bucket is None:
-            bucket = self._buckets.add(source, TokenBucket(1 / REFILL.total_seconds(), BURST))
+            bucket = self._buckets.add(source, TokenBucket(_RATE, BURST))
         return bucket.take(now.timestamp())
 
     def _name(self, regarding: str, now: datetime) -> str:
