@@ -72,7 +72,9 @@ class Client(Reader, Writer, Subresources):
         )
         self._owned = session
         defaults = WriteOptions(dry_run, field_manager, field_validation)
-        self._operations = Operations(session, Mapper(session), config.namespace, defaults)
+        self._operations = Operations(
+            session=session, mapper=Mapper(session), namespace=config.namespace, defaults=defaults
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,6 +148,10 @@ class Client(Reader, Writer, Subresources):
         client = object.__new__(Client)
         client._owned = session = operations.session.separate()
         client._operations = Operations(
-            session, Mapper(session), operations.namespace, operations.defaults, operations.scope
+            session=session,
+            mapper=Mapper(session),
+            namespace=operations.namespace,
+            defaults=operations.defaults,
+            scope=operations.scope,
         )
         return client

@@ -1,7 +1,7 @@
 """The requests behind the verbs: for an object or for one of its subresources, the same machinery.
 
-`Client` and its subresource views are faces of this. It knows the client's defaults (namespace, field manager,
-validation, dry run), finds the endpoint of a kind, describes requests in errors and decodes the answers.
+`Client` and its subresource views are faces of this. It knows the client's defaults (field manager, validation, dry
+run), describes requests in errors and decodes the answers; where they go is in `endpoint.py`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ import msgspec
 
 from kubewright.api.codec import decode, decode_model, encode
 from kubewright.api.dynamic import PartialObject
-from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONObject
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
 from kubewright.api.rebase import ListClash
-from kubewright.api.resources import Object, ResourceInfo, resource_info
+from kubewright.api.resources import Object
 from kubewright.client.answer import readable, unreadable
-from kubewright.client.arguments import check_kind, check_name, check_object, check_patch, check_scope, kind_and_name
+from kubewright.client.arguments import check_object, check_patch
 from kubewright.client.backoff import Backoff
-from kubewright.client.endpoint import Endpoint, RequestDescription
+from kubewright.client.endpoint import Endpoint, Endpoints, RequestDescription
 from kubewright.client.errors import BadRequest, Conflict, DecodeError, Invalid, Status
 from kubewright.client.http.transport import Response
-from kubewright.client.mapping import Mapper
 from kubewright.client.patch import Change, MergePatch, Patch, PatchFrom, StrategicMergePatch, locked
-from kubewright.client.paths import FieldValidation, Named, ObjectName, query
+from kubewright.client.paths import FieldValidation, query
 from kubewright.client.request_body import (
     compared_fields,
     for_apply,
@@ -60,63 +58,17 @@ class WriteOptions(msgspec.Struct, frozen=True, gc=False):
     field_validation: FieldValidation | None = None
 
 
-class Operations(msgspec.Struct, frozen=True):
-    """One server, one user, one set of defaults.
-
-    `scope` confines lists and watches to a namespace. With `names_namespaces` an object that is written must name its
-    namespace. `observer` is notified of writes.
-    """
+class Operations(Endpoints, frozen=True, kw_only=True):
+    """One server, one user, one set of defaults. `observer` is notified of writes."""
 
     session: Session
-    mapper: Mapper
-    namespace: str
     defaults: WriteOptions
-    scope: str = ""
     skipped: Skipped = msgspec.field(default_factory=Skipped)
-    names_namespaces: bool = False
     observer: WriteObserver | None = None
 
     def scoped(self, namespace: str) -> Operations:
         """The same, confined to one namespace."""
         return msgspec.structs.replace(self, namespace=namespace, scope=namespace)
-
-    async def endpoint(
-        self, target: Object | type[Object], name: ObjectName | None, namespace: str | None, subresource: str = ""
-    ) -> Endpoint:
-        """Where one object is: given itself, or by kind and name."""
-        kind, which = kind_and_name(target, name)
-        info = self.mapper.known(kind) or await self.mapper.info(kind)
-        if isinstance(target, Object):
-            which, namespace = target.metadata.name, namespace or self._namespace_of(target, info)
-        return Endpoint(info, *self.key(info, which, namespace), subresource)
-
-    def key(self, info: ResourceInfo, name: ObjectName, namespace: str | None) -> ObjectKey:
-        """Which object of a kind whose scope is known. The client's namespace is the default."""
-        if isinstance(name, str):
-            called, where = name, namespace or self.namespace
-        else:
-            where, called = name if type(name) is ObjectKey else _key_of(info, name)
-            where = namespace or where or self.namespace
-        if not called or "/" in called or (namespace and not info.namespaced):
-            check_name(info, called, namespace)
-        if not info.namespaced:
-            return ObjectKey("", called)
-        if self.scope:
-            self._stay(where)
-        return ObjectKey(where, called)
-
-    async def collection(self, kind: type[Object], namespace: str | None) -> Endpoint:
-        """Where all objects of a kind are, in one namespace or in all."""
-        check_kind(kind)
-        # Of a kind whose type does not say its scope: a program confined to namespaces watches it once for each.
-        check_scope(resource_info(kind), namespace)
-        info = await self.mapper.info(kind)
-        return Endpoint(info, self.scope_for(namespace) if info.namespaced else "")
-
-    def scope_for(self, namespace: str | None) -> str:
-        """The namespace a list or watch is confined to; empty for all."""
-        self._stay(namespace)
-        return namespace or self.scope
 
     async def get(self, kind: type[T], endpoint: Endpoint, resource_version: str | None = None) -> T:
         """Read one object."""
@@ -280,7 +232,7 @@ class Operations(msgspec.Struct, frozen=True):
         check_object(obj)
         kind = _whole(type(obj))
         info = self.mapper.known(kind) or await self.mapper.info(kind)
-        endpoint = Endpoint(info, self._namespace_of(obj, info))
+        endpoint = Endpoint(info, self.namespace_of(obj, info))
         return endpoint, endpoint.request("create", obj.metadata.name or obj.metadata.generate_name)
 
     def dry_run(self, options: WriteOptions) -> bool:
@@ -350,32 +302,6 @@ class Operations(msgspec.Struct, frozen=True):
             force,
         )
 
-    def _namespace_of(self, obj: Object, info: ResourceInfo) -> str:
-        """The namespace of an object; none for cluster-scoped kinds."""
-        if not info.namespaced:
-            return ""
-        self._stay(obj.metadata.namespace)
-        return obj.metadata.namespace or self.scope or self._assumed_namespace(obj)
-
-    def _assumed_namespace(self, obj: Object) -> str:
-        """That of the client, as with kubectl, for an object that names none; but an owner's is not known."""
-        if self.names_namespaces:
-            raise ValueError(
-                f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} names no namespace: set "
-                f'metadata.namespace, or use client.in_namespace("{self.namespace}") where the namespace of this '
-                "program is meant"
-            )
-        if obj.metadata.owner_references:
-            raise ValueError(
-                f"{obj.kind} {obj.metadata.name or obj.metadata.generate_name} has an owner and no namespace: set "
-                "metadata.namespace to that of the owner, as the garbage collector deletes what is in another"
-            )
-        return self.namespace
-
-    def _stay(self, namespace: str | None) -> None:
-        if self.scope and namespace and namespace != self.scope:
-            raise ValueError(f'this client stays in the namespace "{self.scope}" and does not go to "{namespace}"')
-
 
 class _Answer(BuiltIn):
     kind: str = ""
@@ -413,16 +339,6 @@ def _made_again(
             "read the object and change it again"
         )
         raise Conflict(Status(code=409, reason="Conflict", message=message), str(request)) from None
-
-
-def _key_of(info: ResourceInfo, name: Named | Object) -> ObjectKey:
-    if isinstance(name, Object):
-        return name.key
-    try:
-        return ObjectKey(name.namespace, name.name)
-    except AttributeError:
-        check_name(info, name, None)
-        raise
 
 
 def _whole(kind: type[T]) -> type[T]:
