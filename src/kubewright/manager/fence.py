@@ -44,16 +44,29 @@ def exit_at_once(message: str) -> None:
 @contextmanager
 def fenced(deadline: Callable[[], float | None], exit_: Callable[[str], None] = exit_at_once) -> Iterator[None]:
     """While the block runs, `exit_` is called when `system_clock()` passes the deadline, if there is one."""
+
+    def check() -> float | None:
+        limit = deadline()
+        if limit is None or system_clock() <= limit:
+            return _INTERVAL
+        exit_("the lease has run out while the event loop was blocked; exiting, as another may lead now")
+        return None
+
+    with polling("leader fence", check, _INTERVAL):
+        yield
+
+
+@contextmanager
+def polling(name: str, poll: Callable[[], float | None], pause: float) -> Iterator[None]:
+    """While the block runs, a thread calls `poll` after a pause, and again after each that it returns; None ends it."""
     ended = threading.Event()
 
-    def watch() -> None:
-        while not ended.wait(_INTERVAL):
-            limit = deadline()
-            if limit is not None and system_clock() > limit:
-                exit_("the lease has run out while the event loop was blocked; exiting, as another may lead now")
-                return
+    def run() -> None:
+        seconds: float | None = pause
+        while seconds is not None and not ended.wait(seconds):
+            seconds = poll()
 
-    thread = threading.Thread(target=watch, name="leader fence", daemon=True)
+    thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     try:
         yield

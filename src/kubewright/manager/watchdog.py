@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 
-from kubewright.manager.fence import clock_of, system_clock
+from kubewright.manager.fence import clock_of, polling, system_clock
 
 BLOCKED = 1.0
 """Seconds within which a loop has to run a callback. A block that lasts `INTERVAL` seconds longer is never missed."""
@@ -48,20 +48,8 @@ def watched_loop() -> Iterator[None]:
         return
     thread_of_loop = threading.get_ident()
     watchdog = Watchdog(lambda: sys._current_frames().get(thread_of_loop), loop.call_soon_threadsafe)
-    ended = threading.Event()
-
-    def watch() -> None:
-        pause = INTERVAL
-        while not ended.wait(pause):
-            pause = watchdog.sample()
-
-    thread = threading.Thread(target=watch, name="event loop watchdog", daemon=True)
-    thread.start()
-    try:
+    with polling("event loop watchdog", watchdog.sample, INTERVAL):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 class Watchdog:
