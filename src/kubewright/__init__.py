@@ -114,6 +114,10 @@ if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as typ
     def __getattr__(name: str) -> object:
         home = _HOME_OF.get(name)
         if home is None:
+            if name[:1].isupper():
+                from kubewright.elsewhere import check_home
+
+                check_home(name)  # raises an ImportError, whose message `from kubewright import ...` does not replace
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value: object = getattr(importlib.import_module(home), name)
         globals()[name] = value

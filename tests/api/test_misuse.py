@@ -159,8 +159,11 @@ async def test_a_list_that_was_awaited_already_is_no_stream() -> None:
 
 
 async def test_a_manager_runs_async_functions() -> None:
+    def start() -> asyncio.Task[None]:
+        return asyncio.create_task(NOTHING)
+
     with pytest.raises(TypeError) as raised:
-        _ = asyncio.create_task(NOTHING)
+        start()
     explain_misuse(raised.value)
     assert "write async def" in str(raised.value)
 
@@ -229,3 +232,11 @@ def test_a_generic_kind_takes_its_own_parameters() -> None:
         pass
 
     assert typing.get_args(Base[PodSpec]) == (PodSpec,)
+
+
+async def test_a_manager_runs_in_an_async_block() -> None:
+    def enter() -> None:
+        with manager.running():
+            pass
+
+    assert "write async with" in explained_message(enter)

@@ -173,6 +173,8 @@ def _call_fix(message: str) -> str | None:
         return "its fields are attributes: write .metadata instead of ['metadata']" if is_model else None
     if message.startswith("a coroutine was expected, got None"):
         return "what a manager runs is async: write async def"
+    if message.startswith("'_AsyncGeneratorContextManager' object does not support the context"):
+        return "write async with"
     if message == "exceptions must derive from BaseException":
         return "only errors are raised; a Result is returned"
     if message.startswith("'async for' requires") and message.endswith("got list"):

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import kubewright
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("Pod", "write from kubewright.api.core.v1 import Pod"),
+        ("Deployment", "write from kubewright.api.apps.v1 import Deployment"),
+        ("LeaderElection", "write from kubewright.manager import LeaderElection"),
+        ("PermanentError", "raise TerminalError"),
+        ("CacheOptions", "write from kubewright.cache import CacheOptions"),
+    ],
+)
+def test_a_name_that_is_elsewhere_is_found_when_it_is_imported(name: str, fix: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(f"cannot import name '{name}' from 'kubewright': ")) as raised:
+        exec(f"from kubewright import {name}")
+    assert fix in str(raised.value)
+
+
+def test_a_name_that_is_nowhere_is_none_of_kubewrights() -> None:
+    with pytest.raises(ImportError, match=r"^cannot import name 'Nowhere' from 'kubewright' \("):
+        exec("from kubewright import Nowhere")
+    assert not hasattr(kubewright, "nowhere")
