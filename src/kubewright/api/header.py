@@ -1,6 +1,6 @@
 """The part of an object that is decoded on arrival: enough to find, index and order it. The rest stays bytes."""
 
-from __future__ import annotations
+# Annotations are types here, not text: they are needed at every start, and text would have to be compiled.
 
 import msgspec
 from msgspec import Struct

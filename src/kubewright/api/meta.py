@@ -1,6 +1,6 @@
 """What every object carries: metadata, owners, conditions, selectors."""
 
-from __future__ import annotations
+# Annotations are types here, not text: they are needed at every start, and text would have to be compiled.
 
 from typing import Annotated, Literal
 
