@@ -108,7 +108,7 @@ async def install(client: Client) -> None:
 
 
 async def walk(client: Client) -> None:
-    """What somebody does who uses the operator, and what is to come of it."""
+    """The actions of a user of the operator, and their expected effects."""
     with step("apply a PodManager that wants 3 pods"):
         spec = PodManagerSpec(image="nginx:1.29", replicas=3)
         created = await client.apply(PodManager(metadata=ObjectMeta(name=NAME), spec=spec), field_manager="demo")

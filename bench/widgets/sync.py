@@ -15,7 +15,7 @@ class Synced:
     """Of all rounds: the least seconds of CPU from the start of the process, and the least MB at the most.
 
     The MB after the sync are those in the middle: what else the machine does only ever adds to CPU, but how much a
-    garbage collector has given back by then varies both ways.
+    garbage collector has released by then varies both ways.
     """
 
     cpu: float = float("inf")

@@ -1,4 +1,4 @@
-"""Labels every ReplicaSet `hello: world`: the smallest controller of a kind that somebody else defines."""
+"""Labels every ReplicaSet `hello: world`: the smallest controller of a kind that is defined elsewhere."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class PodManagerReconciler(ObjectReconciler[PodManager]):
             await self.create(manager, name)
 
     async def roll_out(self, manager: PodManager) -> None:
-        """Delete pods of another image, to be created anew: a ready one only while all others are ready, too."""
+        """Delete pods of another image, to be recreated: a ready one only while all others are ready, too."""
         pods = [pod for pod in await self.pods_of(manager) if is_live(pod)]
         outdated = sorted((pod for pod in pods if is_outdated(pod, manager)), key=index_of)
         dispensable = [pod for pod in outdated if not is_ready(pod)]
@@ -139,12 +139,12 @@ class PodManagerReconciler(ObjectReconciler[PodManager]):
 
 
 def labels_of(manager: PodManager) -> dict[str, str]:
-    """With the uid, so that a manager created anew never adopts the pods of its predecessor."""
+    """With the uid, so that a recreated manager never adopts the pods of its predecessor."""
     return {"app": "my-app", "podmanager": manager.metadata.name, "podmanager-uid": manager.metadata.uid}
 
 
 def is_finished(pod: Pod) -> bool:
-    """Whether it has ended, and nobody has deleted it yet."""
+    """Whether it has ended and is not being deleted."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase in ("Failed", "Succeeded")
 
 

@@ -62,7 +62,7 @@ class Widget(Resource[WidgetSpec, WidgetStatus]):
 
 @pytest.fixture
 async def client(admin: Client, namespace: str, install: Install) -> Client:
-    """Somebody else than the manager, who changes things in the test's namespace."""
+    """A client besides the manager's, which changes objects in the test's namespace."""
     await install(Widget)
     return admin.in_namespace(namespace)
 

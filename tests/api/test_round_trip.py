@@ -236,7 +236,7 @@ async def create_once(session: Session, obj: Object) -> str:
 
 
 def as_new(obj: ObjectT) -> ObjectT:
-    """A copy without what servers give to each object anew."""
+    """A copy without what servers set in each new object."""
     fresh = copy.deepcopy(obj)
     fresh.metadata.uid = fresh.metadata.resource_version = ""
     fresh.metadata.creation_timestamp = None

@@ -239,7 +239,7 @@ def test_metadata_is_read_from_either_watch_and_whole_objects_only_from_the_watc
 
 
 def test_a_kind_of_unknown_scope_that_has_no_namespaces_is_shown_once_and_with_own_writes() -> None:
-    """Nobody knows at the watch that it is cluster-scoped, so a confined program watches it once for each namespace."""
+    """It is not known at the watch that it is cluster-scoped, so a confined program watches it once per namespace."""
 
     async def scenario() -> None:
         async with world(namespaces=["a", "b"]) as here:

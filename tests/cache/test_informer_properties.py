@@ -165,7 +165,8 @@ class View:
         self.forget()
 
     def subscribe(self, may_go_back: bool) -> None:
-        # A restored server makes the same revisions again; and what a transform hides cannot be told from its echo.
+        # A restored server makes the same revisions again; and what a transform hides cannot be distinguished from its
+        # echo.
         is_certain = not may_go_back and self.transform is None
         listener = Listener(may_go_back, self.server.own if is_certain else None)
         self.listeners.append(listener)
@@ -187,7 +188,7 @@ class View:
         return {key: body for key, body in bodies.items() if body is not None}
 
     def bring(self, change: Change, *, listing: bool = False) -> None:
-        """Tell the informer of a change as a server does whose watch has this scope."""
+        """Notify the informer of a change as a server does whose watch has this scope."""
         if change.after is not None and self.holds(change.after):
             (self.informer.init_apply if listing else self.informer.apply)(parse_entry(change.after.raw))
         elif change.before is not None and self.holds(change.before):

@@ -23,7 +23,7 @@ PATH = "/api/v1/namespaces/shop/configmaps/a"
 
 
 class Unnamed(Object):
-    """Nobody has said which kind this is."""
+    """A class without a kind."""
 
 
 # reading

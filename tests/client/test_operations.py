@@ -326,7 +326,7 @@ async def test_patch_from_sends_the_difference_to_another_copy(client: Client, s
 
 
 def changed_list(**metadata: JSONValue) -> App:
-    """Read with a finalizer of somebody else, to which ours was added."""
+    """Read with a finalizer of another controller, to which ours was added."""
     app = decode(App, msgspec.json.encode(stored(finalizers=["a"], uid="u-1", **metadata)))
     app.metadata.finalizers.append("ours")
     return app

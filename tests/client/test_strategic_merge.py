@@ -145,7 +145,7 @@ async def test_items_that_others_changed_meanwhile_survive_without_a_lock(admin:
 
 
 async def test_a_list_that_is_replaced_whole_is_locked_all_the_same(admin: Client, namespace: str) -> None:
-    """Two ports of one number: the merge key of services does not tell them apart."""
+    """Two ports of one number: the merge key of services does not distinguish them."""
     ports: JSONValue = [{"name": "tcp", "port": 53, "protocol": "TCP"}, {"name": "udp", "port": 53, "protocol": "UDP"}]
     service = await admin.create(
         from_json(Service, {"metadata": {"name": "dns", "namespace": namespace}, "spec": {"ports": ports}})

@@ -40,5 +40,5 @@ async def keys(queue: Queue[Key]) -> list[Key]:
 
 
 def not_ready_reason(source: Source[Key]) -> str | None:
-    """Asked anew each time, which mypy does not expect of a property."""
+    """Read each time, which mypy does not expect of a property."""
     return source.not_ready_reason

@@ -181,7 +181,7 @@ async def holder(client: Client) -> str:
 
 @asynccontextmanager
 async def another_leader(client: Client) -> AsyncIterator[None]:
-    """Somebody else holds the lease while the block runs, and gives it back at its end."""
+    """Another candidate holds the lease while the block runs, and releases it at its end."""
     leads = asyncio.Event()
 
     async def lead() -> None:

@@ -12,7 +12,7 @@ from kubewright.testing import count_requests, settled, virtual
 
 
 class Labelling:
-    """Labels each ConfigMap once; or, `restless`, anew each time."""
+    """Labels each ConfigMap once; or, `restless`, each time."""
 
     def __init__(self, manager: Manager, *, restless: bool = False) -> None:
         self.client = manager.client

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 @pytest.fixture
 async def client(admin: Client, namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Client:
-    """Somebody who uses the operator."""
+    """A user of the operator."""
     await install(PodManager)
     return admin.in_namespace(namespace)
 

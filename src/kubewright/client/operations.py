@@ -252,7 +252,7 @@ class Operations(Endpoints, frozen=True, kw_only=True):
         force: bool | None = None,
         base: str | None = None,
     ) -> T:
-        """Send an object, or a change to one, and give back what the server made of it."""
+        """Send an object, or a change to one, and return the resulting object."""
         observer = self.observer
         partial = issubclass(kind, PartialObject) and (observer is None or not observer.needs_whole(endpoint.info))
         try:

@@ -97,16 +97,16 @@ def parse_event(kind: type[T], line: bytes, request: str = "") -> WatchEvent[T]:
     try:
         event = _line.decode(line)
     except NOT_JSON:
-        return _parse_in_two_passes(kind, line, request)
+        return _parse_in_two_steps(kind, line, request)
     # The server sends `type` before `object` and nothing else, so the object can be cut out without a second parse.
     # (It writes metav1.WatchEvent in field order; tests/conformance/test_watch.py holds it to that.)
     prefix = _PREFIXES.get(event.type)
     if prefix is not None and line.startswith(prefix) and line.endswith(b"}}"):
         return WatchEvent(kind, cast(EventType, event.type), event.object.metadata, line[len(prefix) : -1])
-    return _parse_in_two_passes(kind, line, request)
+    return _parse_in_two_steps(kind, line, request)
 
 
-def _parse_in_two_passes(kind: type[T], line: bytes, request: str) -> WatchEvent[T]:
+def _parse_in_two_steps(kind: type[T], line: bytes, request: str) -> WatchEvent[T]:
     try:
         type_, raw = _split(line)
         if type_ == "ERROR":

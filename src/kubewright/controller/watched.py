@@ -228,7 +228,7 @@ class Watched(Generic[Key]):
         def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
             event = Event(kind, old, new, initial, own)
             is_awaited = self._undecodable and self._was_undecodable(event)
-            if is_awaited or where is None or self._passes(event, where):
+            if is_awaited or where is None or self._matches(event, where):
                 take(event)
 
         handle.subscribe(changed)
@@ -241,7 +241,7 @@ class Watched(Generic[Key]):
         self._undecodable.discard(event.key)
         return True
 
-    def _passes(self, event: Event[Object], where: Predicate) -> bool:
+    def _matches(self, event: Event[Object], where: Predicate) -> bool:
         try:
             return where(event)
         except Exception as error:

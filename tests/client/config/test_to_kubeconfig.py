@@ -24,7 +24,7 @@ SERVER = "https://kubernetes.example.com:6443"
 
 
 class Plugin:
-    """Credentials that are obtained anew each time."""
+    """Credentials that are obtained each time."""
 
     async def current(self) -> Credential:
         return bearer("s3cret")

@@ -254,7 +254,7 @@ async def test_an_ipv6_address_works(serve: Serve) -> None:
 
 
 class _Proxy:
-    """An HTTP proxy that passes bytes through after CONNECT."""
+    """An HTTP proxy that forwards bytes after CONNECT."""
 
     def __init__(self, answer: bytes = b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n") -> None:
         self._answer = answer

@@ -140,7 +140,7 @@ async def test_a_stream_that_met_a_closing_idle_connection_is_opened_again(serve
 async def test_a_write_that_the_server_has_read_is_not_sent_again(
     serve: Serve, certificates: Certificates, method: str, ending: str, secure: bool
 ) -> None:
-    """It may have taken effect, and somebody else may have written since."""
+    """It may have taken effect, and another client may have written since."""
     read: list[str] = []
 
     async def handler(peer: Peer) -> None:
@@ -167,7 +167,7 @@ async def test_a_write_that_the_server_has_read_is_not_sent_again(
 async def test_a_write_that_has_left_is_not_sent_again_even_if_the_server_never_read_it(
     serve: Serve, method: str
 ) -> None:
-    """The client cannot tell the two apart."""
+    """The client cannot distinguish the two."""
     arrived = bytearray()
 
     async def handler(peer: Peer) -> None:

@@ -140,7 +140,7 @@ first_versions = required(name=values("v1"), served=values(True), storage=values
     storage=values(True, True, False),
     schema=schemas,
     subresources=values({"status": {}}, {}, {"scale": {"specReplicasPath": ".spec.size"}}),
-    # Not empty: in what it shows of its inside, the real server tells none from an empty list.
+    # Not empty: in what it shows of its inside, the real server distinguishes none from an empty list.
     additionalPrinterColumns=columns.filter(bool),
 )
 definition_names = required(plural=values(OWN), kind=values("K" + OWN, "K" + OWN, "wrong kind")) | required(

@@ -195,7 +195,7 @@ CLUSTER_ROLES = Family(
     path="/apis/rbac.authorization.k8s.io/v1/clusterroles",
     api_version="rbac.authorization.k8s.io/v1",
     kind="ClusterRole",
-    # Not empty: the real server tells none from an empty list until it has stored it, and knows who sent it.
+    # Not empty: the real server distinguishes none from an empty list until it has stored it, and knows who sent it.
     contents=optional(rules=some(rules).filter(bool) | values(None)),
     changes=optional(rules=some(rules).filter(bool) | values(None)),
     operations=operations(

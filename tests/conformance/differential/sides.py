@@ -20,7 +20,7 @@ from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client.http.transport import HTTPTransport
 from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
 
-# Stand in a body for what only the server can tell: the revision an object has, and the first one it had.
+# Stand in a body for what only the server knows: the revision an object has, and the first one it had.
 CURRENT, STALE = "<current>", "<stale>"
 # Stand in a body for what makes the names of a sequence its own, and for the name up to its first dot.
 LABEL, OWN = "<label>", "<own>"

@@ -46,7 +46,7 @@ def owned_by(owner: Object, *, blocking: bool | None = None) -> OwnerReference:
     )
 
 
-def owned_by_nobody(kind: str = "ConfigMap", api_version: str = "v1", uid: str = "never-was") -> OwnerReference:
+def owned_by_absent(kind: str = "ConfigMap", api_version: str = "v1", uid: str = "never-was") -> OwnerReference:
     return OwnerReference(api_version=api_version, kind=kind, name="never-was", uid=uid)
 
 
@@ -56,7 +56,7 @@ async def everything_before_is_done(client: Client, namespace: str) -> None:
         canary = await client.create(
             ConfigMap(
                 metadata=ObjectMeta(
-                    generate_name="canary-", namespace=namespace, owner_references=[owned_by_nobody(uid="canary")]
+                    generate_name="canary-", namespace=namespace, owner_references=[owned_by_absent(uid="canary")]
                 )
             )
         )
@@ -87,7 +87,7 @@ async def test_objects_that_lost_their_owner_before_the_start_are_deleted_too(
 
 @pytest.mark.usefixtures("collector")
 async def test_an_owner_that_never_existed_is_gone(client: Client, namespace: str) -> None:
-    await client.wait_for(await client.create(config_map(namespace, "child", owned_by_nobody())), deleted)
+    await client.wait_for(await client.create(config_map(namespace, "child", owned_by_absent())), deleted)
 
 
 @pytest.mark.usefixtures("collector")
@@ -121,7 +121,7 @@ async def test_an_object_in_no_namespace_is_never_deleted_because_of_an_owner_in
     client: Client, namespace: str
 ) -> None:
     owner = await client.create(config_map(namespace, "owner"))
-    metadata = ObjectMeta(name=f"child-{namespace}", owner_references=[owned_by(owner), owned_by_nobody("ClusterRole")])
+    metadata = ObjectMeta(name=f"child-{namespace}", owner_references=[owned_by(owner), owned_by_absent("ClusterRole")])
     metadata.owner_references[1].api_version = "rbac.authorization.k8s.io/v1"
     child = await client.create(ClusterRole(metadata=metadata))
     await client.delete(owner)
@@ -132,8 +132,8 @@ async def test_an_object_in_no_namespace_is_never_deleted_because_of_an_owner_in
 
 @pytest.mark.usefixtures("collector")
 async def test_an_owner_of_a_kind_that_is_not_served_is_not_gone(client: Client, namespace: str) -> None:
-    unknown = await client.create(config_map(namespace, "a", owned_by_nobody("Gadget", "example.com/v1")))
-    outdated = await client.create(config_map(namespace, "b", owned_by_nobody("Deployment", "apps/v1beta1")))
+    unknown = await client.create(config_map(namespace, "a", owned_by_absent("Gadget", "example.com/v1")))
+    outdated = await client.create(config_map(namespace, "b", owned_by_absent("Deployment", "apps/v1beta1")))
     await everything_before_is_done(client, namespace)
     assert await client.find(ConfigMap, unknown.key) is not None
     assert await client.find(ConfigMap, outdated.key) is not None

@@ -38,7 +38,7 @@ def test_the_controllers_of_a_settled_control_plane_send_no_request_in_a_day() -
 
     requests = run_virtual(main)
     assert {verb for is_internal, verb in requests if is_internal} == set()
-    # The operator has two kinds to watch and begins each watch anew after some five minutes, with at most one look at
+    # The operator has two kinds to watch and restarts each watch after some five minutes, with at most one look at
     # the server's revision; it writes nothing.
     assert {verb for _, verb in requests} <= {"watch", "list"}
     assert requests.total() < 4 * DAY / 240

@@ -132,7 +132,7 @@ async def test_a_port_taken_by_another_process_is_replaced_by_another(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_only_the_api_server_listens_on_a_port(real_control_plane: ControlPlane) -> None:
-    """Whoever reaches etcd is above every rule of the API server."""
+    """A client of etcd bypasses every rule of the API server."""
     assert isinstance(real_control_plane, RealControlPlane)
     listening = {
         fields[9]

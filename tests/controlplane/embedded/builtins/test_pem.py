@@ -10,7 +10,7 @@ FOUND = [Block("X", False, b"\0\0\0")]
 
 @pytest.mark.parametrize("beginnings", [b"-----BEGIN X-----\n", b"-----BEGIN \n", b"-----BEGIN X----- \n\n"])
 def test_beginnings_without_an_end_take_no_longer_than_other_text(beginnings: bytes) -> None:
-    """Whoever looks for the end of each of them is not back within an hour."""
+    """Searching for the end of each of them would take more than an hour."""
     assert list(blocks(beginnings * 100_000)) == []
     assert list(blocks(beginnings * 100_000 + X)) == FOUND
 
