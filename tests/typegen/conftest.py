@@ -12,7 +12,9 @@ from types import ModuleType
 import pytest
 
 from kubewright.api.resources import Object
-from kubewright.typegen import generate, read_definitions
+from kubewright.typegen import Definition, generate, read_definitions
+from kubewright.typegen.canonical import canonical_kind
+from kubewright.typegen.definitions import APPROVED
 
 CRDS = sorted((Path(__file__).parent / "crds").glob("*.yaml"))
 Load = Callable[[str], ModuleType]
@@ -36,6 +38,19 @@ def kinds(module: ModuleType) -> list[type[Object]]:
     """The kinds that a module defines."""
     own = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__)
     return [value for value in own if issubclass(value, Object)]
+
+
+def canonical_definition(definition: Definition) -> Definition:
+    """The same definition in its canonical form, without what it says of its author."""
+    names = definition.spec.names
+    names.singular = names.singular or names.kind.lower()
+    definition.metadata.annotations = {
+        key: value for key, value in definition.metadata.annotations.items() if key == APPROVED
+    }
+    definition.spec.versions.sort(key=lambda version: version.name)
+    for version in definition.spec.versions:
+        version.schema.open_api_v3_schema = canonical_kind(version.schema.open_api_v3_schema)
+    return definition
 
 
 @pytest.fixture

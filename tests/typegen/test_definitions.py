@@ -58,6 +58,31 @@ def test_definitions_are_found_among_other_manifests_and_in_lists() -> None:
         ),
         (GOOD.replace("group: example.com", ""), "crd.yaml, document 1: spec: Object missing required field `group`"),
         (re.sub(r"\[.*\]", "[]", GOOD), "crd.yaml, document 1: spec.versions: there is no version in it"),
+        (
+            GOOD.replace("Namespaced", "namespaced"),
+            'crd.yaml, document 1: spec.scope: expected Namespaced or Cluster, found "namespaced"',
+        ),
+        (
+            GOOD.replace("example.com", "Example.com"),
+            'crd.yaml, document 1: spec.group: "Example.com" is not a DNS name in lower case',
+        ),
+        (
+            GOOD.replace("v1,", "v.1,"),
+            'crd.yaml, document 1: spec.versions[0].name: "v.1" is not a DNS name in lower case',
+        ),
+        (
+            GOOD.replace("kind: Widget", "kind: 9 lives"),
+            'crd.yaml, document 1: spec.names.kind: "9 lives" is not a kind: expected a name such as "Widget"',
+        ),
+        (
+            GOOD.replace("{type: object}", "{type: object, properties: {spec: {type: array, items: {type: strin}}}}"),
+            "crd.yaml, document 1: spec.versions[0].schema.openAPIV3Schema.properties.spec.items.type: 'strin' is none "
+            "of array, boolean, integer, number, object, string",
+        ),
+        (
+            GOOD.replace("{type: object}", "{type: object, properties: {spec: 5}}"),
+            "crd.yaml, document 1: spec.versions[0].schema.openAPIV3Schema.properties.spec: expected a schema, found 5",
+        ),
     ],
 )
 def test_a_bad_file_is_an_error_that_names_the_document_and_the_field(text: str, message: str) -> None:

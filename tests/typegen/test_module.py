@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.typegen.conftest import CRDS, Load, kinds
+from tests.typegen.conftest import CRDS, Load, canonical_definition, kinds
 
 from kubewright.api.codec import decode, encode, from_json
 from kubewright.api.markers import JSONValue
@@ -25,8 +25,6 @@ from kubewright.manifest.crd import crd_of
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.schema import schema_of
 from kubewright.typegen import Definition, definition, generate, read_definitions
-from kubewright.typegen.canonical import canonical_kind
-from kubewright.typegen.definitions import APPROVED
 from kubewright.typegen.prose import docstring
 
 
@@ -44,16 +42,31 @@ def test_the_definition_of_a_generated_kind_is_the_original(path: Path, load: Lo
         assert canonical_definition(again) == canonical_definition(original)
 
 
-def canonical_definition(definition: Definition) -> Definition:
-    names = definition.spec.names
-    names.singular = names.singular or names.kind.lower()
-    definition.metadata.annotations = {
-        key: value for key, value in definition.metadata.annotations.items() if key == APPROVED
-    }
-    definition.spec.versions.sort(key=lambda version: version.name)
-    for version in definition.spec.versions:
-        version.schema.open_api_v3_schema = canonical_kind(version.schema.open_api_v3_schema)
-    return definition
+def test_rules_are_kubewrights_own_and_only_its_own_rule_is_immutable() -> None:
+    source = generate(read(Path(__file__).parent / "crds/gadgets.yaml"), line_length=120)
+
+    assert "x-kubernetes-validations" not in source
+    assert "    owner: Annotated[str, Immutable()]\n" in source
+    assert '    zone: Annotated[str, Immutable(), Meta(title="Zone", examples=["eu"])] | None = None\n' in source
+    assert '            Rule("self == oldSelf", message="the region stays"),\n' in source
+    assert (
+        '    rules=[Rule("self.size > 0 || !has(self.zone)", reason="FieldValueForbidden", field_path=".zone")],\n'
+        in source
+    )
+    assert '        Rule("self.metadata.name != \'admin\'", message="this name is reserved"),\n' in source
+
+
+def test_the_descriptions_of_one_class_used_twice_are_those_of_its_fields(load: Load) -> None:
+    module = load(generate(read(Path(__file__).parent / "crds/gadgets.yaml")))
+
+    fields = schema_of(module.GadgetSpec)["properties"]
+    assert isinstance(fields, dict)
+    assert [field.get("description") for field in fields.values() if isinstance(field, dict)][-3:] == [
+        "The first.",
+        "The second.",
+        None,
+    ]
+    assert module.GadgetFirst.__doc__ is None
 
 
 def test_the_source_passes_mypy_strict_and_is_formatted(tmp_path: Path) -> None:

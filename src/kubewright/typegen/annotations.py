@@ -264,7 +264,7 @@ def _is_exact(factor: JSONValue) -> bool:
     return isinstance(factor, int | float) and Decimal(factor) == Decimal(repr(factor))
 
 
-def _number(value: JSONValue, limited_as: str) -> str | None:
+def _number(value: JSONValue, limited_as: str) -> Expression | None:
     """A bound as msgspec takes it; None when it cannot."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
@@ -274,7 +274,7 @@ def _number(value: JSONValue, limited_as: str) -> str | None:
         value = int(value)
     if limited_as == "integer" and not (isinstance(value, int) and abs(value) <= _MAX_INTEGER):
         return None
-    return repr(value)
+    return literal(value)
 
 
 def _lengths(rest: Schema, limited_as: str) -> dict[str, Expression]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -15,6 +16,10 @@ from kubewright.manifest.schema import Schema
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 APPROVED: Final = "api-approved.kubernetes.io"
 _KIND: Final = "CustomResourceDefinition"
+_SCOPES: Final = ("Namespaced", "Cluster")
+_TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_KIND_NAME: Final = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
 
 
 class Names(Struct, rename="camel"):
@@ -143,4 +148,37 @@ def definition(document: JSONValue, where: str) -> Definition:
         raise ManifestError(f"{where}: {path.removesuffix('`').lstrip('.') or 'the document'}: {problem}") from None
     if not found.spec.versions:
         raise ManifestError(f"{where}: spec.versions: there is no version in it")
+    _check_names(found, where)
+    for number, version in enumerate(found.spec.versions):
+        path = f"spec.versions[{number}].schema.openAPIV3Schema"
+        _check_schema(version.schema.open_api_v3_schema, f"{where}: {path}")
     return found
+
+
+def _check_names(found: Definition, where: str) -> None:
+    """Refuse names that a class could not have, so that the module can be imported."""
+    spec = found.spec
+    if spec.scope not in _SCOPES:
+        raise ManifestError(f'{where}: spec.scope: expected {" or ".join(_SCOPES)}, found "{spec.scope}"')
+    versions = [(f"versions[{number}].name", version.name) for number, version in enumerate(spec.versions)]
+    for path, name in (("group", spec.group), ("names.plural", spec.names.plural), *versions):
+        if not _NAME.fullmatch(name) or ("." in name and path != "group"):
+            raise ManifestError(f'{where}: spec.{path}: "{name}" is not a DNS name in lower case')
+    if not _KIND_NAME.fullmatch(spec.names.kind):
+        raise ManifestError(
+            f'{where}: spec.names.kind: "{spec.names.kind}" is not a kind: expected a name such as "Widget"'
+        )
+
+
+def _check_schema(schema: JSONValue, path: str) -> None:
+    if not isinstance(schema, dict):
+        raise ManifestError(f"{path}: expected a schema, found {schema!r}")
+    type_ = schema.get("type")
+    if type_ not in (None, "", *_TYPES):
+        raise ManifestError(f"{path}.type: {type_!r} is none of {', '.join(_TYPES)}")
+    properties = schema.get("properties")
+    for name, value in properties.items() if isinstance(properties, dict) else ():
+        _check_schema(value, f"{path}.properties.{name}")
+    for keyword in ("items", "additionalProperties"):
+        if schema.get(keyword) not in (None, True, False):
+            _check_schema(schema[keyword], f"{path}.{keyword}")

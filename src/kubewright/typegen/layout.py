@@ -61,7 +61,8 @@ def literal(value: object) -> Expression:
         return Bracket("[", tuple(map(literal, value)), "]")
     if isinstance(value, dict):
         return Bracket("{", tuple(Prefixed(f"{text(str(key))}: ", literal(item)) for key, item in value.items()), "}")
-    return text(value) if isinstance(value, str) else repr(value)
+    # Formatters write exponents without a plus.
+    return text(value) if isinstance(value, str) else repr(value).replace("e+", "e")
 
 
 def text(value: str) -> str:
