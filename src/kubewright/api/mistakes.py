@@ -35,6 +35,8 @@ def attribute_error(owner: object, attribute: str) -> AttributeError:
     name = type(owner).__name__
     if attribute in ("get", "items", "keys", "to_dict"):
         hint = ": its fields are attributes (to_json of kubewright.api makes a dict)"
+    elif attribute == "as_owner":
+        hint = ": give the owner itself, not a part of it"
     elif "metadata" in fields and attribute in ObjectMeta.__struct_fields__:
         hint = f": write .metadata.{attribute}"
     else:
