@@ -1,4 +1,4 @@
-"""The words of the code are Kubernetes' own: names, docstrings and messages have none that a reader must translate.
+"""The words of the code: Kubernetes' own in names, docstrings and messages, and one name for one thing.
 
 Comments are not read. Generated kinds are left out: their words are those of Kubernetes' OpenAPI documents.
 """
@@ -104,6 +104,15 @@ def test_the_names_of_tests_are_in_plain_words() -> None:
         if name.startswith("test_") and WORDS.search(_spaced(name))
     ]
     assert found == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in _sources():
+        for node in _parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("text", ["def tell_all(): ...", "class Told: ...", "most_bytes = 1", '"""Nobody waits."""'])
