@@ -30,7 +30,7 @@ def kind_and_name(target: T | type[T], name: ObjectName | None) -> tuple[type[T]
             f"the {target.kind} {target.key} names itself: leave out {name!r}, or give the kind "
             f"{type(target).__name__} with that name"
         )
-    return type(target), target.key
+    return type(target), target
 
 
 def _check_target(target: object, name: object) -> None:

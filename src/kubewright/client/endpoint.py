@@ -104,8 +104,9 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         """The namespace of an object; none for cluster-scoped kinds."""
         if not info.namespaced:
             return ""
-        self._stay(obj.metadata.namespace)
-        return obj.metadata.namespace or self.scope or self._assumed_namespace(obj)
+        namespace = obj.metadata.namespace
+        self._stay(namespace)
+        return namespace or self.scope or self._assumed_namespace(obj)
 
     def _assumed_namespace(self, obj: Object) -> str:
         """That of the client, as with kubectl, for an object that names none; but an owner's is not known."""
