@@ -10,7 +10,7 @@ import sys
 
 from bench.figures import Figure, report
 
-NAMES = ("http", "decode", "imports", "controlplane", "apiserver", "widgets")
+NAMES = ("http", "decode", "imports", "controlplane", "apiserver", "patterns", "widgets")
 QUICK = "--quick"
 
 

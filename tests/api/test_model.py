@@ -189,6 +189,7 @@ def test_a_private_field_is_refused_since_all_fields_are_sent() -> None:
         _known: ClassVar[int] = 0
 
     assert sent(Shown()) == {}
+    assert Shown._known == 0
 
 
 def test_a_field_without_a_type_is_refused_since_it_would_be_none() -> None:

@@ -94,8 +94,8 @@ class ModelMeta(StructMeta):
             # Only here: the structures of Kubernetes itself are generated, and 200 of them are made at every start.
             annotations = annotations_of(namespace)
             _check_fields(name, namespace, annotations)
-            for field_name in annotations:
-                if field_name in namespace:
+            for field_name, annotation in annotations.items():
+                if field_name in namespace and not _is_class_variable(annotation):
                     namespace[field_name] = _always_sent(namespace[field_name])
         inherited = [rule for base in reversed(bases) for rule in getattr(base, "__rules__", ())]
         # Set before the class is made: setting them afterwards makes Python go through all methods of the class again.
@@ -143,10 +143,15 @@ def construction_error_of(error: TypeError, cls: type, *args: object, values: Ma
     return construction_error(error, cls, args, values)
 
 
+def _is_class_variable(annotation: object) -> bool:
+    # As text: with the future import annotations are text, and what they name need not exist yet.
+    return "ClassVar" in str(annotation)
+
+
 def _check_fields(name: str, namespace: dict[str, Any], annotations: dict[str, Any]) -> None:
     """Refuse attributes that would silently not be fields, and private ones, which would be sent."""
     for field_name, annotation in annotations.items():
-        if field_name.startswith("_") and "ClassVar" not in str(annotation):
+        if field_name.startswith("_") and not _is_class_variable(annotation):
             raise TypeError(
                 f"{name}.{field_name}: the fields of a model are sent to the API server and cannot be private: "
                 f"rename it, or keep it in the reconciler ({field_name}: ClassVar[...] is no field)"

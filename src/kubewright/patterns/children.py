@@ -42,7 +42,7 @@ async def ensure(client: Client, wanted: C, *, owner: Object | None = None, forc
     taken over from other managers, as a controller should for what it owns; without it that is a `Conflict`.
     `kubewright.partial` makes an object in which nothing but what is assigned is set. `wanted` is not changed.
     """
-    wanted = _owned(wanted, owner)
+    wanted = owned(wanted, owner)
     before = await client.find(wanted)
     answer = await client.apply(wanted, force=force)
     if before is None or before.metadata.uid != answer.metadata.uid:
@@ -114,7 +114,8 @@ def _with_namespace(child: C, owner: Object | None) -> C:
     return child
 
 
-def _owned(child: C, owner: Object | None) -> C:
+def owned(child: C, owner: Object | None) -> C:
+    """A copy of the child in the namespace of its owner, which controls it."""
     if owner is None:
         return child
     child = _with_namespace(child, owner)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from kubewright.api import Condition, ObjectMeta, now
 from kubewright.client.errors import APIError
@@ -84,22 +84,26 @@ def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str
         )
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 3] + "..."
-    condition = Condition(
-        type=type,
-        status="Unknown" if verdict is None else "True" if verdict else "False",
-        reason=reason,
-        message=message,
-        observed_generation=obj.metadata.generation,
-        last_transition_time=now(),
-    )
-    conditions = obj.status.conditions
-    for position, before in enumerate(conditions):
-        if before.type == type:
-            if before.status == condition.status:
-                condition.last_transition_time = before.last_transition_time
-            conditions[position] = condition
-            return (before.status, before.reason, before.message) != (condition.status, reason, message)
-    conditions.append(condition)
+    status: Literal["True", "False", "Unknown"] = "Unknown" if verdict is None else "True" if verdict else "False"
+    before = get_condition(obj, type)
+    if before is None:
+        obj.status.conditions.append(
+            Condition(
+                type=type,
+                status=status,
+                reason=reason,
+                message=message,
+                observed_generation=obj.metadata.generation,
+                last_transition_time=now(),
+            )
+        )
+        return True
+    before.observed_generation = obj.metadata.generation
+    if (before.status, before.reason, before.message) == (status, reason, message):
+        return False
+    if before.status != status:
+        before.status, before.last_transition_time = status, now()
+    before.reason, before.message = reason, message
     return True
 
 
