@@ -202,9 +202,11 @@ async def test_a_cancelled_reconcile_writes_nothing(admin: Client, obj: Parcel, 
     assert requests.writes == 0
 
 
-async def test_an_object_that_is_deleted_while_it_converges_is_no_error(
+async def test_what_is_made_for_an_object_that_is_gone_meanwhile_is_cleaned_up_again(
     admin: Client, obj: Parcel, reconciler: ParcelReconciler
 ) -> None:
+    """As when a new leader's cache is behind, and the old one has cleaned up already."""
+
     class Deleted(ParcelReconciler):
         async def converge(self, obj: Parcel) -> Result | None:
             there = await admin.get(obj)
@@ -215,7 +217,9 @@ async def test_an_object_that_is_deleted_while_it_converges_is_no_error(
             return Result(requeue_after=1)
 
     await reconciler.reconcile(obj.key)
-    assert await Deleted(reconciler.client).reconcile(obj.key) == Result(requeue_after=1)
+    late = Deleted(reconciler.client)
+    assert await late.reconcile(obj.key) == Result(requeue_after=1)
+    assert late.cleaned == ["web"]
 
 
 async def test_the_wait_is_logged_once_for_each_message(

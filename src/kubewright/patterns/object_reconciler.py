@@ -38,7 +38,8 @@ class ObjectReconciler(Generic[T]):
 
     Guarantees:
     - If `converge` ever began, `cleanup` has succeeded before the object is gone: the finalizer goes on first, in a
-      reconcile of its own, and comes off by a patch that leaves the finalizers of others alone.
+      reconcile of its own, and comes off by a patch that leaves the finalizers of others alone. If the object turns
+      out to be gone when the status is written, as when a new leader's cache is behind, `cleanup` is called again.
     - The status is written once, after a return, a `NotYet` or an error, and not at all when nothing in it changed or
       after a cancellation. `observedGeneration` is set where the status has it. What others write into the status at
       the same time survives.
@@ -96,7 +97,8 @@ class ObjectReconciler(Generic[T]):
             raise
         else:
             self._waiting.pop(request, None)
-        await self._write_status(obj)
+        if not await self._write_status(obj):
+            await self._clean_again(obj)
         return result
 
     async def _finalize(self, request: Request, obj: T) -> Result | None:
@@ -124,17 +126,29 @@ class ObjectReconciler(Generic[T]):
     async def _report(self, obj: T, error: Exception) -> None:
         """Write the status of a reconcile that failed; the error of the reconcile is the one that counts."""
         try:
-            await self._write_status(obj)
+            if not await self._write_status(obj):
+                await self._clean_again(obj)
         except KubernetesError as other:
             error.add_note(f"and its status could not be written: {other}")
 
-    async def _write_status(self, obj: T) -> None:
+    async def _clean_again(self, obj: T) -> None:
+        """Undo what was made for an object that was gone already: there is none that could be waited with."""
+        if self.finalizer in obj.metadata.finalizers:
+            _log.info("the object is gone; cleaning up what was made for it meanwhile")
+            try:
+                await self.cleanup(obj)
+            except NotYet as waiting:
+                _log.warning("not waited for, as the object is gone: %s", waiting.message)
+
+    async def _write_status(self, obj: T) -> bool:
+        """Write the status; False when there is no such object any more."""
         status: object = getattr(obj, "status", None)
         if status is None:
-            return
+            return True
         if hasattr(status, "observed_generation"):
             status.observed_generation = obj.metadata.generation
         try:
             await self.client.status.patch(obj)
         except NotFound:
-            return  # deleted meanwhile
+            return False
+        return True
