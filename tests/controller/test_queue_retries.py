@@ -27,6 +27,22 @@ async def test_a_failed_key_is_requeued_with_backoff() -> None:
 
 
 @virtual
+async def test_keys_that_failed_are_known_until_they_succeed_or_run_again() -> None:
+    queue = Queue[str](ExponentialBackoff(1.0, 3.0))
+    queue.add("a")
+    queue.add("timer", after=5)
+    await queue.get()
+    queue.add_failed("a")
+    queue.done("a")
+    assert queue.failed() == {"a"}
+    await queue.get()
+    assert queue.failed() == set()
+    queue.add_failed("a")
+    queue.forget("a")
+    assert queue.failed() == set()
+
+
+@virtual
 async def test_the_back_off_deadline_survives_unrelated_events() -> None:
     queue = Queue[str](ExponentialBackoff(10.0, 1000.0))
     queue.add("a")

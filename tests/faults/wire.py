@@ -64,7 +64,7 @@ class Wire:
     ) -> StreamedResponse:
         is_last = await self._count()
         response = await self._inner.stream(method, target, headers, body, timeout=timeout)
-        self._streams.append(tapped := _Tapped(response._body))
+        self._streams.append(tapped := _Tapped(response.body))
         await self._answered(is_last, f"{method} {target.partition('?')[0]}")
         return StreamedResponse(response.status, response.headers, tapped)
 

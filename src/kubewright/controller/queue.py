@@ -324,6 +324,10 @@ class Queue(Generic[Key]):
                 found[key] = max(when, item.held) if when < _NEVER else item.held
         return found
 
+    def failed(self) -> set[Key]:
+        """The keys that have failed and are going to be retried."""
+        return {key for key, item in self._items.items() if item.retry < _NEVER}
+
     def snapshot(self, limit: int = 100) -> dict[str, object]:
         """The queue as plain data, for the debug endpoint. Of each sort the first `limit` keys are listed."""
         now = self._now()

@@ -10,6 +10,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -78,6 +79,7 @@ class ControlPlane(ABC):
         controllers: Collection[str] | None = None,
         nodes: int = 1,
         definitions: Sequence[DefinitionSource] = (),
+        random: Random | None = None,
     ) -> EmbeddedControlPlane:
         """An API server in this process, in a fraction of a second and without any binaries.
 
@@ -87,6 +89,7 @@ class ControlPlane(ABC):
         Pods are scheduled to simulated `nodes` and simulated there; with 0 they stay pending, as on a real server.
         `definitions` are installed before the control plane is ready: files and folders of CustomResourceDefinitions
         (`"config/crd"`), classes of kinds (one per version), or definitions. Their objects can be created at once.
+        `random` makes uids and generated names; with a seeded one they are the same in every run.
         """
         try:
             from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -105,6 +108,7 @@ class ControlPlane(ABC):
             controllers=controllers,
             nodes=nodes,
             definitions=definitions,
+            random=random,
         )
 
     @abstractmethod

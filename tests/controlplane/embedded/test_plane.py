@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -208,6 +209,24 @@ async def test_everything_can_be_reset(embedded_control_plane: EmbeddedControlPl
         embedded_control_plane.reset(before)
         assert await client.find(ConfigMap, "new") is None
         assert (await client.get(ConfigMap, "kept")).data == {"x": "1"}
+
+
+async def test_uids_and_generated_names_follow_from_given_random_numbers() -> None:
+    async def made(seed: int) -> tuple[str, str]:
+        async with ControlPlane.embedded(controllers=[], random=Random(seed)) as plane, plane.client() as client:
+            created = await client.create(ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default")))
+            return created.metadata.uid, created.metadata.name
+
+    assert await made(1) == await made(1)
+    assert set(await made(1)).isdisjoint(await made(2))
+
+
+async def test_a_client_can_have_the_transport_of_this_process(embedded_control_plane: EmbeddedControlPlane) -> None:
+    config = Config.from_kubeconfig_text(embedded_control_plane.kubeconfig())
+    async with Client(config, transport=embedded_control_plane.transport()) as client:
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        async with embedded_control_plane.client() as other:
+            assert await other.find(ConfigMap, "a", namespace="default") is not None
 
 
 async def test_every_request_is_in_the_audit_log(embedded_control_plane: EmbeddedControlPlane, client: Client) -> None:

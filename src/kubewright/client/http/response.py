@@ -122,19 +122,19 @@ class StreamedResponse:
     was returned.
     """
 
-    __slots__ = ("_body", "_max_body", "headers", "status")
+    __slots__ = ("_max_body", "body", "headers", "status")
 
     def __init__(self, status: int, headers: Headers, body: ByteStream, *, max_body: int = MAX_BODY) -> None:
         self.status = status
         self.headers = headers
-        self._body = body
+        self.body = body
         self._max_body = max_body
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        data = await self._body.receive()
+        data = await self.body.receive()
         if not data:
             raise StopAsyncIteration
         return data
@@ -144,23 +144,23 @@ class StreamedResponse:
 
         A line over `limit` bytes raises `ProtocolError`; silence for `idle_timeout` seconds raises `RequestTimeout`.
         """
-        return Lines(self._body, limit, idle_timeout)
+        return Lines(self.body, limit, idle_timeout)
 
     async def read(self) -> bytes:
         """The rest of the body; `ProtocolError` when it is longer than the transport's `max_body`."""
         chunks: list[bytes] = []
         size = 0
-        while data := await self._body.receive():
+        while data := await self.body.receive():
             chunks.append(data)
             size += len(data)
             if size > self._max_body:
-                await self._body.aclose()
+                await self.body.aclose()
                 raise ProtocolError(f"the body of the response is longer than max_body, {self._max_body} bytes")
         return b"".join(chunks)
 
     async def aclose(self) -> None:
         """Stop reading. An unfinished body costs its connection."""
-        await self._body.aclose()
+        await self.body.aclose()
 
     async def __aenter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from random import Random
 
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import load_pem_x509_certificate
@@ -18,6 +19,7 @@ from cryptography.x509 import load_pem_x509_certificate
 from kubewright.api.core.v1 import ServiceAccount
 from kubewright.cache import Cache
 from kubewright.client import Client, Config
+from kubewright.client.http.transport import Transport
 from kubewright.client.wait import exists
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
@@ -39,7 +41,7 @@ from kubewright.controlplane.embedded.http.serving import Serving
 from kubewright.controlplane.embedded.server.assembly import Assembled, assemble
 from kubewright.controlplane.embedded.server.audit import AuditLog
 from kubewright.controlplane.embedded.server.faults import Faults
-from kubewright.controlplane.embedded.storage.store import Snapshot
+from kubewright.controlplane.embedded.storage.store import Snapshot, StoreChange
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.controlplane.plane import ControlPlane
 from kubewright.controlplane.real.kubectl import run_kubectl
@@ -74,6 +76,7 @@ class EmbeddedControlPlane(ControlPlane):
         controllers: Collection[str] | None = None,
         nodes: int = 1,
         definitions: Sequence[DefinitionSource] = (),
+        random: Random | None = None,
     ) -> None:
         unknown = sorted(set(controllers or ()) - CONTROLLERS.keys())
         if unknown:
@@ -83,6 +86,7 @@ class EmbeddedControlPlane(ControlPlane):
         self._controllers = controllers
         self._nodes = nodes
         self._definitions = definitions
+        self._random = random
         self._host = host
         self._port = port
         self._tokens = tokens
@@ -97,7 +101,10 @@ class EmbeddedControlPlane(ControlPlane):
         definitions = load_definitions(self._definitions)
         authority = CertificateAuthority()
         assembled = assemble(
-            tokens=self._tokens, clock=lambda: self._clock.now().timestamp(), client_ca=authority.certificate
+            tokens=self._tokens,
+            clock=lambda: self._clock.now().timestamp(),
+            client_ca=authority.certificate,
+            random=self._random,
         )
         pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host, *_names_of(self._host)})
         try:
@@ -198,7 +205,11 @@ class EmbeddedControlPlane(ControlPlane):
     def client(self, user: User | None = None) -> Client:
         """A client in the same process: no sockets, otherwise the same. As admin, or as another user."""
         user = user or self.admin
-        return Client(Config.from_kubeconfig_text(user.kubeconfig), transport=self._transport(user))
+        return Client(Config.from_kubeconfig_text(user.kubeconfig), transport=self.transport(user))
+
+    def transport(self, user: User | None = None) -> Transport:
+        """How the client of this process sends its requests, for a `Client` with a transport around it."""
+        return self._transport(user or self.admin)
 
     def _transport(self, user: User, *, internal: bool = False) -> InProcessTransport:
         der = load_pem_x509_certificate(user.certificate.encode()).public_bytes(Encoding.DER)
@@ -227,6 +238,10 @@ class EmbeddedControlPlane(ControlPlane):
     def reset(self, snapshot: Snapshot) -> None:
         """Restore all objects as they were at the snapshot. Watchers see the difference as ordinary changes."""
         self._started.assembled.store.restore(snapshot)
+
+    def observe(self, observer: Callable[[StoreChange], None]) -> Callable[[], None]:
+        """Call `observer` with each change, within the step that makes it. Returns an unsubscribe function."""
+        return self._started.assembled.store.observe(observer)
 
     @property
     def _started(self) -> _Running:

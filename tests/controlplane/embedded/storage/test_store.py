@@ -301,6 +301,19 @@ def test_history_is_bounded_by_the_number_of_changes() -> None:
     assert 100 <= store.revision - store.compacted <= 126
 
 
+def test_an_observer_sees_each_change_within_the_step_that_makes_it() -> None:
+    store = MemoryStore()
+    seen: list[tuple[str, str, int]] = []
+    unsubscribe = store.observe(lambda change: seen.append((change.kind, change.key, store.revision)))
+    created = store.create(A, obj("a"))
+    assert seen == [("put", A, created.revision)]
+    store.delete(A)
+    assert seen[1:] == [("delete", A, store.revision)]
+    unsubscribe()
+    store.create(B, obj("b"))
+    assert len(seen) == 2
+
+
 def contents(store: MemoryStore) -> dict[str, str | None]:
     return {entry.key: content(entry) for entry in store.range("").entries}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from random import Random, SystemRandom
 
 from kubewright.api.markers import JSONObject
 from kubewright.api.time import unix_now
@@ -82,11 +82,14 @@ def assemble(
     signer: TokenSigner | None = None,
     client_ca: str = "",
     patience: float = 3.0,
+    random: Random | None = None,
 ) -> Assembled:
     """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
 
     `client_ca` (PEM) is the authority of client certificates, `patience` how many seconds a read waits for a revision.
+    `random` makes uids and generated names.
     """
+    source = random or SystemRandom()
 
     def moment() -> datetime:
         return datetime.fromtimestamp(clock(), UTC)
@@ -112,8 +115,8 @@ def assemble(
         authorizer=authorizer,
         token_issuer=TokenIssuer(signer, lookup, clock, (ISSUER,)),
         clock=clock,
-        new_uid=lambda: str(uuid.uuid4()),
-        suffix=lambda: "".join(secrets.choice(_ALPHABET) for _ in range(5)),
+        new_uid=lambda: str(uuid.UUID(int=source.getrandbits(128), version=4)),
+        suffix=lambda: "".join(source.choice(_ALPHABET) for _ in range(5)),
         patience=patience,
     )
     conversions = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from operator import attrgetter
 
@@ -132,6 +133,7 @@ class MemoryStore:
         self._collections: dict[str, Collection] = {}
         self._watchers = Watchers(buffer)
         self._lifetimes = dict(lifetimes or {})
+        self._observers: list[Callable[[StoreChange], None]] = []
 
     @property
     def revision(self) -> int:
@@ -230,6 +232,11 @@ class MemoryStore:
             replayed = (change for change in replayed if change.key == prefix)
         return self._watchers.add(prefix, list(replayed))
 
+    def observe(self, observer: Callable[[StoreChange], None]) -> Callable[[], None]:
+        """Call `observer` with each change, within the step that makes it. Returns an unsubscribe function."""
+        self._observers.append(observer)
+        return partial(self._observers.remove, observer)
+
     def end_watches(self, directory: str) -> None:
         """End all watches below a directory, once they have delivered what happened so far."""
         self._watchers.end(directory)
@@ -305,6 +312,8 @@ class MemoryStore:
             else:
                 lifetime.forget(key)
         self._watchers.publish(change)
+        for observer in self._observers:
+            observer(change)
         return entry
 
     def _expire(self) -> None:
