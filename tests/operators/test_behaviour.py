@@ -1,0 +1,119 @@
+"""What every operator that comes with kubewright guarantees, whatever it does. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from operators import builtins, chaospod, podmanager
+
+from kubewright import Client, ControlPlane, Manager, ObjectMeta
+from kubewright.api import Object
+from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright.manager import LeaderElection
+from kubewright.testing import count_requests, run_virtual, settled
+
+POD = PodSpec(containers=[Container(name="app", image="app:1")])
+METADATA = ObjectMeta(name="it", namespace="default")
+CREATE_POD = "POST /api/v1/namespaces/{namespace}/pods"
+
+
+class Operator(NamedTuple):
+    """An operator, an object for it, the pods that it makes of it, and how often it reconciles it by the clock."""
+
+    setup: Callable[[Manager], None]
+    obj: Object
+    pods: int
+    timers_a_minute: int = 0
+
+
+OPERATORS = {
+    "podmanager": Operator(
+        podmanager.setup,
+        podmanager.PodManager(metadata=METADATA, spec=podmanager.PodManagerSpec(image="app:1", replicas=3)),
+        pods=3,
+        timers_a_minute=2,
+    ),
+    "builtins": Operator(
+        builtins.setup,
+        builtins.PodSet(metadata=METADATA, spec=builtins.PodSetSpec(replicas=3, template=PodTemplateSpec(spec=POD))),
+        pods=3,
+    ),
+    "chaospod": Operator(
+        chaospod.setup,
+        chaospod.ChaosPod(metadata=METADATA, spec=chaospod.ChaosPodSpec(template=PodTemplateSpec(spec=POD))),
+        pods=1,
+    ),
+}
+# A ChaosPod never comes to rest.
+RESTING = [name for name in OPERATORS if name != "chaospod"]
+
+
+def plane(operator: Operator) -> ControlPlane:
+    return ControlPlane.embedded(definitions=[type(operator.obj)])
+
+
+def reconciles(manager: Manager) -> int:
+    return sum(sum(controller.statistics.results.values()) for controller in manager.controllers)
+
+
+async def pods(client: Client) -> int:
+    return len([pod for pod in await client.list(Pod) if pod.metadata.deletion_timestamp is None])
+
+
+@pytest.mark.parametrize("name", RESTING)
+def test_a_settled_object_causes_no_reconciles_but_by_the_clock_and_those_make_no_requests(name: str) -> None:
+    operator = OPERATORS[name]
+
+    async def main() -> None:
+        async with plane(operator) as cluster, cluster.client() as admin, cluster.client() as own:
+            manager = Manager(own)
+            operator.setup(manager)
+            async with manager.running():
+                await admin.create(operator.obj)
+                await asyncio.sleep(30)
+                await settled(manager)
+                assert await pods(admin) == operator.pods
+                before = reconciles(manager)
+                with count_requests(own) as requests:
+                    await asyncio.sleep(60)
+                assert reconciles(manager) - before == operator.timers_a_minute
+                assert requests.attempts == []
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("moment", [0.0, 0.02, 1.0])
+def test_two_replicas_create_nothing_twice_when_the_leader_ends_at_any_moment(name: str, moment: float) -> None:
+    operator = OPERATORS[name]
+
+    async def main() -> None:
+        async with (
+            plane(operator) as cluster,
+            cluster.client() as admin,
+            cluster.client() as first_client,
+            cluster.client() as second_client,
+        ):
+            elections = [LeaderElection(client, "it", namespace="default") for client in (first_client, second_client)]
+            managers = [Manager(first_client, election=elections[0]), Manager(second_client, election=elections[1])]
+            for manager in managers:
+                operator.setup(manager)
+            tasks = [asyncio.create_task(manager.run()) for manager in managers]
+            await asyncio.sleep(5)
+            leader = next(index for index, election in enumerate(elections) if election.is_leader)
+            with count_requests(first_client) as by_first, count_requests(second_client) as by_second:
+                await admin.create(operator.obj)
+                await asyncio.sleep(moment)
+                tasks[leader].cancel()
+                await asyncio.wait([tasks[leader]])
+                await asyncio.sleep(8)
+                created = by_first.by_path[CREATE_POD] + by_second.by_path[CREATE_POD]
+            assert elections[1 - leader].is_leader
+            assert (await pods(admin), created) == (operator.pods, operator.pods)
+            tasks[1 - leader].cancel()
+            await asyncio.wait(tasks)
+
+    run_virtual(main)
