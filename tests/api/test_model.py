@@ -179,6 +179,42 @@ def test_an_attribute_that_is_no_field_is_refused_with_the_field_that_was_meant(
         spec.replicsa  # noqa: B018  # reading it is what fails
 
 
+class Measured(Model):
+    size: int = 1
+
+    @property
+    def area(self) -> int:
+        return self.size * self.hieght
+
+    @area.setter
+    def area(self, area: int) -> None:
+        self.hieght = area
+
+
+def test_an_attribute_error_within_a_property_is_not_taken_for_a_missing_field() -> None:
+    measured = Measured()
+    with pytest.raises(AttributeError, match=r"^Measured has no field 'hieght'"):
+        measured.area  # noqa: B018  # reading it is what fails
+    with pytest.raises(AttributeError, match=r"^Measured has no field 'hieght'"):
+        measured.area = 3
+    assert not hasattr(measured, "area")
+
+
+def test_an_error_of_a_check_of_ones_own_keeps_its_cause() -> None:
+    class Checked(Model):
+        size: str
+
+        def __post_init__(self) -> None:
+            try:
+                int(self.size)
+            except ValueError as error:
+                raise TypeError("size is no number") from error
+
+    with pytest.raises(TypeError, match=r"^size is no number$") as caught:
+        Checked(size="x")
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
 def test_a_private_field_is_refused_since_all_fields_are_sent() -> None:
     with pytest.raises(TypeError, match=r"^Hidden\._cache: the fields of a model are sent to the API server"):
 

@@ -282,3 +282,25 @@ def test_an_attribute_that_is_no_field_of_an_object_is_refused() -> None:
         config_map.binaryData = {}
     config_map.data = {"a": "b"}
     assert config_map.data == {"a": "b"}
+
+
+def test_a_property_of_an_object_is_set_by_its_setter() -> None:
+    @resource("green.example.com/v1")
+    class Orchard(Resource[GardenSpec, None]):
+        @property
+        def trees(self) -> int:
+            return self.spec.beds * 2
+
+        @trees.setter
+        def trees(self, trees: int) -> None:
+            self.spec.beds = trees // 2
+
+        @property
+        def paths(self) -> int:
+            return self.spec.beds + 1
+
+    orchard: Any = Orchard(spec=GardenSpec())
+    orchard.trees = 8
+    assert (orchard.spec.beds, orchard.__dict__) == (4, {})
+    with pytest.raises(AttributeError, match="no setter"):
+        orchard.paths = 3

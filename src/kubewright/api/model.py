@@ -14,7 +14,7 @@ import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, dataclass_transform
 
 from msgspec import NODEFAULT, UNSET, Struct, StructMeta, field
 
@@ -125,7 +125,7 @@ class ModelMeta(StructMeta):
             try:
                 return instance(*args, **values)
             except TypeError as error:
-                raise construction_error_of(error, *args, values=values) from None
+                raise_construction_error(error, *args, values=values)
 
     __zero_is_absent__: bool
     __redacted__: frozenset[str]
@@ -136,11 +136,14 @@ instance = StructMeta.__call__
 """Makes a structure without explaining errors."""
 
 
-def construction_error_of(error: TypeError, cls: type, *args: object, values: Mapping[str, object]) -> TypeError:
-    """The error with the class, the field and the fix in its message."""
+def raise_construction_error(error: TypeError, cls: type, *args: object, values: Mapping[str, object]) -> NoReturn:
+    """Raise the error with the class, the field and the fix in its message."""
     from kubewright.api.mistakes import construction_error
 
-    return construction_error(error, cls, args, values)
+    explained = construction_error(error, cls, args, values)
+    if explained is error:  # of a __post_init__, for instance: it keeps its cause
+        raise error
+    raise explained from None
 
 
 def _is_class_variable(annotation: object) -> bool:
@@ -207,16 +210,26 @@ class Model(Struct, metaclass=ModelMeta):
         def __getattr__(self, name: str) -> object:
             if name.startswith("__"):  # of protocols that a model does not have, such as __deepcopy__
                 raise AttributeError(name)
+            if class_attribute(type(self), name) is not None:
+                # A property, whose AttributeError Python has dropped to come here: raise it again.
+                return object.__getattribute__(self, name)
             raise no_such_field(self, name)
 
         def __setattr__(self, name: str, value: object) -> None:
             try:
                 _set_field(self, name, value)
             except AttributeError:
+                if class_attribute(type(self), name) is not None:  # a property, or a method
+                    raise
                 raise no_such_field(self, name) from None
 
 
 _set_field = Struct.__setattr__
+
+
+def class_attribute(cls: type, name: str) -> object:
+    """What the body of a class, or of one of its bases, has by a name: a property or a method, for instance."""
+    return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
 
 
 def no_such_field(model: Model, name: str) -> AttributeError:

@@ -26,9 +26,10 @@ from kubewright.api.model import (
     ModelMeta,
     annotations_of,
     checked_rules,
-    construction_error_of,
+    class_attribute,
     instance,
     no_such_field,
+    raise_construction_error,
 )
 from kubewright.api.naming import default_plural
 
@@ -150,7 +151,7 @@ class ObjectType(ModelMeta):
             try:
                 return instance(*args, **values)
             except TypeError as error:
-                raise construction_error_of(error, *args, values=values) from None
+                raise_construction_error(error, *args, values=values)
 
 
 def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:
@@ -209,7 +210,7 @@ class Object(Model, metaclass=ObjectType):
 
         def __setattr__(self, name: str, value: object) -> None:
             # What is not a field would be kept beside them, and never be sent.
-            if name not in self.__struct_fields__:
+            if name not in self.__struct_fields__ and not isinstance(class_attribute(type(self), name), property):
                 raise no_such_field(self, name)
             super().__setattr__(name, value)
 
