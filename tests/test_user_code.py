@@ -1,4 +1,4 @@
-"""What users write is typed: the README's program, the operators and `tests/user_code`, by both type checkers."""
+"""What users write is typed: programs of README and docs, the operators, `tests/user_code`, by both type checkers."""
 
 import re
 import shutil
@@ -16,6 +16,8 @@ def project(tmp_path: Path) -> Path:
     """A user's project: nothing of ours but the installed package, and no configuration but the strictest."""
     (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "readme_program.py").write_text(program)
+    (pattern,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/patterns.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "patterns_program.py").write_text(pattern)
     for folder in (ROOT / "examples", ROOT / "operators", ROOT / "tests/user_code"):
         left_out = shutil.ignore_patterns("__pycache__", "tests", "conftest.py")
         shutil.copytree(folder, tmp_path / folder.name, ignore=left_out)

@@ -16,7 +16,7 @@ SECTIONS = {
     for package in heading.removesuffix(" (package ctrl)").split(", ")
 }
 OURS = sorted(
-    set(re.findall(r"`(?:kubewright\.)?((?:api|cache|client|controller|controlplane|manager)\.[\w.]+)`", PAGE))
+    set(re.findall(r"`(?:kubewright\.)?((?:api|cache|client|controller|controlplane|manager|patterns)\.[\w.]+)`", PAGE))
 )
 
 
