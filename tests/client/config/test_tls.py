@@ -13,13 +13,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtensionOID
 
 from kubewright.client.config import tls
 from kubewright.client.config.tls import TLS, Certificate
 from kubewright.client.errors import ConfigError
 
 
-def self_signed(name: str, *, passphrase: bytes | None = None) -> Certificate:
+def self_signed(name: str, *, passphrase: bytes | None = None, names: x509.ExtensionType | None = None) -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -27,7 +28,7 @@ def self_signed(name: str, *, passphrase: bytes | None = None) -> Certificate:
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(names or x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -127,6 +128,35 @@ def test_a_server_that_does_not_know_the_session_makes_another_one() -> None:
     first, second = server_context(), server_context()
     connections = [connected(context, server) for server in (first, first, second, second)]
     assert [client.session_reused for client, _ in connections] == [False, True, False, True]
+
+
+def test_the_authorities_are_read_once_however_often_the_server_makes_another_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To read those of a system takes ten times as long as a handshake."""
+    context = TLS(ca=SERVER.chain).context(None)
+    authorities = context.get_ca_certs()
+    reads: list[None] = []
+
+    def read() -> object:
+        reads.append(None)
+        return authorities
+
+    monkeypatch.setattr(context, "get_ca_certs", read)
+    connections = [connected(context, server_context()) for _ in range(4)]
+    assert not any(client.session_reused for client, _ in connections)
+    assert len(reads) == 1
+
+
+def test_beside_an_authority_that_python_cannot_read_each_connection_verifies_the_server() -> None:
+    """OpenSSL trusts what it signs, so that a mail address in Latin-1 must not be an error here."""
+    latin_1 = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x07\x81\x05m\xfc@de")
+    context = TLS(ca=SERVER.chain + self_signed("old", names=latin_1).chain).context(None)
+    with pytest.raises(UnicodeDecodeError):
+        context.get_ca_certs()
+    server = server_context()
+    connections = [connected(context, server) for _ in range(3)]
+    assert [client.session_reused for client, _ in connections] == [False, False, False]
 
 
 def test_a_session_is_not_offered_under_another_name() -> None:

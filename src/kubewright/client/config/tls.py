@@ -178,7 +178,7 @@ class _ResumingContext(ssl.SSLContext):
 
     OpenSSL checks no certificates when it resumes a session. So, as in Go, none is offered once the certificate of the
     server or one of an authority has expired. Python does not show the chain in between, so that no session is offered
-    for longer than five minutes.
+    for longer than five minutes, and none at all where Python cannot read a certificate that OpenSSL has verified.
     """
 
     _latest: weakref.ref[ssl.SSLObject] | None = None
@@ -186,6 +186,10 @@ class _ResumingContext(ssl.SSLContext):
     _session: ssl.SSLSession | None = None
     _usable_until = 0.0
     _server: str | bytes | None = None
+    _authorities = 0
+    _expiries: tuple[
+        float, ...
+    ] = ()  # of that many authorities; those of a system take longer than a handshake to read
 
     def wrap_bio(
         self,
@@ -217,13 +221,17 @@ class _ResumingContext(ssl.SSLContext):
     def _verified_until(self, latest: ssl.SSLObject) -> float:
         """Until when what the handshake of the latest connection has verified holds, in seconds since 1970."""
         until = self._begun + _MAX_SESSION_AGE
-        if server := latest.getpeercert():  # empty when it was not verified
-            until = min(until, _expiry_of(server))
-        for authority in self.get_ca_certs():
-            expiry = _expiry_of(authority)
-            if expiry > self._begun:  # else it was not the one
-                until = min(until, expiry)
-        return until
+        try:
+            if server := latest.getpeercert():  # empty when it was not verified
+                until = min(until, _expiry_of(server))
+            count = self.cert_store_stats()["x509"]
+            if count != self._authorities:  # a folder of them is read as they are needed
+                self._expiries = tuple(_expiry_of(authority) for authority in self.get_ca_certs())
+                self._authorities = count
+        except (ValueError, ssl.SSLError):  # a name that is not UTF-8, for instance
+            return self._begun
+        # One that had expired by then was not the one.
+        return min((expiry for expiry in self._expiries if self._begun < expiry < until), default=until)
 
 
 def _expiry_of(certificate: Mapping[str, object]) -> float:
