@@ -17,7 +17,7 @@ from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import MAX_WRITING
 from kubewright.controller.queue import Reason
-from kubewright.controller.reconcile import Request
+from kubewright.controller.reconcile import Request, Result
 from kubewright.controller.source import Channel
 from kubewright.controller.watched import Watched
 from kubewright.controlplane import ControlPlane
@@ -274,6 +274,47 @@ async def test_deleting_over_and_over_is_a_hot_loop_too() -> None:
                 await asyncio.sleep(0.1)
     assert len(reconciler.begun) == MAX_WRITING
     assert controller.statistics.hot_loops == 1
+
+
+@virtual
+async def test_writing_what_is_there_already_over_and_over_is_a_hot_loop_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The server has to handle each of these writes, and takes so long that they are far fewer than idle reconciles."""
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        client = CachedClient(admin, Cache(admin))
+        settings = await admin.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+
+        async def act(key: str) -> Result:
+            await asyncio.sleep(0.05)
+            await client.update(settings)
+            return Result(requeue_after=0.001)
+
+        reconciler = Reconciler(act)
+        controller = Controller("test", reconciler)
+        async with running(controller):
+            controller.queue.add("a")
+            await asyncio.sleep(60)
+    assert MAX_WRITING < len(reconciler.begun) < MAX_WRITING + 10
+    assert "Is its requeue_after too short" in caplog.records[0].getMessage()
+
+
+@virtual
+async def test_writing_what_is_there_already_after_events_of_others_is_no_hot_loop() -> None:
+    async with ControlPlane.embedded(controllers=[]) as plane, plane.client() as admin:
+        client = CachedClient(admin, Cache(admin))
+        settings = await admin.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+
+        async def act(request: Request) -> None:
+            await client.update(settings)
+
+        controller, request = Controller("test", act), Request("default", "a")
+        async with running(controller):
+            for _ in range(2 * MAX_WRITING):
+                controller.queue.add(request, reason=Reason("ConfigMap", "updated", request))
+                await asyncio.sleep(0.02)
+    assert controller.statistics.results["success"] == 2 * MAX_WRITING
+    assert controller.statistics.hot_loops == 0
 
 
 @virtual

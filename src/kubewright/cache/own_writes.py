@@ -55,8 +55,10 @@ class OwnWrites:
         answer = obj or (_read(response) if informers or not is_created else None)
         if base is None and not is_created:
             base = base_of(sent)
+        count = write_count.get()
+        count.sent += 1
         if is_created or answer is None or self._is_change(base, answer.metadata):
-            write_count.get().value += 1
+            count.value += 1
         if informers and answer is not None:
             revision = answer.metadata.resource_version
             origin = origin_of(method, sent, base, revision=revision, is_created=is_created)
@@ -84,7 +86,9 @@ class OwnWrites:
         def ended(response: Response | None) -> None:
             try:
                 if response is not None:
-                    write_count.get().value += 1
+                    count = write_count.get()
+                    count.sent += 1
+                    count.value += 1
                     if removals and (answer := _read(response)) is not None:
                         _note_deletion(
                             removals, self._cache.informers(endpoint.info.gvk), endpoint, answer, response.body

@@ -8,9 +8,10 @@ from msgspec import Struct
 
 
 class WriteCount(Struct, gc=False, eq=False):
-    """The number of writes, including deletions."""
+    """The number of writes, including deletions: `value` of those that changed something, `sent` of all."""
 
     value: int = 0
+    sent: int = 0
 
 
 _UNREAD = WriteCount()

@@ -161,7 +161,7 @@ class ReconcileHandler(Generic[Key]):
             if self._on_error is not None and isinstance(outcome, GivenUp | Failed):
                 await self._notify(self._on_error, key, outcome)
             if self._hot_loops is not None and (writes.value or _may_be_own_doing(work)):
-                pause = self._pause(self._hot_loops, key, writes.value)
+                pause = self._pause(self._hot_loops, work, writes)
         finally:
             current.reset(reconciling)
             reconcile_priority.reset(prioritized)
@@ -291,16 +291,18 @@ class ReconcileHandler(Generic[Key]):
         except Exception:
             _log.exception("the error hook failed")
 
-    def _pause(self, hot_loops: HotLoops[Key], key: Key, writes: int) -> float:
+    def _pause(self, hot_loops: HotLoops[Key], work: Work[Key], writes: WriteCount) -> float:
         """Seconds to pause a key: more than 0 where each of its reconciles seems to cause the next."""
-        pause = hot_loops.note(key, writes, asyncio.get_running_loop().time())
+        # Writes that change nothing cause no event. They are part of a loop only if it asks for each reconcile itself.
+        of_loop = writes.value or (writes.sent and any(reason.key is None for reason in work.reasons))
+        pause = hot_loops.note(work.key, of_loop, asyncio.get_running_loop().time())
         if pause:
             self._statistics.hot_loops += 1
             _log.warning(
                 "hot loop: reconciled over and over, many times a second; pausing it for %g s. %s",
                 pause,
                 "Does every reconcile write something that the server or another controller changes back?"
-                if writes
+                if writes.value
                 else "Is its requeue_after too short, or does a source send it because of its own reconciles?",
             )
         return pause
