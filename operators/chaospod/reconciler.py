@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 
-from kubewright import CachedClient, ObjectMeta, Recorder, Request, Result, now, set_controller_reference
+from kubewright import CachedClient, NotFound, ObjectMeta, Recorder, Request, Result, now, set_controller_reference
 from kubewright.api.core.v1 import Pod
 
 from .types import ChaosPod
@@ -47,7 +47,10 @@ class ChaosPodReconciler:
         if chaos.status.last_run != pod.metadata.creation_timestamp or chaos.spec.next_stop is None:
             chaos.status.last_run = pod.metadata.creation_timestamp
             chaos.spec.next_stop = now() + self.lifetime()
-            chaos = await self.client.patch(chaos)
+            try:
+                chaos = await self.client.patch(chaos)
+            except NotFound:
+                return None  # deleted meanwhile
         remaining = ((chaos.spec.next_stop or now()) - now()).total_seconds()
         if remaining > 0:
             return Result(requeue_after=remaining + 1)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from kubewright.api.codec import from_json, to_json
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.client import Client
-from kubewright.client.errors import AlreadyExists, Invalid
-from kubewright.client.wait import established
+from kubewright.client.errors import Invalid
+from kubewright.client.wait import deleted, established
 from kubewright.manifest.crd import crd_of
 from kubewright.manifest.documents import documents
 from kubewright.typegen import Definition, definition, generate
@@ -36,20 +35,34 @@ def definitions(path: Path, load: Load) -> Iterator[tuple[JSONValue, JSONValue]]
         yield original, json.loads(json.dumps(again).replace(ORIGINAL, RENDERED))
 
 
-async def stored(admin: Client, document: JSONValue) -> Definition:
-    """The definition as the server has it, once it serves its kind."""
-    wanted = from_json(CustomResourceDefinition, document)
-    with suppress(AlreadyExists):
-        await admin.create(wanted)
-    return canonical_definition(
-        definition(to_json(await admin.wait_for(wanted, established, timeout=60)), wanted.metadata.name)
-    )
+Stored = Callable[[JSONValue], Awaitable[Definition]]
+
+
+@pytest.fixture
+async def stored(admin: Client) -> AsyncIterator[Stored]:
+    """Returns a definition as the server has it, once it serves its kind.
+
+    Removed afterwards: kubectl shows these kinds among those of Kubernetes, by their groups and categories.
+    """
+    created: list[CustomResourceDefinition] = []
+
+    async def store(document: JSONValue) -> Definition:
+        wanted = await admin.create(from_json(CustomResourceDefinition, document))
+        created.append(wanted)
+        served = await admin.wait_for(wanted, established, timeout=60)
+        return canonical_definition(definition(to_json(served), wanted.metadata.name))
+
+    yield store
+    for each in created:
+        await admin.delete(each)
+    for each in created:
+        await admin.wait_for(each, deleted, timeout=60)
 
 
 @pytest.mark.parametrize("path", CRDS, ids=lambda path: path.stem)
-async def test_a_server_stores_both_definitions_alike(path: Path, admin: Client, load: Load) -> None:
+async def test_a_server_stores_both_definitions_alike(path: Path, stored: Stored, load: Load) -> None:
     for original, again in definitions(path, load):
-        first, second = await stored(admin, original), await stored(admin, again)
+        first, second = await stored(original), await stored(again)
 
         assert second.spec.group == first.spec.group.replace(ORIGINAL, RENDERED)
         second.spec.group = first.spec.group
@@ -77,13 +90,13 @@ SPEC: dict[str, JSONValue] = {"size": 1, "owner": "me"}
     ],
 )
 async def test_a_server_accepts_and_defaults_objects_of_both_definitions_alike(
-    name: str, fields: dict[str, JSONValue], refused: str, admin: Client, namespace: str, load: Load
+    name: str, fields: dict[str, JSONValue], refused: str, admin: Client, namespace: str, load: Load, stored: Stored
 ) -> None:
     (path,) = (path for path in CRDS if path.stem == "gadgets")
     ((*both,),) = definitions(path, load)
     answers: list[JSONValue] = []
     for document, prefix in zip(both, (ORIGINAL, RENDERED), strict=True):
-        await stored(admin, document)
+        await stored(document)
         gadget = Dynamic.of(f"{prefix}.types.k8s.io/v1", "Gadget", plural="gadgets", namespaced=True)
         sent: dict[str, JSONValue] = {"metadata": {"name": name, "namespace": namespace}, "status": {}, **fields}
         try:
