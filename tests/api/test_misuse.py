@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import inspect
 import re
 import typing
@@ -178,7 +179,44 @@ class Reader:
     def list(self, kind: str) -> None: ...
 
 
-ANYTHING: dict[str, Any] = {"reader": Reader(), "int": int, "none": lambda: None, "one": 1}
+def decode(text: str) -> None:
+    """A function of the user's, by the name of one of ours."""
+
+
+def _class_of_ones_own() -> Any:
+    class Client:
+        def get(self, url: str) -> None: ...
+
+    return Client()
+
+
+class OwnError(TypeError):
+    """Has arguments of its own."""
+
+
+class Proxy:
+    """Does not tell its class, as a proxy that is not bound to anything."""
+
+    @property  # type: ignore[misc]  # it can be set, otherwise
+    def __class__(self) -> Any:
+        raise RuntimeError("not bound")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name, name=name, obj=self)
+
+
+ANYTHING: dict[str, Any] = {
+    "reader": Reader(),
+    "int": int,
+    "none": lambda: None,
+    "one": 1,
+    "decode": decode,
+    "encode": base64.b64encode,
+    "client": _class_of_ones_own(),
+    "text": "a",
+    "dict": {},
+    "proxy": Proxy(),
+}
 
 
 @pytest.mark.parametrize(
@@ -190,6 +228,14 @@ ANYTHING: dict[str, Any] = {"reader": Reader(), "int": int, "none": lambda: None
         lambda: ANYTHING["none"](1),
         lambda: ANYTHING["one"].metadata,
         lambda: ANYTHING["one"]["metadata"],
+        lambda: ANYTHING["decode"](),
+        lambda: ANYTHING["decode"]("a", "b"),
+        lambda: ANYTHING["encode"](),
+        lambda: ANYTHING["client"].get(),
+        lambda: ANYTHING["text"].name,
+        lambda: ANYTHING["dict"].labels,
+        lambda: ANYTHING["proxy"].size,
+        lambda: _raise(OwnError("decode() missing 1 required positional argument: 'raw'")),
     ],
 )
 def test_errors_that_are_not_about_kubewright_are_left_alone(call: Callable[[], object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import ClassVar, NoReturn, ParamSpec, TypeVar
 
@@ -44,7 +45,8 @@ def explain_misuse(error: BaseException | None) -> None:
     if isinstance(error, TypeError | AttributeError):
         from kubewright.api.misuse import explain
 
-        explain(error)
+        with suppress(Exception):  # objects of the user's may not even tell their class
+            explain(error)
 
 
 def explained(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from types import FrameType
 
 from kubewright.api.model import Model
 
@@ -18,10 +19,15 @@ _CALL = re.compile(
     r"(?P<function>[\w.]+)\(\) (?:got an unexpected keyword argument '(?P<keyword>\w+)'"
     r"|takes .+ (?:was|were) given|missing \d+ required .+)"
 )
+_TAKEN = re.compile(r" (\d+) positional arguments? but ")
+_QUOTED = re.compile(r"'(\w+)'")
 _NOT_SUBSCRIPTABLE = re.compile(r"'(\w+)' object is not subscriptable")
 _NOT_AWAITED = ("'coroutine' object", "argument of type 'coroutine'", "cannot unpack non-iterable coroutine")
 
-_PARTS = ("metadata", "spec", "status", "namespace", "name", "labels")
+_PARTS = ("metadata", "spec", "status", "namespace")
+_COMMON_PARTS = ("name", "labels")
+"""Attributes of the user's own structures as well: of an object of Kubernetes only where kubewright reads them."""
+
 _VERBS = {
     "read": "get(Kind, name, namespace=...)",
     "get": "get(Kind, name, namespace=...)",
@@ -156,15 +162,24 @@ _ATTRIBUTES = {
 def explain(error: BaseException) -> None:
     """Add the fix to the message of an error that Python raised for a wrong use of kubewright, and to no other."""
     fix = None
-    if isinstance(error, AttributeError):
-        fix = _attribute_fix(error.obj, error.name or "")
-    elif isinstance(error, TypeError):
-        fix = _call_fix(str(error))
+    if type(error) is AttributeError:  # and no class of the user's, which has arguments of its own
+        fix = _attribute_fix(error.obj, error.name or "", _frame(error))
+    elif type(error) is TypeError:
+        fix = _call_fix(str(error), _frame(error))
     if fix is not None and fix not in str(error):
         error.args = (f"{error}: {fix}",)
 
 
-def _call_fix(message: str) -> str | None:
+def _frame(error: BaseException) -> FrameType | None:
+    """Where the error was raised: for a call that does not fit, that is where it is written."""
+    found = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        found, traceback = traceback.tb_frame, traceback.tb_next
+    return found
+
+
+def _call_fix(message: str, frame: FrameType | None) -> str | None:
     if message.startswith(_NOT_AWAITED):
         return "write await before the call"
     subscript = _NOT_SUBSCRIPTABLE.match(message)
@@ -183,7 +198,7 @@ def _call_fix(message: str) -> str | None:
         return _CALLS.get(f"Result.{message.rpartition(' ')[2].strip(chr(39))}")
     call = _CALL.match(message)
     function = _find(call["function"]) if call is not None else None
-    if call is None or function is None:
+    if call is None or function is None or not _is_meant(function, message, frame):
         return None
     *owners, name = call["function"].split(".")
     shown = owners[-1] if name == "__init__" and owners else name
@@ -212,9 +227,35 @@ def _find(qualname: str) -> Callable[..., object] | None:
             for part in qualname.split("."):
                 found = vars(found).get(part) if isinstance(found, type | type(module)) else None
             found = found.__func__ if isinstance(found, staticmethod | classmethod) else found
-            if inspect.isfunction(found):
+            if inspect.isfunction(found) and _is_ours(found):
                 return found
     return None
+
+
+def _is_meant(function: Callable[..., object], message: str, frame: FrameType | None) -> bool:
+    """Whether a message is of this function: it names no module, and the user may have a `decode` or a `Client`."""
+    parameters = inspect.signature(function).parameters
+    positional = [each for each in parameters.values() if each.kind <= each.POSITIONAL_OR_KEYWORD]
+    taken = _TAKEN.search(message)
+    if taken is not None and int(taken[1]) != len(positional):
+        return False
+    if " missing " in message and not set(_QUOTED.findall(message)) <= parameters.keys():
+        return False
+    if "." in function.__qualname__:
+        return True
+    variables = {**frame.f_globals, **frame.f_locals} if frame is not None else {}
+    return any(_leads_to(value, function) for value in variables.values())
+
+
+def _leads_to(value: object, function: Callable[..., object]) -> bool:
+    if inspect.isfunction(value):
+        return inspect.unwrap(value) is inspect.unwrap(function)
+    return inspect.ismodule(value) and _is_ours(value)
+
+
+def _is_ours(value: object) -> bool:
+    name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] in ("kubewright", "msgspec")
 
 
 def _usage(function: Callable[..., object]) -> str:
@@ -228,14 +269,16 @@ def _usage(function: Callable[..., object]) -> str:
     return ", ".join(arguments)
 
 
-def _attribute_fix(owner: object, attribute: str) -> str | None:
+def _attribute_fix(owner: object, attribute: str, frame: FrameType | None) -> str | None:
     if inspect.iscoroutine(owner):
         return f"{owner.__qualname__}(...) was not awaited: write await before the call"
     if isinstance(owner, list) and attribute == "items" and owner and isinstance(owner[0], Model):
         return "it is the list of the objects itself"
-    if isinstance(owner, dict) and attribute in _PARTS:
+    reader = str(frame.f_globals.get("__name__")) if frame is not None else ""
+    is_part = attribute in _PARTS or (attribute in _COMMON_PARTS and reader.startswith("kubewright."))
+    if isinstance(owner, dict) and is_part:
         return "a dict is no structure: make one of its class, or all of the object with from_json(Kind, {...})"
-    if isinstance(owner, str | tuple) and attribute in ("namespace", "name"):
+    if isinstance(owner, str | tuple) and is_part and attribute in ("namespace", "name"):
         return "write Request(namespace, name) for a key, and metadata=ObjectMeta(name=...) for an object"
     if inspect.isroutine(owner) and str(getattr(owner, "__module__", "")).startswith("kubewright."):
         return f"{owner.__name__} is a method: write {owner.__name__}(...)"
