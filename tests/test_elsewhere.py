@@ -27,3 +27,10 @@ def test_a_name_that_is_nowhere_is_none_of_kubewrights() -> None:
     with pytest.raises(ImportError, match=r"^cannot import name 'Nowhere' from 'kubewright' \("):
         exec("from kubewright import Nowhere")
     assert not hasattr(kubewright, "nowhere")
+
+
+def test_whether_there_is_a_name_can_be_asked() -> None:
+    assert not hasattr(kubewright, "Pod")
+    assert getattr(kubewright, "Deployment", None) is None
+    with pytest.raises(AttributeError, match=re.escape("write from kubewright.api.core.v1 import Pod")):
+        exec("kubewright.Pod", {"kubewright": kubewright})

@@ -7,6 +7,7 @@ costs next to nothing. Kubernetes' own kinds are in `kubewright.api.<group>.<ver
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from kubewright.version import __version__ as __version__
@@ -115,9 +116,9 @@ if not TYPE_CHECKING:  # a module with __getattr__ has every name, as far as typ
         home = _HOME_OF.get(name)
         if home is None:
             if name[:1].isupper():
-                from kubewright.elsewhere import check_home
+                from kubewright.elsewhere import missing_name
 
-                check_home(name)  # raises an ImportError, whose message `from kubewright import ...` does not replace
+                raise missing_name(name, sys._getframe(1))
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value: object = getattr(importlib.import_module(home), name)
         globals()[name] = value
