@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
@@ -45,22 +46,32 @@ def _source(module: str) -> str:
 
 @lru_cache(maxsize=64)
 def _of_source(source: str) -> Mapping[str, Mapping[str, str]]:
-    """The docstrings of the fields of every class in a module, by the qualified name of the class."""
+    """The docstrings of the fields of every class in a module, by the qualified name of the class.
+
+    Which of two classes by one name is meant cannot be known, so that neither is described.
+    """
     try:
-        return dict(_classes(ast.parse(source), ""))
-    except SyntaxError:  # the file is not what was imported
+        module = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):  # the file is not what was imported
         return {}
+    classes = list(_classes(module))
+    counts = Counter(name for name, _ in classes)
+    return {name: dict(_fields(node)) for name, node in classes if counts[name] == 1}
 
 
-def _classes(node: ast.AST, prefix: str) -> Iterator[tuple[str, Mapping[str, str]]]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef):
-            yield f"{prefix}{child.name}", dict(_fields(child))
-            yield from _classes(child, f"{prefix}{child.name}.")
-        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _classes(child, f"{prefix}{child.name}.<locals>.")
-        else:
-            yield from _classes(child, prefix)
+def _classes(module: ast.Module) -> Iterator[tuple[str, ast.ClassDef]]:
+    # Only through statements, and with a list of what is left: expressions have no classes, and may be large and deep.
+    left: list[tuple[str, ast.AST]] = [("", module)]
+    while left:
+        prefix, node = left.pop()
+        if isinstance(node, ast.ClassDef):
+            yield f"{prefix}{node.name}", node
+            prefix = f"{prefix}{node.name}."
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            prefix = f"{prefix}{node.name}.<locals>."
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                left.append((prefix, child))
 
 
 def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
