@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from tests.patterns.parcels import Parcel, parcel
 
-from kubewright import AlreadyExists, Client, Conflict, Manager, ObjectMeta
+from kubewright import AlreadyExists, Client, Conflict, Manager, ObjectMeta, partial
 from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.cache import CachedClient
-from kubewright.patterns import create_or_update, ensure
-from kubewright.testing import Install, Running, count_requests
+from kubewright.patterns import Context, create_or_update, ensure
+from kubewright.testing import Install, RecordedEvents, Running, count_requests
 
 
 @pytest.fixture
@@ -67,6 +67,50 @@ async def test_ensure_does_not_change_its_argument(admin: Client, owner: Parcel,
     other = await admin.create(parcel("other", namespace))
     with pytest.raises(ValueError, match="controlled by Parcel web already"):
         await ensure(admin, await admin.get(ConfigMap, "settings", namespace=namespace), owner=other)
+
+
+async def test_a_child_that_another_owner_controls_is_refused_and_stays(
+    admin: Client, owner: Parcel, namespace: str
+) -> None:
+    """By server-side apply the reference of one field manager would replace the other one it has set."""
+    await ensure(admin, config("1"), owner=owner)
+    other = await admin.create(parcel("other", namespace))
+    for attempt in (ensure(admin, config("2"), owner=other), _in_context(admin, other), _in_block(admin, other)):
+        with pytest.raises(ValueError, match="controlled by Parcel web already"):
+            await attempt
+    child = await admin.get(ConfigMap, "settings", namespace=namespace)
+    assert (child.metadata.owner_references, child.data) == ([owner.as_owner()], {"size": "1"})
+
+
+async def _in_context(admin: Client, owner: Parcel) -> None:
+    await Context(owner, admin, RecordedEvents()).ensure(config("2"))
+
+
+async def _in_block(admin: Client, owner: Parcel) -> None:
+    async with create_or_update(admin, config("2"), owner=owner) as child:
+        child.data["size"] = "2"
+
+
+async def test_a_partial_child_is_owned_and_the_rest_of_it_is_not_ours(
+    admin: Client, owner: Parcel, namespace: str
+) -> None:
+    wanted = partial(ConfigMap, "settings")
+    wanted.data = {"size": "1"}
+    child = (await ensure(admin, wanted, owner=owner)).object
+    assert child.metadata.owner_references == [owner.as_owner()]
+    child.immutable = True
+    await admin.patch(child)
+    assert (await ensure(admin, wanted, owner=owner)).object.immutable is True
+    assert wanted.metadata == ObjectMeta(name="settings")
+
+
+async def test_a_child_needs_a_name(admin: Client, owner: Parcel) -> None:
+    nameless = ConfigMap(metadata=ObjectMeta(generate_name="settings-"))
+    with pytest.raises(ValueError, match="the ConfigMap has no name"):
+        await ensure(admin, nameless, owner=owner)
+    with pytest.raises(ValueError, match="the ConfigMap has no name"):
+        async with create_or_update(admin, nameless, owner=owner):
+            pass
 
 
 async def test_an_owner_that_the_garbage_collector_would_not_find_is_refused(admin: Client, owner: Parcel) -> None:

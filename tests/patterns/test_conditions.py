@@ -168,3 +168,38 @@ def test_a_cancellation_says_nothing_about_the_object() -> None:
     with pytest.raises(asyncio.CancelledError), reporting(obj, "Ready"):
         raise asyncio.CancelledError
     assert obj.status.conditions == []
+
+
+def test_a_lost_race_says_nothing_about_the_object() -> None:
+    obj = parcel()
+    message = "the object has been modified; please apply your changes to the latest version and try again"
+    with pytest.raises(Conflict), reporting(obj, "Ready"):
+        raise Conflict(Status(code=409, reason="Conflict", message=message), "update Pod a/b")
+    assert obj.status.conditions == []
+
+
+class _Private(Exception):
+    pass
+
+
+class Größe(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(_Private("no"), "Private"), (Größe("no"), "Error"), (NotYet("no", reason="no word"), "NotYet")],
+)
+def test_an_exception_whose_name_is_no_reason_is_reported_nevertheless(error: Exception, reason: str) -> None:
+    obj = parcel()
+    with pytest.raises(type(error)), reporting(obj, "Ready"):
+        raise error
+    assert described(obj, "Ready") == ("False", reason, "no")
+
+
+def test_a_summary_of_a_reason_that_is_none_is_not_an_error() -> None:
+    obj = parcel()
+    set_condition(obj, "Disk", False, "Full")
+    obj.status.conditions[0].reason = "disk is full"
+    summarize(obj, "Disk")
+    assert described(obj, "Ready")[:2] == ("False", "NotReady")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Hashable, Mapping
+from typing import cast
 
 import pytest
 
@@ -195,6 +196,24 @@ def test_a_mistake_in_the_mapping_is_logged_and_ends_nothing(caplog: pytest.LogC
 
     run_virtual(main)
     assert "which objects 'bad' concerns is not known" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", [("default", "web"), "web", [("default", "web")]])
+def test_a_mapping_to_something_else_than_requests_is_logged(wrong: object, caplog: pytest.LogCaptureFixture) -> None:
+    """A plain tuple of two strings would be enqueued as two keys."""
+
+    async def main() -> None:
+        system = Hypervisor()
+        system.machines = {"bad": 1}
+
+        def concerns(machine: str) -> Request:
+            return cast(Request, wrong)
+
+        async with Fed(External("hypervisor", concerns=concerns, state=system.states)) as fed:
+            assert await fed.names() == []
+
+    run_virtual(main)
+    assert "expected Request(namespace, name)" in caplog.text
 
 
 def test_a_period_of_nothing_is_refused() -> None:

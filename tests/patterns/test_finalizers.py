@@ -66,3 +66,9 @@ async def test_only_qualified_names_are_finalizers(admin: Client, obj: Parcel) -
     for name in ("cleanup", "example.com/", "/cleanup"):
         with pytest.raises(ValueError, match="is not a qualified name"):
             await add_finalizer(admin, obj, name)
+
+
+async def test_a_finalizer_of_kubernetes_itself_is_taken_off(admin: Client, obj: Parcel) -> None:
+    obj.metadata.finalizers.append("orphan")
+    await remove_finalizer(admin, await admin.patch(obj), "orphan")
+    assert (await admin.get(obj)).metadata.finalizers == []

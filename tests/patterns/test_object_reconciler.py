@@ -3,15 +3,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Generic, TypeVar
 
 import pytest
-from tests.patterns.parcels import Parcel, parcel
+from tests.patterns.parcels import Parcel, ParcelStatus, parcel
 
-from kubewright import Client, Manager, Model, ObjectMeta, Request, Resource, Result, controller_for, resource
+from kubewright import (
+    Client,
+    Manager,
+    Model,
+    NotFound,
+    ObjectMeta,
+    Request,
+    Resource,
+    Result,
+    controller_for,
+    definition_of,
+    resource,
+)
+from kubewright.api import Object
 from kubewright.cache import CachedClient
 from kubewright.client.wait import deleted
 from kubewright.patterns import NotYet, ObjectReconciler, set_condition
 from kubewright.testing import Install, Running, count_requests, settled
+
+S = TypeVar("S", bound=Object)
+T = TypeVar("T", bound=Object)
 
 FINALIZER = "patterns.kubewright.test/cleanup"
 
@@ -257,6 +274,58 @@ async def test_it_works_under_a_manager_and_settles(
     assert reconciler.cleaned == ["web"]
 
 
+async def test_an_object_that_has_taken_the_name_of_another_gets_nothing_of_its_status(
+    admin: Client, namespace: str, install: Install
+) -> None:
+    await install(Parcel)
+
+    class Replaced(ObjectReconciler[Parcel]):
+        async def converge(self, obj: Parcel) -> None:
+            await admin.delete(obj)
+            await admin.create(parcel(namespace=namespace))
+            obj.status.phase = "Running"
+
+    first = await admin.create(parcel(namespace=namespace))
+    await Replaced(Manager(admin).client).reconcile(first.key)
+    second = await admin.get(first)
+    assert second.metadata.uid != first.metadata.uid
+    assert second.status == first.status
+
+
+async def test_the_status_is_written_after_the_object_was_changed_in_converge(admin: Client, obj: Parcel) -> None:
+    class Labelling(ObjectReconciler[Parcel]):
+        async def converge(self, obj: Parcel) -> None:
+            obj.metadata.labels["seen"] = "yes"
+            await self.client.patch(obj)
+            obj.status.phase = "Running"
+            set_condition(obj, "Ready", True, "Done")
+
+    await Labelling(Manager(admin).client).reconcile(obj.key)
+    there = await admin.get(obj)
+    assert (there.metadata.labels, there.status.phase) == ({"seen": "yes"}, "Running")
+    assert [condition.type for condition in there.status.conditions] == ["Ready"]
+
+
+async def test_a_kind_without_a_status_endpoint_is_an_error(admin: Client, namespace: str, install: Install) -> None:
+    """It is answered like an object that is gone, and the status would be lost without a word."""
+
+    @resource("plain.patterns.kubewright.test/v1")
+    class Box(Resource[CrateSpec, ParcelStatus]):
+        """Whose definition is that of somebody else."""
+
+    definition = definition_of(Box)
+    definition.spec.versions[0].subresources = None
+    await install(definition)
+    box = await admin.create(Box(metadata=ObjectMeta(name="web", namespace=namespace), spec=CrateSpec()))
+
+    class BoxReconciler(ObjectReconciler[Box]):
+        async def converge(self, obj: Box) -> None:
+            obj.status.phase = "Running"
+
+    with pytest.raises(NotFound):
+        await BoxReconciler(Manager(admin).client).reconcile(box.key)
+
+
 class CrateSpec(Model):
     pass
 
@@ -307,6 +376,29 @@ def test_the_kind_is_inherited(admin: Client) -> None:
     assert Derived(Manager(admin).client).kind is Parcel
 
 
+def test_a_base_class_may_leave_the_kind_to_derived_ones() -> None:
+    class Labelled(Generic[S]):
+        pass
+
+    class Both(ObjectReconciler[T], Generic[S, T]):
+        pass
+
+    class Swapped(Both[T, S]):
+        pass
+
+    class Named(Labelled[Crate], Both[Crate, Parcel]):
+        pass
+
+    class Other(Swapped[Parcel, Crate]):
+        pass
+
+    assert not hasattr(Both, "kind")
+    assert Named.__new__(Named).kind is Parcel
+    assert Other.__new__(Other).kind is Crate
+
+
 def test_a_wait_of_no_time_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected more than 0 seconds"):
+    with pytest.raises(ValueError, match="expected a number of seconds above 0"):
         NotYet("busy", after=0)
+    with pytest.raises(ValueError, match="expected a number of seconds above 0"):
+        NotYet("busy", after=float("nan"))

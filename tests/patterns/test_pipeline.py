@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 from tests.patterns.parcels import Parcel, parcel
 
-from kubewright import Client, Conflict, Forbidden
+from kubewright import Client, Conflict, Forbidden, TerminalError
 from kubewright.client.errors import Status
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.statistics import ControllerStatistics
@@ -187,6 +187,49 @@ def test_item_46_hooks_and_metrics_see_start_end_and_duration_of_each_step() -> 
         ("waits", "waiting"): 0.0,
         ("skipped", "skipped"): 0.0,
     }
+
+
+def test_a_hook_that_fails_changes_nothing_for_the_steps(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def started(self, step: AnyStep, context: object) -> None:
+            raise KeyError("start")
+
+        def ended(self, step: AnyStep, context: object, outcome: StepOutcome, seconds: float) -> None:
+            raise KeyError("end")
+
+    obj = parcel()
+    assert run(Pipeline(returning("A"), returning("B"), hooks=[Broken()]), context(obj)) is None
+    assert verdicts(obj) == {"A": DONE, "B": DONE, "Ready": DONE}
+    assert "a hook failed at the start of the step a" in caplog.text
+    assert "a hook failed at the end of the step b" in caplog.text
+
+
+def test_a_step_whose_when_fails_has_failed() -> None:
+    error = KeyError("size")
+
+    def broken(run: ParcelContext) -> bool:
+        raise error
+
+    @step("Sized", when=broken)
+    async def sized(run: ParcelContext) -> None: ...
+
+    obj = parcel()
+    pipeline = Pipeline(sized, returning("B"))
+    assert run(Pipeline(returning("Sized"), returning("B")), context(obj)) is None
+    assert run(pipeline, context(obj)) is error
+    failed = ("False", "KeyError", "'size'")
+    assert verdicts(obj) == {"Sized": failed, "B": DONE, "Ready": ("False", "KeyError", "Sized: 'size'")}
+
+
+def test_an_error_that_is_not_retried_does_not_keep_other_steps_from_being_retried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    terminal, temporary = TerminalError("never"), OSError("reset")
+    assert run(Pipeline(raising("A", terminal), raising("B", temporary)), context()) is temporary
+    assert "the step a failed, too: never" in caplog.text
+    waiting = NotYet("busy")
+    assert run(Pipeline(raising("A", terminal), raising("B", waiting)), context()) is waiting
+    assert run(Pipeline(raising("A", terminal), returning("B")), context()) is terminal
 
 
 def test_steps_that_wait_are_named_and_the_shortest_wait_counts() -> None:

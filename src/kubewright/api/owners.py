@@ -19,13 +19,18 @@ def set_controller_reference(owner: Object, child: Object) -> None:
     Raises ValueError when another object controls the child already, and for owners in another namespace.
     """
     reference = owner.as_owner()
+    check_controller(owner, child)
+    _set(reference, owner, child)
+
+
+def check_controller(owner: Object, child: Object) -> None:
+    """Raise ValueError when another object than `owner` controls the child."""
     for other in child.metadata.owner_references:
-        if other.controller and other.uid != reference.uid:
+        if other.controller and other.uid != owner.metadata.uid:
             raise ValueError(
                 f"{child.kind} {child.key} is controlled by {other.kind} {other.name} already, and an object has one "
                 f"controller: choose another name for it, or use set_owner_reference"
             )
-    _set(reference, owner, child)
 
 
 def set_owner_reference(owner: Object, child: Object) -> None:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from kubewright.api import Object, set_controller_reference
+from kubewright.api.owners import check_controller
 from kubewright.api.resources import resource_info
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
@@ -42,8 +43,13 @@ async def ensure(client: Client, wanted: C, *, owner: Object | None = None, forc
     taken over from other managers, as a controller should for what it owns; without it that is a `Conflict`.
     `kubewright.partial` makes an object in which nothing but what is assigned is set. `wanted` is not changed.
     """
-    wanted = owned(wanted, owner)
+    if owner is not None:
+        wanted = _with_namespace(wanted, owner)
+        set_controller_reference(owner, wanted)
     before = await client.find(wanted)
+    if before is not None and owner is not None:
+        # Applied by one field manager, a reference would just replace the one to the other owner.
+        check_controller(owner, before)
     answer = await client.apply(wanted, force=force)
     if before is None or before.metadata.uid != answer.metadata.uid:
         return Ensured(answer, "created")
@@ -111,13 +117,4 @@ def _with_namespace(child: C, owner: Object | None) -> C:
     child.metadata = copy(child.metadata)
     if owner is not None and not child.metadata.namespace and resource_info(type(child)).namespaced is not False:
         child.metadata.namespace = owner.metadata.namespace
-    return child
-
-
-def owned(child: C, owner: Object | None) -> C:
-    """A copy of the child in the namespace of its owner, which controls it."""
-    if owner is None:
-        return child
-    child = _with_namespace(child, owner)
-    set_controller_reference(owner, child)
     return child

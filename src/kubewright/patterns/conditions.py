@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Literal, Protocol, TypeVar
 
 from kubewright.api import Condition, ObjectMeta, now
-from kubewright.client.errors import APIError
+from kubewright.client.errors import APIError, Conflict
 from kubewright.patterns.not_yet import NotYet
 
 _REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
@@ -109,7 +109,10 @@ def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str
 
 def get_condition(obj: _AnyConditioned[ConditionT_co], type: str) -> ConditionT_co | None:
     """The condition of that type; None when there is none."""
-    return next((condition for condition in obj.status.conditions if condition.type == type), None)
+    for condition in obj.status.conditions:
+        if condition.type == type:
+            return condition
+    return None
 
 
 def remove_condition(obj: Conditioned, type: str) -> bool:
@@ -128,10 +131,7 @@ def is_true(obj: _AnyConditioned[AnyCondition], type: str) -> bool:
     A condition that does not say which generation it is about is believed.
     """
     condition = get_condition(obj, type)
-    if condition is None or condition.status != "True":
-        return False
-    generation: object = getattr(condition, "observed_generation", None)
-    return generation in (None, obj.metadata.generation)
+    return condition is not None and _holds(condition, obj.metadata.generation)
 
 
 def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
@@ -142,12 +142,14 @@ def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
     """
     if not types:
         raise ValueError(f"summarize(obj, …, into={into!r}) needs the types of the conditions to summarize")
-    untrue = [type for type in types if not is_true(obj, type)]
-    if not untrue:
+    generation = obj.metadata.generation
+    true = {condition.type for condition in obj.status.conditions if _holds(condition, generation)}
+    if true.issuperset(types):
         return set_condition(obj, into, True, "Done")
+    untrue = [type for type in types if type not in true]
     first = get_condition(obj, untrue[0])
     is_current = first is not None and first.status != "True"
-    reason = first.reason if first is not None and is_current and first.reason else "NotReady"
+    reason = first.reason if first is not None and is_current and _REASON.fullmatch(first.reason) else "NotReady"
     return set_condition(obj, into, False, reason, "; ".join(_described(obj, type) for type in untrue))
 
 
@@ -155,25 +157,42 @@ def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
 def reporting(obj: Conditioned, type: str, *, reason: str = "Done") -> Iterator[None]:
     """Set the condition to the outcome of the block: True when it ends or returns, False when it raises.
 
-    The exception is raised again. A cancellation says nothing about the object, and leaves the condition as it is.
+    The exception is raised again. A cancellation and a lost race say nothing about the object, and leave the condition
+    as it is.
     """
     try:
         yield
     except Exception as error:
-        set_condition(obj, type, False, reason_of(error), message_of(error))
+        if not is_lost_race(error):
+            set_condition(obj, type, False, reason_of(error), message_of(error))
         raise
     set_condition(obj, type, True, reason)
 
 
 def reason_of(error: Exception) -> str:
     """The reason of a condition that is false because of `error`: the server's own, where it has one."""
-    reason = error.reason if isinstance(error, NotYet | APIError) else ""
-    return reason if _REASON.fullmatch(reason) else type(error).__name__
+    own = error.reason if isinstance(error, NotYet | APIError) else ""
+    for reason in (own, type(error).__name__.strip("_")):
+        if _REASON.fullmatch(reason):
+            return reason
+    return "Error"
+
+
+def is_lost_race(error: Exception) -> bool:
+    """Whether another writer was faster: the reconcile is done again on what that one wrote."""
+    return isinstance(error, Conflict) and error.is_optimistic_lock
 
 
 def message_of(error: Exception) -> str:
     """The message of a condition that is false because of `error`."""
     return str(error) or type(error).__name__
+
+
+def _holds(condition: AnyCondition, generation: int) -> bool:
+    if condition.status != "True":
+        return False
+    observed: object = getattr(condition, "observed_generation", None)
+    return observed is None or observed == generation
 
 
 def _described(obj: Conditioned, type: str) -> str:

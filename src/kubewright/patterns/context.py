@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from kubewright.api import Object
 from kubewright.client import Client
 from kubewright.manager import Recorder
-from kubewright.patterns.children import owned
+from kubewright.patterns.children import ensure
 
 T = TypeVar("T", bound=Object)
 C = TypeVar("C", bound=Object)
@@ -30,5 +30,5 @@ class Context(Generic[T]):
         self.events = events
 
     async def ensure(self, wanted: C) -> C:
-        """`ensure` of a child that the object owns. What had to be done is not looked into, which costs a read."""
-        return await self.client.apply(owned(wanted, self.object), force=True)
+        """`ensure` of a child that the object owns."""
+        return (await ensure(self.client, wanted, owner=self.object)).object

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from kubewright.api import ObjectKey
 from kubewright.controller import Request
@@ -128,11 +128,22 @@ class External(StandbySource, Generic[Id]):
 
     def _enqueue(self, id_: Id, what: str, queue: Queue[Request], priority: int) -> None:
         try:
-            concerned = self._concerns(id_)
+            requests = _requests(self._concerns(id_))
         except Exception:
             _log.exception("%s: which objects %r concerns is not known", self._name, id_)
             return
-        if concerned is None:
-            return
-        for request in [concerned] if isinstance(concerned, ObjectKey) else concerned:
+        for request in requests:
             queue.add(request, priority=priority, reason=Reason(self._name, what, None))
+
+
+def _requests(concerned: object) -> list[Request]:
+    """What `concerns` returned. A plain tuple of two strings would be taken for two keys."""
+    if concerned is None:
+        return []
+    requests: list[object] = (
+        [concerned] if isinstance(concerned, ObjectKey | str) else [*cast(Iterable[object], concerned)]
+    )
+    wrong = next((request for request in requests if not isinstance(request, ObjectKey)), None)
+    if wrong is not None:
+        raise TypeError(f"concerns returned {concerned!r}: expected Request(namespace, name), several of them, or None")
+    return cast(list[Request], requests)

@@ -43,7 +43,6 @@ async def add_finalizer(client: Client, obj: T, finalizer: str) -> T | None:
 
 async def remove_finalizer(client: Client, obj: T, finalizer: str) -> None:
     """Take the finalizer off; nothing is sent when it is not there. An object that is gone is not an error."""
-    check_finalizer(finalizer)
     if finalizer not in obj.metadata.finalizers:
         return
     obj.metadata.finalizers.remove(finalizer)

@@ -10,6 +10,7 @@ back-off grows, and the object is reconciled again after the given time or when 
 from __future__ import annotations
 
 from datetime import timedelta
+from math import inf
 
 from kubewright.controller import Result
 
@@ -22,8 +23,8 @@ class NotYet(Exception):
         self.message = message
         self.after = after.total_seconds() if isinstance(after, timedelta) else float(after)
         self.reason = reason
-        if self.after <= 0:
-            raise ValueError(f"NotYet({message!r}, after={after!r}): expected more than 0 seconds")
+        if not 0 < self.after < inf:
+            raise ValueError(f"NotYet({message!r}, after={after!r}): expected a number of seconds above 0")
 
     @property
     def result(self) -> Result:

@@ -22,7 +22,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from kubewright.api import Object
 from kubewright.cache import CachedClient
-from kubewright.client.errors import KubernetesError, NotFound
+from kubewright.client.errors import Conflict, NotFound
 from kubewright.controller import Request, Result
 from kubewright.patterns.finalizers import add_finalizer, check_finalizer, remove_finalizer
 from kubewright.patterns.kind_of import kind_of
@@ -42,7 +42,7 @@ class ObjectReconciler(Generic[T]):
       out to be gone when the status is written, as when a new leader's cache is behind, `cleanup` is called again.
     - The status is written once, after a return, a `NotYet` or an error, and not at all when nothing in it changed or
       after a cancellation. `observedGeneration` is set where the status has it. What others write into the status at
-      the same time survives.
+      the same time survives, and an object that has taken the name of the reconciled one gets nothing of its status.
     - An object that is gone is not an error, and neither is `NotYet`.
     """
 
@@ -54,7 +54,9 @@ class ObjectReconciler(Generic[T]):
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        cls.kind = cast("type[T]", kind_of(cls, ObjectReconciler))
+        kind = kind_of(cls, ObjectReconciler)
+        if kind is not None:
+            cls.kind = cast("type[T]", kind)
         if cls.finalizer:
             check_finalizer(cls.finalizer)
         elif cls.cleanup is not ObjectReconciler.cleanup:
@@ -128,7 +130,7 @@ class ObjectReconciler(Generic[T]):
         try:
             if not await self._write_status(obj):
                 await self._clean_again(obj)
-        except KubernetesError as other:
+        except Exception as other:
             error.add_note(f"and its status could not be written: {other}")
 
     async def _clean_again(self, obj: T) -> None:
@@ -148,7 +150,17 @@ class ObjectReconciler(Generic[T]):
         if hasattr(status, "observed_generation"):
             status.observed_generation = obj.metadata.generation
         try:
+            await self.client.status.patch(obj, lock=True)
+        except Conflict:
+            if not await self._is_there(obj):
+                return False
             await self.client.status.patch(obj)
         except NotFound:
+            if await self._is_there(obj):
+                raise  # the kind has no status to write to
             return False
         return True
+
+    async def _is_there(self, obj: T) -> bool:
+        there = await self.client.find(obj, consistency="live")
+        return there is not None and there.metadata.uid == obj.metadata.uid

@@ -9,7 +9,8 @@
 
 Each step reports by a condition: True with the reason "Done"; False with the reason of `NotYet` or of the error, or
 "Blocked" when a step that it needs did not succeed. The condition "Ready" summarizes them. The pipeline itself writes
-nothing: `ObjectReconciler` writes the status afterwards, once.
+nothing: `ObjectReconciler` writes the status afterwards, once. A step that a later version of the program no longer has
+leaves its condition behind: `remove_condition` in `converge` takes it away.
 
 There are two modes. By default every step runs that can run, and the first error is raised after the last. With
 `fail_fast` the first error or `NotYet` ends the run. A pipeline is nested by running it in a step.
@@ -23,11 +24,12 @@ from collections.abc import Sequence
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api import Object
-from kubewright.client.errors import Conflict
+from kubewright.controller import TerminalError
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
 from kubewright.patterns.conditions import (
     Conditioned,
+    is_lost_race,
     is_true,
     message_of,
     reason_of,
@@ -59,7 +61,7 @@ ContextT = TypeVar("ContextT", bound=PipelineContext)
 
 
 class Hook(Protocol):
-    """Sees the steps of a pipeline start and end."""
+    """Sees the steps of a pipeline start and end. One that fails is logged, and changes nothing for the steps."""
 
     def started(self, step: AnyStep, context: object) -> None:
         """A step is about to run."""
@@ -88,6 +90,7 @@ class Pipeline(Generic[ContextT]):
     async def run(self, context: ContextT) -> None:
         """Run the steps. Raises the first error; or else, when steps wait, a `NotYet` that names them.
 
+        A `TerminalError` of one step is raised only if no other one is to be retried.
         A lost race (`Conflict`) ends the run at once and says nothing about the object: the reconcile is done again.
         """
         run = _Run(context, self.hooks)
@@ -127,36 +130,35 @@ class _Run(Generic[ContextT]):
         self._context = context
         self._hooks = hooks
         self._done: set[AnyStep] = set()
-        self._error: Exception | None = None
+        self._errors: dict[AnyStep, Exception] = {}
         self._waiting: list[NotYet] = []
 
     async def advance(self, step: Step[ContextT]) -> bool:
         """Run a step if it can run, and report its outcome. False when the next ones should not run."""
         obj, context = self._context.object, self._context
-        if (step.when is not None and not step.when(context)) or not self.skipped.isdisjoint(step.needs):
-            self.skipped.add(step)
-            remove_condition(obj, step.condition)
-            self._ended(step, "skipped", 0.0)
-            return True
-        unmet = next((need for need in step.needs if need not in self._done), None)
-        if unmet is not None:
-            set_condition(obj, step.condition, False, "Blocked", f"blocked by {unmet.condition}")
-            self._ended(step, "blocked", 0.0)
-            return True
-        for hook in self._hooks:
-            hook.started(step, context)
         time = asyncio.get_running_loop().time
         began = time()
         try:
+            if not self.skipped.isdisjoint(step.needs) or not (step.when is None or step.when(context)):
+                self.skipped.add(step)
+                remove_condition(obj, step.condition)
+                self._ended(step, "skipped", 0.0)
+                return True
+            unmet = next((need for need in step.needs if need not in self._done), None)
+            if unmet is not None:
+                set_condition(obj, step.condition, False, "Blocked", f"blocked by {unmet.condition}")
+                self._ended(step, "blocked", 0.0)
+                return True
+            self._started(step)
             await step(context)
         except NotYet as waiting:
             self._waiting.append(waiting)
-            set_condition(obj, step.condition, False, waiting.reason, waiting.message)
+            set_condition(obj, step.condition, False, reason_of(waiting), message_of(waiting))
             self._ended(step, "waiting", time() - began)
             return False
         except Exception as error:
             self._ended(step, "failed", time() - began)
-            if isinstance(error, Conflict) and error.is_optimistic_lock:
+            if is_lost_race(error):
                 self.lost_race = True
                 raise
             self._fail(step, error)
@@ -168,8 +170,15 @@ class _Run(Generic[ContextT]):
 
     def conclude(self) -> None:
         """Raise what the run has to report."""
-        if self._error is not None:
-            raise self._error
+        errors = list(self._errors.values())
+        # What is not retried must not keep other steps from being retried.
+        retried = next((error for error in errors if not isinstance(error, TerminalError)), None)
+        raised = retried or (errors[0] if errors and not self._waiting else None)
+        for step, error in self._errors.items():
+            if error is not raised:
+                _log.error("the step %s failed, too: %s", step.name, message_of(error))
+        if raised is not None:
+            raise raised
         if len(self._waiting) == 1:
             raise self._waiting[0]
         if self._waiting:
@@ -181,10 +190,14 @@ class _Run(Generic[ContextT]):
         obj, reason, message = self._context.object, reason_of(error), message_of(error)
         if set_condition(obj, step.condition, False, reason, message):
             self._context.events.warning(cast(Object, obj), reason, f"{step.name} failed: {message}")
-        if self._error is None:
-            self._error = error
-        else:
-            _log.error("the step %s failed, too: %s", step.name, message)
+        self._errors[step] = error
+
+    def _started(self, step: Step[ContextT]) -> None:
+        for hook in self._hooks:
+            try:
+                hook.started(step, self._context)
+            except Exception:
+                _log.exception("a hook failed at the start of the step %s", step.name)
 
     def _ended(self, step: Step[ContextT], outcome: StepOutcome, seconds: float) -> None:
         if outcome != "skipped":
@@ -193,7 +206,10 @@ class _Run(Generic[ContextT]):
         if reconcile is not None:
             reconcile.statistics.observe_step(step.name, outcome, seconds)
         for hook in self._hooks:
-            hook.ended(step, self._context, outcome, seconds)
+            try:
+                hook.ended(step, self._context, outcome, seconds)
+            except Exception:
+                _log.exception("a hook failed at the end of the step %s", step.name)
 
 
 def _check(steps: Sequence[object], ready: str | None) -> None:

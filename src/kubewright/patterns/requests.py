@@ -20,20 +20,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Mapping
-from datetime import datetime, timedelta
-from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
+from contextlib import suppress
+from datetime import timedelta
+from typing import ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api import Model, Object, Time, now
 from kubewright.api.markers import Choice
 from kubewright.cache import CachedClient
 from kubewright.client.errors import AlreadyExists, Conflict, KubernetesError, NotFound
-from kubewright.controller import Channel, Request, Result
+from kubewright.controller import Request, Result, TerminalError
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
 from kubewright.patterns.audit import AuditRecord, AuditSink, LogAudit
 from kubewright.patterns.conditions import message_of
 from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
+from kubewright.patterns.turns import Order, Turns
 
 R = TypeVar("R", bound=Object)
 
@@ -63,14 +65,18 @@ class RequestReconciler(Generic[R]):
     """Carries out requests of one kind. Derive from it, naming the kind, and define `act`.
 
     Guarantees:
-    - Phases go Pending, Processing, then Completed or Failed, and nothing else. A finished request is final: neither
-      events nor changes of its spec run it again.
+    - Phases go Pending, Processing, then Completed or Failed, and nothing else; what expires before its turn goes from
+      Pending to Failed. A finished request is final: neither events nor changes of its spec run it again.
     - A request is claimed before anything is done for it, by a write that fails if another process was faster.
     - A crash anywhere leads to the same end: what was claimed is acted upon again, which is why `act` is idempotent.
     - A finished request is deleted when `retention` has passed since its completion, after a restart too. One that is
-      not finished `expiry` after its creation fails.
+      not finished `expiry` after its creation fails, and an `act` that is still running then is cancelled.
     - Requests that `serialize_by` gives the same key run one at a time, the oldest first, with any number of workers.
-    - There is one audit record and at most one event for each change of phase that was stored.
+    - There is at most one audit record and one event for each change of phase that was stored, and without a crash
+      there is one record.
+
+    Of several processes one acts, by leader election: who claimed a request is not stored, so that one that was claimed
+    may be continued by any.
     """
 
     retention: ClassVar[timedelta] = timedelta(hours=1)
@@ -83,7 +89,9 @@ class RequestReconciler(Generic[R]):
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
-        cls.kind = cast("type[R]", kind_of(cls, RequestReconciler))
+        kind = kind_of(cls, RequestReconciler)
+        if kind is not None:
+            cls.kind = cast("type[R]", kind)
 
     def __init__(
         self, client: CachedClient, events: Recorder, *, audit: AuditSink | None = None, identity: str = ""
@@ -91,18 +99,18 @@ class RequestReconciler(Generic[R]):
         """`identity` names this process in audit records."""
         self.client = client
         self.events = events
-        self.turns: Channel[Request] = Channel("turn")
+        self._turns = Turns()
+        self.turns = self._turns.woken
         """Enqueues a request when the one that it waited for has ended; without it, it is noticed after `retry`."""
         self._audit = audit if audit is not None else LogAudit()
         self._identity = identity
-        self._running: dict[Hashable, Request] = {}
-        self._queued: dict[Hashable, list[Request]] = {}
 
     async def act(self, request: R, /) -> str:
         """Carry out the request, and return what was done, for its message. May run more than once.
 
         Raise `Permanent` to fail the request, and `NotYet` to be called again. Errors of the server that may pass are
-        retried after `retry`, other ones fail the request; any other exception is retried with back-off.
+        retried after `retry`, other ones fail the request, and so does `TerminalError`; any other exception is retried
+        with back-off. It is cancelled when the request expires.
         """
         raise NotImplementedError(f"{type(self).__name__} defines no act")
 
@@ -118,26 +126,24 @@ class RequestReconciler(Generic[R]):
         """Reconcile one request."""
         obj = await self.client.find(self.kind, request)
         if obj is None or obj.metadata.deletion_timestamp is not None:
+            self._turns.leave(request)
             return None
-        status = _status(obj)
-        if status.phase in _FINISHED:
+        if _status(obj).phase in _FINISHED:
+            self._turns.leave(request)
             return await self._retain(obj)
-        if _age(obj) >= self.expiry:
-            waited = f": {status.message}" if status.message else ""
-            return await self._finish(obj, "Failed", f"expired after {_text(self.expiry)}{waited}")
+        if self._remaining(obj) <= 0:
+            return await self._expire(obj)
         turn = self.serialize_by(obj)
         if turn is None:
             return await self._process(obj)
-        if not await self._is_next(obj, turn):
-            self._queued.setdefault(turn, []).append(request)
+        # Taken without waiting for anything in between: others may have taken it while those before it were read.
+        if not await self._is_next(obj, turn) or not self._turns.take(request, turn):
+            self._turns.wait(request, turn, _order(obj))
             return self._again(obj, self.retry.total_seconds())
-        self._running[turn] = request
         try:
             return await self._process(obj)
         finally:
-            del self._running[turn]
-            for waiting in self._queued.pop(turn, ()):
-                self.turns.send(waiting)
+            self._turns.release(turn)
 
     async def _process(self, obj: R) -> Result | None:
         status = _status(obj)
@@ -151,64 +157,73 @@ class RequestReconciler(Generic[R]):
         action = next(iter(self.describe(obj).values()), "act")
         time = asyncio.get_running_loop().time
         began = time()
+        deadline = asyncio.timeout(self._remaining(obj))
         try:
-            message = await self.act(obj)
+            async with deadline:
+                message = await self.act(obj)
         except Exception as error:
-            outcome, result = await self._failed(obj, error)
+            outcome = "expired" if deadline.expired() else _outcome_of(error)
             _observe(action, outcome, time() - began)
-            if result is None:
+            if outcome == "expired":
+                return await self._expire(obj)
+            if outcome == "failed":
+                return await self._finish(obj, "Failed", message_of(error))
+            await self._note(obj, message_of(error))
+            if isinstance(error, NotYet):
+                return self._again(obj, error.after)
+            if not _is_temporary(error):
                 raise
-            return result
+            _log.warning("attempt %d failed, and is repeated: %s", status.attempts, error)
+            return self._again(obj, self.retry.total_seconds())
         _observe(action, "completed", time() - began)
         return await self._finish(obj, "Completed", message or "")
-
-    async def _failed(self, obj: R, error: Exception) -> tuple[str, Result | None]:
-        """The outcome of an error for the metrics, and the result; none when the error is to be raised."""
-        if isinstance(error, NotYet):
-            await self._note(obj, error.message)
-            return "waiting", self._again(obj, error.after)
-        if _is_temporary(error):
-            _log.warning("attempt %d failed, and is repeated: %s", _status(obj).attempts, error)
-            await self._note(obj, message_of(error))
-            return "error", self._again(obj, self.retry.total_seconds())
-        if isinstance(error, Permanent | KubernetesError):
-            return "failed", await self._finish(obj, "Failed", message_of(error))
-        return "error", None
 
     async def _note(self, obj: R, message: str) -> None:
         """Report in the status why a request is not finished yet."""
         _status(obj).message = message
-        try:
-            await self.client.status.patch(obj)
-        except NotFound:
-            return
+        with suppress(NotFound):
+            await self._store(obj)
+
+    async def _expire(self, obj: R) -> Result | None:
+        waited = f": {_status(obj).message}" if _status(obj).message else ""
+        return await self._finish(obj, "Failed", f"expired after {self.expiry.total_seconds():g} s{waited}")
 
     async def _finish(self, obj: R, phase: Phase, message: str) -> Result | None:
-        """Store the end of a request, unless another process has."""
-        while True:
-            status = _status(obj)
-            before, status.phase, status.message = status.phase, phase, message
-            status.completion_time = now()
-            status.observed_generation = obj.metadata.generation
-            try:
-                obj = await self.client.status.patch(obj, lock=True)
-            except NotFound:
-                return None
-            except Conflict as error:
-                attempts, uid = status.attempts, obj.metadata.uid
-                there = await self.client.find(obj, consistency="live") if error.is_optimistic_lock else None
-                if there is None:
-                    raise
-                if there.metadata.uid != uid or _status(there).phase in _FINISHED:
-                    return Result(requeue=True)
-                _status(there).attempts = attempts
-                obj = there
-                continue
-            break
+        """Store the end of a request."""
+        status = _status(obj)
+        before, status.phase, status.message = status.phase, phase, message
+        status.completion_time = now()
+        status.observed_generation = obj.metadata.generation
+        try:
+            stored = await self._store(obj)
+        except NotFound:
+            return None
+        finally:
+            self._turns.leave(obj.key)
+        if stored is None:
+            return Result(requeue=True)
+        obj = stored
         await self._record(obj, before)
         record = self.events.normal if phase == "Completed" else self.events.warning
         record(obj, phase, message or phase)
-        return Result(requeue_after=self.retention)
+        return await self._retain(obj)
+
+    async def _store(self, obj: R) -> R | None:
+        """Write the status, whatever was written besides it meanwhile.
+
+        None when another process has finished the request, or when its name is that of another one by now.
+        """
+        while True:
+            try:
+                return await self.client.status.patch(obj, lock=True)
+            except Conflict as error:
+                if not error.is_optimistic_lock:
+                    raise
+            there = await self.client.get(obj, consistency="live")
+            if there.metadata.uid != obj.metadata.uid or _status(there).phase in _FINISHED:
+                return None
+            cast(_Reporting, there).status = _status(obj)
+            obj = there
 
     async def _retain(self, obj: R) -> Result | None:
         """Delete a finished request when its time has come."""
@@ -221,13 +236,15 @@ class RequestReconciler(Generic[R]):
 
     def _again(self, obj: R, seconds: float) -> Result:
         """Not later than the request expires."""
-        remaining = (self.expiry - _age(obj)).total_seconds()
-        return Result(requeue_after=min(seconds, max(remaining, 0.001)))
+        return Result(requeue_after=min(seconds, max(self._remaining(obj), 0.001)))
+
+    def _remaining(self, obj: R) -> float:
+        """Seconds until the request expires."""
+        created = obj.metadata.creation_timestamp or now()
+        return (created + self.expiry - now()).total_seconds()
 
     async def _is_next(self, obj: R, turn: Hashable) -> bool:
-        """Whether no other request with the same key runs, and none that waits is older."""
-        if turn in self._running:
-            return False
+        """Whether no other request with the same key was begun, and none that waits is older."""
         if _status(obj).phase == "Processing":
             return True
         for other in await self.client.list(self.kind):
@@ -265,6 +282,10 @@ class RequestReconciler(Generic[R]):
             _log.exception("the audit record of %s could not be written: %s", obj.key, record.json().decode())
 
 
+class _Reporting(Protocol):
+    status: RequestStatus
+
+
 def _status(obj: Object) -> RequestStatus:
     status: object = getattr(obj, "status", None)
     if not isinstance(status, RequestStatus):
@@ -272,13 +293,16 @@ def _status(obj: Object) -> RequestStatus:
     return status
 
 
-def _age(obj: Object) -> timedelta:
-    created = obj.metadata.creation_timestamp
-    return now() - created if created is not None else timedelta()
-
-
-def _order(obj: Object) -> tuple[datetime, str]:
+def _order(obj: Object) -> Order:
     return obj.metadata.creation_timestamp or now(), obj.metadata.uid
+
+
+def _outcome_of(error: Exception) -> Literal["waiting", "error", "failed"]:
+    """What an exception of `act` means for the request."""
+    if isinstance(error, NotYet):
+        return "waiting"
+    is_final = isinstance(error, Permanent | TerminalError | KubernetesError) and not _is_temporary(error)
+    return "failed" if is_final else "error"
 
 
 def _is_temporary(error: Exception) -> bool:
@@ -291,7 +315,3 @@ def _observe(action: str, outcome: str, seconds: float) -> None:
     reconcile = current.get()
     if reconcile is not None:
         reconcile.statistics.observe_step(action, outcome, seconds)
-
-
-def _text(duration: timedelta) -> str:
-    return f"{duration.total_seconds():g} s"
