@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kubewright.testing.clock import VirtualClock
     from kubewright.testing.events import EventCall, RecordedEvents
-    from kubewright.testing.exploration import Call, Exploration, Fault, Finding, Problem, World, explore
+    from kubewright.testing.exploration import APICall, Exploration, Fault, Finding, Problem, World, explore
     from kubewright.testing.fixtures import Install, Running
     from kubewright.testing.namespaces import unique_name
     from kubewright.testing.requests import RequestCount, count_requests
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubewright.testing.virtual_time import NeverEnds, run_virtual, virtual
 
 __all__ = [
-    "Call",
+    "APICall",
     "EventCall",
     "Exploration",
     "Fault",
@@ -44,7 +44,7 @@ __all__ = [
 _MODULES = {
     "clock": ("VirtualClock",),
     "events": ("EventCall", "RecordedEvents"),
-    "exploration": ("Call", "Exploration", "Fault", "Finding", "Problem", "World", "explore"),
+    "exploration": ("APICall", "Exploration", "Fault", "Finding", "Problem", "World", "explore"),
     "fixtures": ("Install", "Running"),
     "namespaces": ("unique_name",),
     "requests": ("RequestCount", "count_requests"),

@@ -1,8 +1,8 @@
 """Exploring an operator: faults, crashes and stale caches at each of its API calls. See `exploration.explore`."""
 
 from kubewright.testing.exploration.exploration import Exploration, explore
-from kubewright.testing.exploration.faults import Call, Fault, FaultKind
+from kubewright.testing.exploration.faults import APICall, Fault, FaultKind
 from kubewright.testing.exploration.findings import Finding, Problem
 from kubewright.testing.exploration.world import World
 
-__all__ = ["Call", "Exploration", "Fault", "FaultKind", "Finding", "Problem", "World", "explore"]
+__all__ = ["APICall", "Exploration", "Fault", "FaultKind", "Finding", "Problem", "World", "explore"]

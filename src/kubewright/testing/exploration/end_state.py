@@ -30,6 +30,7 @@ _ASSIGNED: Final[dict[str, tuple[str, ...]]] = {
     "/core/services/": ("spec.clusterIP", "spec.clusterIPs", "spec.ports.*.nodePort"),
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")  # of the admission of pods
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -114,7 +115,7 @@ class _Names:
         if self._pattern is not None:
             value = self._pattern.sub(lambda match: self._generated[match[0]], value)
         value = _UID.sub(lambda match: self._uids.get(match[0], "<uid of no object>"), value)
-        return _TIME.sub("<time>", value)
+        return _TOKEN_VOLUME.sub("kube-api-access-*", _TIME.sub("<time>", value))
 
 
 def _plain(value: JSONValue, names: _Names, generation: JSONValue) -> JSONValue:

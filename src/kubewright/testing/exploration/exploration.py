@@ -31,7 +31,7 @@ from kubewright.manager.setup import SetupResult
 from kubewright.testing.exploration.end_state import EndState, Normalizer
 from kubewright.testing.exploration.faults import FAULT_KINDS, UNDISTURBED, FaultKind, WorldPlan, plan_named, plans
 from kubewright.testing.exploration.findings import WORLD_VARIABLE, Finding, finding
-from kubewright.testing.exploration.progress import Progress
+from kubewright.testing.exploration.progress import ExplorationProgress
 from kubewright.testing.exploration.scenario import Scenario
 from kubewright.testing.exploration.world import World
 from kubewright.testing.exploration.world_run import Ended, WorldRun
@@ -193,7 +193,7 @@ class Exploration(Generic[W]):
             else:
                 todo = list(plans(first.calls, scenario.faults, scenario.seeds))
             found: list[Finding] = []
-            with Progress(len(todo)) as progress:
+            with ExplorationProgress(len(todo)) as progress:
                 for plan in todo:
                     ended = await run(plan, first.end)
                     progress.advance()

@@ -70,7 +70,7 @@ _NAME = re.compile(r"([a-z-]+)@(\d+)")
 
 
 @dataclass(slots=True)
-class Call:
+class APICall:
     """A request of the operator that can be struck by a fault; the first of a world has the number 1."""
 
     number: int
@@ -90,7 +90,7 @@ class Fault:
     kind: FaultKind
     call: int
 
-    def strikes(self, call: Call) -> bool:
+    def strikes(self, call: APICall) -> bool:
         """Whether it can strike at this call."""
         if call.number < self.call:
             return False
@@ -113,7 +113,7 @@ class WorldPlan:
         return any(fault.kind in _NEEDS_REPLICA for fault in self.faults)
 
 
-def plans(calls: Sequence[Call], kinds: Sequence[FaultKind], seeds: int) -> Iterator[WorldPlan]:
+def plans(calls: Sequence[APICall], kinds: Sequence[FaultKind], seeds: int) -> Iterator[WorldPlan]:
     """The worlds to explore, given the calls of the undisturbed one."""
     for number in range(1, _JITTERED_WORLDS + 1):
         yield WorldPlan(f"jitter@{number}", has_jitter=True)
@@ -126,7 +126,7 @@ def plans(calls: Sequence[Call], kinds: Sequence[FaultKind], seeds: int) -> Iter
             yield _seeded(seed, len(calls), kinds)
 
 
-def plan_named(name: str, calls: Sequence[Call], kinds: Sequence[FaultKind]) -> WorldPlan:
+def plan_named(name: str, calls: Sequence[APICall], kinds: Sequence[FaultKind]) -> WorldPlan:
     """The world of that name. Raises ValueError when there can be none."""
     match = _NAME.fullmatch(name)
     what, number = (match[1], int(match[2])) if match else (name, 0)

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import yaml
 
 from kubewright.testing.exploration.end_state import EndState, EventKey
-from kubewright.testing.exploration.faults import SENTENCES, UNDISTURBED, Call, Fault, WorldPlan
+from kubewright.testing.exploration.faults import SENTENCES, UNDISTURBED, APICall, Fault, WorldPlan
 
 WORLD_VARIABLE = "KUBEWRIGHT_EXPLORE"
 """The environment variable with the name of the only world to run."""
 
 _CALLS_BEFORE, _CALLS_AFTER = 4, 10
 _MAX_LINES = 120
+_SHORT, _CONTEXT = 40, 4  # lines of an object that is shown as a whole, and around a change of a longer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,10 @@ class Finding:
 
     world: str
     """Its name, for `same_end(only=…)`."""
-    faults: tuple[tuple[Fault, Call], ...]
+    faults: tuple[tuple[Fault, APICall], ...]
     """The faults that struck, and at which calls."""
     problem: Problem
-    calls: tuple[Call, ...]
+    calls: tuple[APICall, ...]
 
     def __str__(self) -> str:
         lines = [f"{self.world}: {self.problem.summary}", "", *_happened(self.world, self.faults), ""]
@@ -49,7 +50,9 @@ class Finding:
         return "\n".join(lines)
 
 
-def finding(plan: WorldPlan, struck: Sequence[tuple[Fault, Call]], problem: Problem, calls: Sequence[Call]) -> Finding:
+def finding(
+    plan: WorldPlan, struck: Sequence[tuple[Fault, APICall]], problem: Problem, calls: Sequence[APICall]
+) -> Finding:
     """The finding about a world."""
     return Finding(plan.name, tuple(struck), problem, tuple(calls))
 
@@ -68,9 +71,7 @@ def differences(expected: EndState, found: EndState, tolerance: int | None) -> s
         for name in sorted({**expected.objects, **found.objects}):
             before, after = expected.objects.get(name), found.objects.get(name)
             if before != after:
-                was, there = _text(name, before), _text(name, after)
-                # As a whole, without names and positions: an object by itself is short, and its first line names it.
-                lines += list(difflib.unified_diff(was, there, lineterm="", n=max(len(was), len(there))))[3:]
+                lines += _changes(_text(name, before), _text(name, after))
     if tolerance is not None:
         lines += _events(expected.events, found.events, tolerance)
     if not lines:
@@ -78,6 +79,20 @@ def differences(expected: EndState, found: EndState, tolerance: int | None) -> s
     if len(lines) > _MAX_LINES:
         lines = [*lines[:_MAX_LINES], f"… {len(lines) - _MAX_LINES} more lines"]
     return "\n".join(["--- the end of the undisturbed world", "+++ the end of this world", *lines])
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """The changed lines of an object with those around them. The first one names the object."""
+    is_short = max(len(before), len(after)) <= _SHORT
+    hunks = difflib.unified_diff(before, after, lineterm="", n=_SHORT if is_short else _CONTEXT)
+    for number, line in enumerate(list(hunks)[2:]):
+        if not line.startswith("@@"):
+            yield line
+        elif number:
+            yield "   …"
+        elif not line.startswith(("@@ -1,", "@@ -0,", "@@ -1 ")):
+            yield f" {before[0]}"
+            yield "   …"
 
 
 def _text(name: str, value: object) -> list[str]:
@@ -96,7 +111,7 @@ def _events(expected: Counter[EventKey], found: Counter[EventKey], tolerance: in
             yield f"+event {key}: {found[key]} x"
 
 
-def _happened(world: str, faults: Sequence[tuple[Fault, Call]]) -> Iterator[str]:
+def _happened(world: str, faults: Sequence[tuple[Fault, APICall]]) -> Iterator[str]:
     if world == UNDISTURBED:
         yield "nothing was done to the operator in this world"
     elif not faults:
@@ -105,7 +120,7 @@ def _happened(world: str, faults: Sequence[tuple[Fault, Call]]) -> Iterator[str]
         yield SENTENCES[fault.kind].format(call=call)
 
 
-def _calls(calls: Sequence[Call], faults: Sequence[tuple[Fault, Call]]) -> Iterator[str]:
+def _calls(calls: Sequence[APICall], faults: Sequence[tuple[Fault, APICall]]) -> Iterator[str]:
     struck = {call.number: fault.kind for fault, call in faults}
     first = min(struck, default=1)
     start = max(0, first - 1 - _CALLS_BEFORE)

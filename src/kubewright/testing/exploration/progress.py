@@ -11,7 +11,7 @@ _SECONDS_BEFORE_FIRST = 2.0
 _SECONDS_BETWEEN = 0.2
 
 
-class Progress:
+class ExplorationProgress:
     """Writes to stderr when that is a terminal, and leaves nothing there."""
 
     def __init__(self, total: int) -> None:

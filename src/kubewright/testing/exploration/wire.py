@@ -11,7 +11,7 @@ import msgspec
 from kubewright.client.errors import ConnectionLost, RequestTimeout
 from kubewright.client.http.response import ByteStream, Headers
 from kubewright.client.http.transport import Response, StreamedResponse, Transport
-from kubewright.testing.exploration.faults import SECONDS_DOWN, SECONDS_LATE, Call, FaultKind
+from kubewright.testing.exploration.faults import SECONDS_DOWN, SECONDS_LATE, APICall, FaultKind
 
 _RESTART = 1.0
 _TIMEOUT = 30.0
@@ -35,7 +35,7 @@ class Script(Protocol):
     async def ready(self, wire: Wire) -> None:
         """Return when the first call may be sent."""
 
-    def begin(self, wire: Wire, method: str, path: str) -> tuple[Call, FaultKind | None]:
+    def begin(self, wire: Wire, method: str, path: str) -> tuple[APICall, FaultKind | None]:
         """A call is about to be sent: its number, and the fault that strikes at it."""
 
     def pause(self) -> float:
@@ -148,7 +148,7 @@ class Wire:
             await asyncio.Event().wait()
 
     async def _struck(
-        self, call: Call, fault: FaultKind | None, send: Callable[[], Awaitable[Response]], timeout: float | None
+        self, call: APICall, fault: FaultKind | None, send: Callable[[], Awaitable[Response]], timeout: float | None
     ) -> Response:
         match fault:
             case None:

@@ -19,7 +19,7 @@ from kubewright.controlplane.embedded.storage.store import StoreChange
 from kubewright.manager import Manager
 from kubewright.manager.setup import set_up
 from kubewright.testing.exploration.end_state import NOT_COMPARED, EndState, Normalizer, label_of
-from kubewright.testing.exploration.faults import ERRORS, SECONDS_LATE, Call, Fault, FaultKind, WorldPlan
+from kubewright.testing.exploration.faults import ERRORS, SECONDS_LATE, APICall, Fault, FaultKind, WorldPlan
 from kubewright.testing.exploration.findings import Problem, differences
 from kubewright.testing.exploration.process import Process
 from kubewright.testing.exploration.scenario import Scenario
@@ -43,8 +43,8 @@ _log = logging.getLogger("kubewright.explore")
 class Ended:
     """What came of a world: its end, or what is wrong with it."""
 
-    calls: list[Call]
-    struck: list[tuple[Fault, Call]]
+    calls: list[APICall]
+    struck: list[tuple[Fault, APICall]]
     end: EndState | None
     problem: Problem | None
 
@@ -79,8 +79,8 @@ class WorldRun(Generic[W]):
         self._random = Random(f"jitter of {plan.name}")  # noqa: S311  # must be reproducible
         self._faults = list(plan.faults)
         self._repeated: list[tuple[str, str]] = []  # the requests that fail again
-        self._calls: list[Call] = []
-        self._struck: list[tuple[Fault, Call]] = []
+        self._calls: list[APICall] = []
+        self._struck: list[tuple[Fault, APICall]] = []
         self._objects = dict(plane.snapshot().entries)
         self._uids: dict[str, str] = {}
         self._changed_at = 0.0
@@ -194,10 +194,10 @@ class WorldRun(Generic[W]):
         if self._process(wire).manager.elected.is_set():
             await self._has_started.wait()
 
-    def begin(self, wire: Wire, method: str, path: str) -> tuple[Call, FaultKind | None]:
+    def begin(self, wire: Wire, method: str, path: str) -> tuple[APICall, FaultKind | None]:
         """See `Script`."""
         process = self._process(wire)
-        call = Call(len(self._calls) + 1, method, path, process.name)
+        call = APICall(len(self._calls) + 1, method, path, process.name)
         self._calls.append(call)
         if call.number > MAX_CALLS:
             self._fail(f"the operator does not come to rest: it has made {MAX_CALLS} calls")
