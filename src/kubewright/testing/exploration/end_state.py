@@ -1,7 +1,7 @@
 """How a world ends: its objects, without what differs from run to run by itself.
 
-Left out are uids, revisions, managed fields, times, generations and addresses; a time that is set is `<time>`, a uid
-names its object, `observedGeneration` is current or behind, and generated names are their prefix and a star. Objects of
+Left out are uids, revisions, managed fields, times, generations, addresses and nodes; a time that is set is `<time>`, a
+uid names its object, `observedGeneration` is current or behind, and generated names are their prefix and a star.
 Leases, Events and Nodes are not compared; Events are counted by object and reason.
 """
 
@@ -26,9 +26,17 @@ NOT_COMPARED: Final = (EVENTS, "/coordination.k8s.io/leases/", "/core/nodes/")
 
 _LEFT_OUT: Final = ("uid", "resourceVersion", "managedFields", "generation", "creationTimestamp", "selfLink")
 _ASSIGNED: Final[dict[str, tuple[str, ...]]] = {
-    "/core/pods/": ("status.podIP", "status.podIPs", "status.containerStatuses.*.containerID"),
+    "/core/pods/": (
+        "spec.nodeName",
+        "status.hostIP",
+        "status.hostIPs",
+        "status.podIP",
+        "status.podIPs",
+        "status.containerStatuses.*.containerID",
+    ),
     "/core/services/": ("spec.clusterIP", "spec.clusterIPs", "spec.ports.*.nodePort"),
 }
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")  # of the admission of pods
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -114,6 +122,7 @@ class _Names:
     def text(self, value: str) -> str:
         if self._pattern is not None:
             value = self._pattern.sub(lambda match: self._generated[match[0]], value)
+        value = _TOKEN_VOLUME.sub("kube-api-access-*", value)
         value = _UID.sub(lambda match: self._uids.get(match[0], "<uid of no object>"), value)
         return _TOKEN_VOLUME.sub("kube-api-access-*", _TIME.sub("<time>", value))
 

@@ -1,0 +1,94 @@
+"""Whatever fails at whichever API call: every operator that comes with kubewright comes to the same end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from operators import builtins, podmanager
+from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
+
+from kubewright import Field, Manager, ObjectMeta, controller_for
+from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright.client.wait import condition
+from kubewright.testing import World, explore
+
+METADATA = ObjectMeta(name="it", namespace="default")
+TEMPLATE = PodTemplateSpec(spec=PodSpec(containers=[Container(name="app", image="app:1")]))
+
+MANAGER = podmanager.PodManager(metadata=METADATA, spec=podmanager.PodManagerSpec(image="app:1", replicas=2))
+POD_SET = builtins.PodSet(metadata=METADATA, spec=builtins.PodSetSpec(replicas=2, template=TEMPLATE))
+CHAOS = ChaosPod(metadata=METADATA, spec=ChaosPodSpec(template=TEMPLATE))
+
+
+def pods(world: World[None]) -> list[Pod]:
+    return [pod for pod in world.list(Pod) if pod.metadata.deletion_timestamp is None]
+
+
+async def scale_down(world: World[None]) -> None:
+    await world.create(MANAGER)
+    await world.wait(MANAGER, condition("Ready"))
+    await world.change(MANAGER, lambda manager: setattr(manager.spec, "replicas", 1))
+
+
+def test_a_pod_manager_is_scaled_whatever_fails() -> None:
+    explore(
+        podmanager.setup,
+        kinds=[podmanager.PodManager],
+        when=scale_down,
+        until=lambda world: world.wait(MANAGER, condition("Ready") & Field("status.currentReplicas").equals(1)),
+        always=lambda world: len(pods(world)) <= 2,
+        seeds=5,
+    ).same_end()
+
+
+async def delete(world: World[None]) -> None:
+    await world.create(MANAGER)
+    await world.wait(MANAGER, condition("Ready"))
+    await world.delete(MANAGER)
+
+
+def test_a_pod_manager_is_deleted_whatever_fails() -> None:
+    explore(
+        podmanager.setup,
+        kinds=[podmanager.PodManager],
+        when=delete,
+        until=lambda world: world.settled(),
+        seeds=5,
+    ).same_end()
+
+
+async def create_pod_set(world: World[None]) -> None:
+    await world.create(POD_SET)
+
+
+def test_a_pod_set_has_its_pods_whatever_fails() -> None:
+    explore(
+        builtins.setup,
+        kinds=[builtins.PodSet],
+        when=create_pod_set,
+        until=lambda world: world.wait(POD_SET, Field("status.replicas").equals(2)),
+        seeds=5,
+    ).same_end()
+
+
+def set_up_chaos(manager: Manager) -> None:
+    """With a pod that is not stopped while the world lasts, so that it comes to an end."""
+    reconciler = ChaosPodReconciler(manager.client, manager.recorder("chaospod"), lambda: timedelta(days=1))
+    controller_for(manager, ChaosPod).owns(Pod).complete(reconciler)
+
+
+async def create_chaos(world: World[None]) -> None:
+    await world.create(CHAOS)
+
+
+def test_a_chaos_pod_runs_whatever_fails() -> None:
+    explore(
+        set_up_chaos,
+        kinds=[ChaosPod],
+        when=create_chaos,
+        until=lambda world: world.wait(
+            CHAOS, Field("spec.nextStop").satisfies(lambda value: value is not None, "is set")
+        ),
+        always=lambda world: len(pods(world)) <= 1,
+        seeds=5,
+    ).same_end()
