@@ -26,7 +26,7 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.resources import Object, resource
-from kubewright.cache import Cache, CachedClient
+from kubewright.cache import Cache, CachedClient, own_writes
 from kubewright.cache.client import Consistency
 from kubewright.cache.entry import CacheEntry, parse_entry
 from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
@@ -685,6 +685,27 @@ def test_writes_that_change_nothing_are_not_counted() -> None:
                         assert await counted(client.update(obj)) == 0
                         change = MergePatch({"metadata": {"labels": {"a": "b"}}})
                         assert [await counted(client.patch(obj, change)) for _ in range(3)] == [1, 0, 0]
+
+    run(scenario)
+
+
+def test_a_change_of_an_object_that_was_written_before_forgets_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_writes, "_MAX_ANSWERED", 2)
+
+    async def scenario() -> None:
+        async with world() as here:
+            writes = WriteCount()
+            write_count.set(writes)
+
+            async def patch(obj: ConfigMap, value: str) -> int:
+                before = writes.value
+                await here.client.patch(obj, MergePatch({"data": {"a": value}}))
+                return writes.value - before
+
+            objects = [await here.admin.create(settings(name)) for name in ("a", "b")]
+            assert [await patch(obj, "1") for obj in objects] == [1, 1]
+            assert [await patch(objects[1], value) for value in ("2", "3")] == [1, 1]
+            assert await patch(objects[0], "1") == 0
 
     run(scenario)
 

@@ -71,6 +71,7 @@ class OwnWrites:
             return base != revision
         if self._answered.get(answered.uid) == revision:
             return False
+        self._answered.pop(answered.uid, None)
         if len(self._answered) >= _MAX_ANSWERED:
             del self._answered[next(iter(self._answered))]  # the oldest, whose object may be gone
         self._answered[answered.uid] = revision

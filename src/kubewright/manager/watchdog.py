@@ -105,7 +105,7 @@ class Watchdog:
         self._known.add(blocked.f_code)
         _log.warning(
             "the event loop has been blocked for %g s by %s:%d in %s: no other reconcile, watch or lease renewal runs "
-            "meanwhile. Await something asynchronous there (asyncio.sleep() instead of time.sleep(),  "
+            "meanwhile. Await something asynchronous there (asyncio.sleep() instead of time.sleep(), "
             "asyncio.to_thread() for a call that blocks), or write `def reconcile` without async: it runs in a thread",
             self._silence,
             blocked.f_code.co_filename,
