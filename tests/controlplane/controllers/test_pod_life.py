@@ -10,7 +10,8 @@ from kubewright.api.core.v1 import Container, Pod, PodCondition, PodReadinessGat
 from kubewright.api.meta import ObjectMeta
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour
 from kubewright.controlplane.controllers.pod_life import Addresses, ended, entered_at, seconds_to_next, stage_of, step
-from kubewright.controlplane.controllers.pods import condition, is_ready
+from kubewright.controlplane.controllers.pods import is_ready
+from kubewright.patterns.conditions import get_condition
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Addresses("10.0.0.1", "10.244.0.1")
@@ -137,7 +138,7 @@ def test_an_unready_pod_names_its_containers() -> None:
     subject = pod()
     lived(subject, Behaviour(start=1), 0)
 
-    ready = condition(subject, "Ready")
+    ready = get_condition(subject, "Ready")
     assert ready is not None
     assert (ready.status, ready.reason) == ("False", "ContainersNotReady")
     assert ready.message == "containers with unready status: [main proxy]"
@@ -147,7 +148,7 @@ def test_conditions_of_others_stay_and_open_readiness_gates() -> None:
     subject = pod()
     subject.spec.readiness_gates = [PodReadinessGate(condition_type="example.com/open")]
     lived(subject, Behaviour(), 0)
-    ready, containers = condition(subject, "Ready"), condition(subject, "ContainersReady")
+    ready, containers = get_condition(subject, "Ready"), get_condition(subject, "ContainersReady")
     assert ready is not None
     assert containers is not None
     assert (ready.status, ready.reason, containers.status) == ("False", "ReadinessGatesNotReady", "True")
@@ -158,8 +159,8 @@ def test_conditions_of_others_stay_and_open_readiness_gates() -> None:
     assert next_ is not None
     subject.status = next_[0]
     assert is_ready(subject)
-    assert condition(subject, "example.com/open") is not None
-    turned = condition(subject, "Ready")
+    assert get_condition(subject, "example.com/open") is not None
+    turned = get_condition(subject, "Ready")
     assert turned is not None
     assert turned.last_transition_time == after(5)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from kubewright.api.codec import to_json
 from kubewright.api.dynamic import metadata_only
 from kubewright.api.meta import LabelSelector, OwnerReference
 from kubewright.api.resources import Object
@@ -28,18 +29,6 @@ OwnedT = TypeVar("OwnedT", bound=Object)
 def controller_of(obj: Object) -> OwnerReference | None:
     """The reference to the one object that controls `obj`."""
     return next((reference for reference in obj.metadata.owner_references if reference.controller), None)
-
-
-def controller_reference(owner: Object) -> OwnerReference:
-    """The reference by which `owner` controls another object; that one holds up the owner's foreground deletion."""
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
 
 
 is_new_orphan = Predicate(
@@ -109,24 +98,8 @@ async def _is_current(client: CachedClient, owner: OwnerT) -> bool:
 
 
 async def _adopt(client: CachedClient, owner: Object, orphan: OwnedT) -> OwnedT | None:
-    reference = controller_reference(owner)
-    patch = StrategicMergePatch(
-        {
-            "metadata": {
-                "uid": orphan.metadata.uid,
-                "ownerReferences": [
-                    {
-                        "apiVersion": reference.api_version,
-                        "kind": reference.kind,
-                        "name": reference.name,
-                        "uid": reference.uid,
-                        "controller": True,
-                        "blockOwnerDeletion": True,
-                    }
-                ],
-            }
-        }
-    )
+    metadata = {"uid": orphan.metadata.uid, "ownerReferences": [to_json(owner.as_owner())]}
+    patch = StrategicMergePatch({"metadata": metadata})
     try:
         return await client.patch(orphan, patch)
     except NotFound:

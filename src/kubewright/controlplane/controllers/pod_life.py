@@ -27,7 +27,8 @@ from kubewright.api.core.v1 import (
     PodStatus,
 )
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour
-from kubewright.controlplane.controllers.pods import ENDED, condition
+from kubewright.controlplane.controllers.pods import ENDED
+from kubewright.patterns.conditions import get_condition
 
 Stage: TypeAlias = Literal["new", "creating", "running", "backing off", "ended"]
 
@@ -244,7 +245,7 @@ def _with_conditions(
     closed = [
         gate.condition_type
         for gate in pod.spec.readiness_gates
-        if (found := condition(pod, gate.condition_type)) is None or found.status != "True"
+        if (found := get_condition(pod, gate.condition_type)) is None or found.status != "True"
     ]
     conditions = [
         _condition(pod, "PodReadyToStartContainers", started and status.phase not in ENDED, now),
@@ -267,7 +268,7 @@ def _not_ready(ready: bool, closed: list[str], reason: str, message: str) -> tup
 
 
 def _condition(pod: Pod, type_: str, holds: bool, now: datetime, reason: str = "", message: str = "") -> PodCondition:
-    present, status = condition(pod, type_), "True" if holds else "False"
+    present, status = get_condition(pod, type_), "True" if holds else "False"
     since = present.last_transition_time if present is not None and present.status == status else now
     return PodCondition(
         type=type_,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from kubewright.api.core.v1 import Pod, PodCondition
+from kubewright.api.core.v1 import Pod
+from kubewright.patterns.conditions import get_condition
 
 ENDED = ("Succeeded", "Failed")
 
@@ -19,20 +20,15 @@ def is_terminating(pod: Pod) -> bool:
     return pod.status.phase not in ENDED and pod.metadata.deletion_timestamp is not None
 
 
-def condition(pod: Pod, type_: str) -> PodCondition | None:
-    """The pod's condition of that type."""
-    return next((condition for condition in pod.status.conditions if condition.type == type_), None)
-
-
 def is_ready(pod: Pod) -> bool:
     """Whether the pod has the condition Ready."""
-    ready = condition(pod, "Ready")
+    ready = get_condition(pod, "Ready")
     return ready is not None and ready.status == "True"
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
     """Seconds until the pod has been ready for long enough, 0 when it has; None while it is not ready at all."""
-    ready = condition(pod, "Ready")
+    ready = get_condition(pod, "Ready")
     if ready is None or ready.status != "True":
         return None
     if not min_ready_seconds:

@@ -24,13 +24,13 @@ from kubewright.controlplane.controllers.namespaces import is_about_terminating
 from kubewright.controlplane.controllers.ownership import (
     Owned,
     claimed,
-    controller_reference,
     is_new_orphan,
 )
-from kubewright.controlplane.controllers.pods import available_in, condition, is_active, is_ready, is_terminating
+from kubewright.controlplane.controllers.pods import available_in, is_active, is_ready, is_terminating
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
+from kubewright.patterns.conditions import get_condition
 
 _BURST = 500
 """The maximum number of pods that one reconcile creates or deletes."""
@@ -180,7 +180,7 @@ def _new_pod(replica_set: ReplicaSet) -> Pod:
             labels=template.metadata.labels,
             annotations=template.metadata.annotations,
             finalizers=template.metadata.finalizers,
-            owner_references=[controller_reference(replica_set)],
+            owner_references=[replica_set.as_owner()],
         ),
         spec=template.spec,
     )
@@ -193,7 +193,7 @@ def _in_order_of_deletion(pods: list[Pod]) -> list[Pod]:
         neighbours[pod.spec.node_name or ""] = neighbours.get(pod.spec.node_name or "", 0) + 1
 
     def key(pod: Pod) -> tuple[bool, int, bool, int, int, float, int, float]:
-        ready = condition(pod, "Ready")
+        ready = get_condition(pod, "Ready")
         return (
             bool(pod.spec.node_name),
             _PHASES.get(pod.status.phase or "Pending", 0),

@@ -15,7 +15,6 @@ from kubewright.api.apps.v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import PodTemplateSpec
 from kubewright.api.meta import LabelSelector, ObjectMeta
-from kubewright.controlplane.controllers.ownership import controller_reference
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
@@ -82,7 +81,7 @@ def new_set(
             namespace=deployment.metadata.namespace,
             labels=labels,
             annotations=annotations,
-            owner_references=[controller_reference(deployment)],
+            owner_references=[deployment.as_owner()],
         ),
         spec=ReplicaSetSpec(
             replicas=replicas,

@@ -6,11 +6,12 @@ from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache
 from kubewright.client import Client
-from kubewright.client.errors import AlreadyExists, Forbidden, NotFound
+from kubewright.client.errors import Forbidden, NotFound
 from kubewright.controller import Request, Watched, for_object, predicate
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.namespaces import for_its_namespace, is_about_terminating
 from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.patterns.children import create_or_update
 
 _NAME = "kube-root-ca.crt"
 _ANNOTATION = "kubernetes.io/description"
@@ -46,19 +47,14 @@ class RootCAPublisher:
 
     async def reconcile(self, request: Request) -> None:
         """Make sure that one namespace has the certificate, unless it is being deleted."""
-        found = await self._client.find(ConfigMap, _NAME, namespace=request.name)
-        if found is not None:
-            if found.data == self._data and found.metadata.annotations.get(_ANNOTATION):
-                return
-            found.data = dict(self._data)
-            found.metadata.annotations[_ANNOTATION] = _DESCRIPTION
-            await self._client.update(found)
-            return
-        metadata = ObjectMeta(name=_NAME, namespace=request.name, annotations={_ANNOTATION: _DESCRIPTION})
+        metadata = ObjectMeta(name=_NAME, namespace=request.name)
         try:
-            await self._client.create(ConfigMap(metadata=metadata, data=dict(self._data)))
-        except (AlreadyExists, NotFound):
-            return  # seen soon, or not needed any more
+            async with create_or_update(self._client, ConfigMap(metadata=metadata)) as published:
+                if published.data != self._data or not published.metadata.annotations.get(_ANNOTATION):
+                    published.data = dict(self._data)
+                    published.metadata.annotations[_ANNOTATION] = _DESCRIPTION
+        except NotFound:
+            return  # not needed any more
         except Forbidden as error:
             if not is_about_terminating(error):
                 raise

@@ -18,9 +18,10 @@ from kubewright.client.errors import Conflict, NotFound
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.placement import objections, refusal
-from kubewright.controlplane.controllers.pods import ENDED, condition
+from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.manager.recorder import EventBroadcaster
+from kubewright.patterns.conditions import get_condition
 
 _MAX_INSTANCE_LENGTH = 128
 
@@ -132,7 +133,7 @@ class Scheduler:
             self._recorder.normal(pod, "Scheduled", note, action="Binding")
 
     async def _say_no(self, pod: Pod, reason: str, message: str) -> None:
-        present = condition(pod, "PodScheduled")
+        present = get_condition(pod, "PodScheduled")
         if present is not None and (present.status, present.reason, present.message) == ("False", reason, message):
             return
         now = self._clock.now().replace(microsecond=0)

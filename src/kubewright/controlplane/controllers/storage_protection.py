@@ -15,6 +15,7 @@ from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controller import Request, Source, Watched, for_object, mapped, predicate
 from kubewright.controlplane.controllers.runtime import Runtime, StatelessController
+from kubewright.patterns.finalizers import add_finalizer, remove_finalizer
 
 T = TypeVar("T", bound=Object)
 
@@ -77,14 +78,10 @@ async def _protect(
         obj = await client.find(kind, request)
         if obj is None:
             return
-        finalizers, is_held = obj.metadata.finalizers, finalizer in obj.metadata.finalizers
         if obj.metadata.deletion_timestamp is None:
-            if not is_held:
-                finalizers.append(finalizer)
-                await client.update(obj)
-        elif is_held and not await is_used(obj):
-            finalizers.remove(finalizer)
-            await client.update(obj)
+            await add_finalizer(client, obj, finalizer)
+        elif finalizer in obj.metadata.finalizers and not await is_used(obj):
+            await remove_finalizer(client, obj, finalizer)
 
     await runtime.run(name, reconcile, Watched(runtime.cache, kind, for_object), *users)
 
