@@ -223,7 +223,8 @@ def test_its_manager_is_made_as_the_program_says_and_then_as_its_flags_do(
 
 async def test_it_makes_its_manager_itself() -> None:
     async with Client(Config(server="http://unused.test")) as client:
-        made: Any = Manager(client)
+        given: list[Any] = [Manager(client), {"workers": 4}]
+    for made in given:
         with pytest.raises(TypeError, match=r"write manager=partial\(Manager, controllers=\.\.\.\)"):
             kubewright_run(lambda manager: None, name="made", manager=made)
 

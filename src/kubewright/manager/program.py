@@ -86,7 +86,8 @@ def run(
     `manager=partial(Manager, controllers=ControllerDefaults(workers=4), cache={Pod: CacheOptions(...)})`.
     """
     check_setup(setup, has_options=options is not None)
-    if isinstance(manager, Manager):
+    maker: object = manager
+    if isinstance(maker, Manager) or not callable(maker):
         raise TypeError("run(manager=...) makes the manager itself: write manager=partial(Manager, controllers=...)")
     if isinstance(argv, str):
         raise TypeError(f'run(argv="{argv}"): expected a list of arguments, such as ["--leader-elect"]')
