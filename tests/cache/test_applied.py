@@ -52,10 +52,12 @@ class World:
         return from_json(kind, {**content, "metadata": {**metadata, **given}})
 
     async def is_sent(self, obj: Object, *, force: bool = True, subresource: str = "") -> bool:
-        """Apply, and see whether that took a request."""
-        before = self._patches()
+        """Apply, and see whether that took a request, as `applied` foresees."""
+        before, foreseen = self._patches(), None if subresource else await self.cached.applied(obj)
         await (self.cached.subresource(subresource) if subresource else self.cached).apply(obj, force=force)
-        return self._patches() > before
+        is_sent = self._patches() > before
+        assert subresource or is_sent == (foreseen is None)
+        return is_sent
 
     async def caught_up(self, kind: type[Object]) -> str:
         """Wait until the cache shows what is there; the revision of that."""

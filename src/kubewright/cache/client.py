@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Literal, TypeAlias, TypeVar, overload
 
 from msgspec.structs import replace
 
@@ -218,13 +218,21 @@ class CachedClient(Client):
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
-    ) -> Coroutine[Any, Any, T]:
+    ) -> Coroutine[object, None, T]:
         """Server-side apply, as `Client.apply`. Nothing is sent when it would change nothing.
 
         That is known of kinds that are watched whole, and of the client's own field manager: the fields set in `obj`
         are just those that we own, and have those values. The object is then returned as the cache has it.
         """
         return self._apply(obj, "", force, WriteOptions(dry_run, field_manager, field_validation))
+
+    async def applied(self, obj: T) -> T | None:
+        """The object as the cache has it, when `apply(obj)` would send nothing; None when it would, or might."""
+        endpoint = await self._operations.endpoint(obj, None, None)
+        kind, entry = type(obj), self._before_apply(type(obj), endpoint)
+        if entry is None or not self._settled.is_settled(kind, encode(for_apply(obj, endpoint.info, "")), entry):
+            return None
+        return decode(kind, entry.body)
 
     @property
     def status(self) -> Subresource:
@@ -239,17 +247,21 @@ class CachedClient(Client):
         operations = self._operations
         endpoint = await operations.endpoint(obj, None, None, subresource)
         config = encode(for_apply(obj, endpoint.info, subresource))
-        kind, key = type(obj), ObjectKey(endpoint.namespace, endpoint.name)
-        entry = None
+        kind, entry = type(obj), None
         if not operations.dry_run(options) and options.field_manager in (None, self._cache.field_manager):
-            entry = self._local(kind, endpoint.info, key, "own-writes")[1]
-        if entry is None or not entry.applied:
+            entry = self._before_apply(kind, endpoint)
+        if entry is None:
             return await operations.apply_config(kind, endpoint, config, force, options)
         if self._settled.is_settled(kind, config, entry, subresource):
             return decode(kind, entry.body)
         answer = await operations.apply_config(kind, endpoint, config, force, options)
         self._settled.answered(kind, config, entry, answer, subresource)
         return answer
+
+    def _before_apply(self, kind: type[Object], endpoint: Endpoint) -> CacheEntry | None:
+        """The object that is applied, as the cache has it; None when that cannot tell what an apply would change."""
+        entry = self._local(kind, endpoint.info, ObjectKey(endpoint.namespace, endpoint.name), "own-writes")[1]
+        return entry if entry is not None and entry.applied else None
 
     def _check_live_read(self, kind: type[Object]) -> None:
         """Raise a LookupError if the cache is strict: it then reads live only with `consistency="live"`."""
@@ -326,7 +338,7 @@ class _CachedSubresource(Subresource):
         dry_run: bool | None = None,
         field_manager: str | None = None,
         field_validation: FieldValidation | None = None,
-    ) -> Coroutine[Any, Any, T]:
+    ) -> Coroutine[object, None, T]:
         """See `CachedClient.apply`."""
         options = WriteOptions(dry_run, field_manager, field_validation)
         return self._client._apply(obj, self._subresource, force, options)

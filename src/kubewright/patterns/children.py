@@ -20,6 +20,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from kubewright.api import Object, set_controller_reference
 from kubewright.api.owners import check_controller
 from kubewright.api.resources import resource_info
+from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.patch import patch_from
@@ -46,6 +47,8 @@ async def ensure(client: Client, wanted: C, *, owner: Object | None = None, forc
     if owner is not None:
         wanted = _with_namespace(wanted, owner)
         set_controller_reference(owner, wanted)
+    if isinstance(client, CachedClient) and (applied := await client.applied(wanted)) is not None:
+        return Ensured(applied, "unchanged")
     before = await client.find(wanted)
     if before is not None and owner is not None:
         # Applied by one field manager, a reference would just replace the one to the other owner.

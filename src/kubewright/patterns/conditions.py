@@ -77,15 +77,18 @@ def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str
     `verdict` None is "Unknown". There is one condition of a type, others are not touched, and the time of transition
     changes only with the verdict. `observedGeneration` is the generation of the object as it was read.
     """
+    if len(message) > _MAX_MESSAGE:
+        message = message[: _MAX_MESSAGE - 3] + "..."
+    status: Literal["True", "False", "Unknown"] = "Unknown" if verdict is None else "True" if verdict else "False"
+    before = get_condition(obj, type)
+    if before is not None and before.status == status and before.reason == reason and before.message == message:
+        before.observed_generation = obj.metadata.generation
+        return False
     if not _REASON.fullmatch(reason) or len(reason) > _MAX_REASON:
         raise ValueError(
             f"the reason of the condition {type} is {reason!r}: expected a CamelCase word, such as "
             '"PodsNotReady"; the sentence for users is the message'
         )
-    if len(message) > _MAX_MESSAGE:
-        message = message[: _MAX_MESSAGE - 3] + "..."
-    status: Literal["True", "False", "Unknown"] = "Unknown" if verdict is None else "True" if verdict else "False"
-    before = get_condition(obj, type)
     if before is None:
         obj.status.conditions.append(
             Condition(
@@ -98,12 +101,9 @@ def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str
             )
         )
         return True
-    before.observed_generation = obj.metadata.generation
-    if (before.status, before.reason, before.message) == (status, reason, message):
-        return False
     if before.status != status:
         before.status, before.last_transition_time = status, now()
-    before.reason, before.message = reason, message
+    before.reason, before.message, before.observed_generation = reason, message, obj.metadata.generation
     return True
 
 
