@@ -259,7 +259,7 @@ class CachedClient(Client):
         return answer
 
     def _before_apply(self, kind: type[Object], endpoint: Endpoint) -> CacheEntry | None:
-        """The object that is applied, as the cache has it; None when that cannot tell what an apply would change."""
+        """The object that is applied, as the cache has it; None when an apply cannot be decided from it."""
         entry = self._local(kind, endpoint.info, ObjectKey(endpoint.namespace, endpoint.name), "own-writes")[1]
         return entry if entry is not None and entry.applied else None
 
