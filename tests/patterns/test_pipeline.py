@@ -334,7 +334,7 @@ def test_a_cancellation_is_no_outcome() -> None:
 
     async def main() -> None:
         with pytest.raises(asyncio.CancelledError):
-            await Pipeline[ParcelContext](cancelled, ready=None).run(one)
+            await Pipeline[ParcelContext](cancelled).run(one)
 
     run_virtual(main)
     assert verdicts(one.object) == {}

@@ -91,20 +91,18 @@ class Pipeline(Generic[ContextT]):
         """Run the steps. Raises the first error; or else, when steps wait, a `NotYet` that names them.
 
         A `TerminalError` of one step is raised only if no other one is to be retried.
-        A lost race (`Conflict`) ends the run at once and says nothing about the object: the reconcile is done again.
+        A lost race (`Conflict`) and a cancellation end the run at once and say nothing about the object.
         """
         run = _Run(context, self.hooks)
-        try:
-            for step in self.steps:
-                if not await run.advance(step) and self.fail_fast:
-                    break
-        finally:
-            if self.ready is not None and not run.lost_race:
-                applicable = [step.condition for step in self.steps if step not in run.skipped]
-                if applicable:
-                    summarize(context.object, *applicable, into=self.ready)
-                else:
-                    set_condition(context.object, self.ready, True, "Done")
+        for step in self.steps:
+            if not await run.advance(step) and self.fail_fast:
+                break
+        if self.ready is not None:
+            applicable = [step.condition for step in self.steps if step not in run.skipped]
+            if applicable:
+                summarize(context.object, *applicable, into=self.ready)
+            else:
+                set_condition(context.object, self.ready, True, "Done")
         run.conclude()
 
     def is_ready(self, obj: Conditioned) -> bool:
@@ -126,7 +124,6 @@ class _Run(Generic[ContextT]):
 
     def __init__(self, context: ContextT, hooks: Sequence[Hook]) -> None:
         self.skipped: set[AnyStep] = set()
-        self.lost_race = False
         self._context = context
         self._hooks = hooks
         self._done: set[AnyStep] = set()
@@ -134,7 +131,7 @@ class _Run(Generic[ContextT]):
         self._waiting: list[NotYet] = []
 
     async def advance(self, step: Step[ContextT]) -> bool:
-        """Run a step if it can run, and report its outcome. False when the next ones should not run."""
+        """Run a step if it can run, and report its outcome. False when it did not succeed. Raises lost races."""
         obj, context = self._context.object, self._context
         time = asyncio.get_running_loop().time
         began = time()
@@ -159,7 +156,6 @@ class _Run(Generic[ContextT]):
         except Exception as error:
             self._ended(step, "failed", time() - began)
             if is_lost_race(error):
-                self.lost_race = True
                 raise
             self._fail(step, error)
             return False
