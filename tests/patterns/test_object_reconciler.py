@@ -381,7 +381,7 @@ def test_a_base_class_may_leave_the_kind_to_derived_ones() -> None:
         pass
 
     class Both(ObjectReconciler[T], Generic[S, T]):
-        pass
+        async def converge(self, obj: T, /) -> None: ...
 
     class Swapped(Both[T, S]):
         pass
@@ -402,3 +402,11 @@ def test_a_wait_of_no_time_is_refused() -> None:
         NotYet("busy", after=0)
     with pytest.raises(ValueError, match="expected a number of seconds above 0"):
         NotYet("busy", after=float("nan"))
+
+
+def test_a_reconciler_without_converge_cannot_be_made(admin: Client) -> None:
+    class Empty(ObjectReconciler[Parcel]):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract class Empty .*converge"):
+        Empty(Manager(admin).client)  # type: ignore[abstract]

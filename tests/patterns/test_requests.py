@@ -704,3 +704,11 @@ def test_a_kind_whose_status_is_not_that_of_a_request_is_refused() -> None:
                 await Wrong(Manager(admin).client, RecordedEvents()).reconcile(created.key)
 
     run_virtual(main)
+
+
+def test_a_reconciler_without_act_cannot_be_made(admin: Client) -> None:
+    class Empty(RequestReconciler[Errand]):
+        pass
+
+    with pytest.raises(TypeError, match=r"abstract class Empty .*act"):
+        Empty(Manager(admin).client, RecordedEvents())  # type: ignore[abstract]

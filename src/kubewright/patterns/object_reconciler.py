@@ -18,6 +18,7 @@ finalizer off. All of that can be done by hand: `add_finalizer`, `client.status.
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, TypeVar, cast
 
 from kubewright.api import Object
@@ -33,7 +34,7 @@ T = TypeVar("T", bound=Object)
 _log = logging.getLogger(__name__)
 
 
-class ObjectReconciler(Generic[T]):
+class ObjectReconciler(ABC, Generic[T]):
     """Reconciles the objects of one kind. Derive from it, naming the kind, and define `converge`.
 
     Guarantees:
@@ -69,12 +70,12 @@ class ObjectReconciler(Generic[T]):
         self.client = client
         self._waiting: dict[Request, str] = {}
 
+    @abstractmethod
     async def converge(self, obj: T, /) -> Result | None:
         """Make the observed state match the spec, and put the outcome into `obj.status`.
 
         Raise `NotYet` to wait for something; any other exception is retried with back-off.
         """
-        raise NotImplementedError(f"{type(self).__name__} defines no converge")
 
     async def cleanup(self, obj: T, /) -> None:
         """Remove what the object's deletion does not; `NotYet` keeps the finalizer. It may run more than once."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -61,7 +62,7 @@ class RequestStatus(Model):
     observed_generation: int = 0
 
 
-class RequestReconciler(Generic[R]):
+class RequestReconciler(ABC, Generic[R]):
     """Carries out requests of one kind. Derive from it, naming the kind, and define `act`.
 
     Guarantees:
@@ -105,6 +106,7 @@ class RequestReconciler(Generic[R]):
         self._audit = audit if audit is not None else LogAudit()
         self._identity = identity
 
+    @abstractmethod
     async def act(self, request: R, /) -> str:
         """Carry out the request, and return what was done, for its message. May run more than once.
 
@@ -112,7 +114,6 @@ class RequestReconciler(Generic[R]):
         retried after `retry`, other ones fail the request, and so does `TerminalError`; any other exception is retried
         with back-off. It is cancelled when the request expires.
         """
-        raise NotImplementedError(f"{type(self).__name__} defines no act")
 
     def serialize_by(self, request: R, /) -> Hashable | None:
         """Of requests with the same key only one runs at a time. None: this one need not wait for any other."""
