@@ -18,7 +18,7 @@ from tests.controller.scripted import LONG, running
 
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller
-from kubewright.controller.log_context import install
+from kubewright.controller.log_context import installed
 from kubewright.controller.reconcile import Request
 from kubewright.controller.statistics import ControllerStatistics
 from kubewright.manager.log import JSONFormatter
@@ -33,6 +33,12 @@ def _as_before() -> Iterator[None]:
     with warnings.catch_warnings():
         yield
     logging.setLogRecordFactory(factory)
+
+
+@pytest.fixture
+def in_use() -> Iterator[None]:
+    with installed():
+        yield
 
 
 @contextmanager
@@ -58,8 +64,8 @@ def written_to(format_: str) -> Iterator[io.StringIO]:
         _log.removeHandler(handler)
 
 
+@pytest.mark.usefixtures("in_use")
 def test_a_line_names_its_object_with_any_formatter() -> None:
-    install()
     with written_to("%(levelname)s %(message)s") as written:
         with reconciling():
             _log.warning("created %s", "a pod")
@@ -73,8 +79,8 @@ def test_a_line_names_its_object_with_any_formatter() -> None:
     ]
 
 
+@pytest.mark.usefixtures("in_use")
 def test_a_format_can_write_it_where_it_wants() -> None:
-    install()
     with written_to("%(reconcile)s"), reconciling():
         _log.warning("created")
         (record,) = _records(lambda: _log.warning("created %s", "a pod"))
@@ -99,8 +105,8 @@ def _records(act: object) -> list[logging.LogRecord]:
     return found
 
 
+@pytest.mark.usefixtures("in_use")
 def test_a_record_that_goes_through_a_queue_or_a_socket_names_it_once() -> None:
-    install()
     waiting: queue.Queue[logging.LogRecord] = queue.Queue()
     handler = logging.handlers.QueueHandler(waiting)
     with reconciling():
@@ -111,8 +117,8 @@ def test_a_record_that_goes_through_a_queue_or_a_socket_names_it_once() -> None:
     assert logging.makeLogRecord(sent).getMessage() == "[widget shop/web] created a pod"
 
 
+@pytest.mark.usefixtures("in_use")
 def test_the_log_of_the_manager_has_it_in_fields_alone() -> None:
-    install()
     with reconciling():
         (record,) = _records(lambda: _log.warning("created"))
         line = JSONFormatter().format(record)
@@ -125,20 +131,32 @@ def test_a_record_class_of_the_program_is_left_as_it_is() -> None:
             return "own"
 
     logging.setLogRecordFactory(Own)
-    install()
-    with reconciling():
+    with installed(), reconciling():
         (record,) = _records(lambda: _log.warning("created"))
     assert type(record) is Own
     assert record.getMessage() == "own"
     assert record.__dict__["reconcile"] == "widget shop/web"
 
 
-def test_installing_twice_changes_nothing() -> None:
-    install()
-    factory, show = logging.getLogRecordFactory(), warnings.showwarning
-    install()
-    assert logging.getLogRecordFactory() is factory
-    assert warnings.showwarning is show
+def test_the_last_to_leave_restores_what_was_there() -> None:
+    before = logging.getLogRecordFactory(), warnings.showwarning
+    with installed():
+        ours = logging.getLogRecordFactory(), warnings.showwarning
+        with installed():
+            assert (logging.getLogRecordFactory(), warnings.showwarning) == ours
+        assert (logging.getLogRecordFactory(), warnings.showwarning) == ours
+    assert (logging.getLogRecordFactory(), warnings.showwarning) == before
+
+
+def test_what_a_program_has_put_around_it_stays() -> None:
+    with installed():
+        ours = logging.getLogRecordFactory()
+
+        def around(*args: object, **kwargs: object) -> logging.LogRecord:
+            return ours(*args, **kwargs)
+
+        logging.setLogRecordFactory(around)
+    assert logging.getLogRecordFactory() is around
 
 
 @virtual
@@ -151,9 +169,11 @@ async def test_a_running_controller_needs_no_configuration_for_it(caplog: pytest
         _log.warning("from a task of it")
 
     controller: Controller[Request] = Controller("widget", reconcile)
+    before = logging.getLogRecordFactory(), warnings.showwarning
     async with running(controller):
         controller.queue.add(Request("shop", "web"))
         await asyncio.sleep(LONG)
+    assert (logging.getLogRecordFactory(), warnings.showwarning) == before, "nothing is left behind"
     assert caplog.messages == ["[widget shop/web] from the reconciler", "[widget shop/web] from a task of it"]
 
 
@@ -193,8 +213,8 @@ async def test_a_coroutine_that_is_not_awaited_is_an_error_that_names_the_line(
 def test_other_warnings_are_shown_as_before() -> None:
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        install()
-        with reconciling():
-            warnings.warn("something else", RuntimeWarning, stacklevel=1)
-        _create()  # type: ignore[unused-coroutine]  # outside of any reconcile
+        with installed():
+            with reconciling():
+                warnings.warn("something else", RuntimeWarning, stacklevel=1)
+            _create()  # type: ignore[unused-coroutine]  # outside of any reconcile
     assert [str(each.message) for each in shown] == ["something else", "coroutine '_create' was never awaited"]

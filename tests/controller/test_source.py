@@ -194,6 +194,25 @@ async def test_a_result_that_is_no_mapping_is_a_failed_poll(caplog: pytest.LogCa
 
 
 @virtual
+async def test_a_poll_that_takes_too_long_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    answers = [asyncio.Event(), asyncio.Event()]
+    answers[1].set()
+
+    async def fetch() -> Mapping[str, Hashable]:
+        await answers.pop(0).wait()
+        return {"a": 1}
+
+    queue = Queue[str]()
+    polled = Polled(fetch, every=100, timeout=20, name="buckets")
+    async with feeding(polled, queue):
+        await asyncio.sleep(30)
+        assert not_ready_reason(polled) == "buckets: no answer within 20 s"
+        await polled.synced()
+        assert await keys(queue) == ["a"]
+    assert "polling buckets failed: no answer within 20 s" in caplog.text
+
+
+@virtual
 async def test_a_restarted_poll_is_synced_by_its_own_result() -> None:
     system = System(a=1)
     queue = Queue[str]()

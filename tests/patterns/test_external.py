@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Mapping
-from typing import cast
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping
+from datetime import timedelta
+from typing import TypeAlias, cast
 
 import pytest
 
 from kubewright import Request
+from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Queue
 from kubewright.patterns import External
 from kubewright.testing import run_virtual
+
+Concerns: TypeAlias = Callable[[str], Request | None]
+Follow: TypeAlias = Callable[[], AsyncIterator[str | None]]
 
 
 class Hypervisor:
@@ -165,19 +170,61 @@ def test_a_read_that_fails_changes_nothing_and_is_why_the_source_is_not_ready() 
     run_virtual(main)
 
 
+def test_a_read_that_takes_too_long_has_failed_and_is_repeated() -> None:
+    async def main() -> None:
+        answers = [asyncio.Event(), asyncio.Event()]
+        answers[1].set()
+
+        async def states() -> Mapping[str, Hashable]:
+            await answers.pop(0).wait()
+            return {"a": "running"}
+
+        source = External("hypervisor", concerns=concerned, state=states, timeout=20)
+        async with Fed(source) as fed:
+            await asyncio.sleep(20)
+            assert reason(source) == "hypervisor: no answer within 20 s"
+            assert await fed.names() == []
+            await source.synced()
+            assert reason(source) is None
+            assert await fed.names() == ["a"]
+
+    run_virtual(main)
+
+
+def test_a_timeout_of_the_system_itself_is_reported_as_its_own() -> None:
+    async def main() -> None:
+        system = Hypervisor()
+        system.failures = [TimeoutError("the hypervisor is busy")]
+        source = external(system)
+        async with Fed(source):
+            assert reason(source) == "hypervisor: the hypervisor is busy"
+
+    run_virtual(main)
+
+
 def test_on_a_standby_nothing_is_read() -> None:
     async def main() -> None:
         system = Hypervisor()
         system.machines = {"a": "running"}
         source = external(system)
-        working = asyncio.Event()
-        source.start_after(working)
-        async with Fed(source) as fed:
+        reconciled: list[str] = []
+
+        async def reconcile(request: Request) -> None:
+            reconciled.append(request.name)
+
+        controller: Controller[Request] = Controller("machines", reconcile)
+        controller.watch(source)
+        async with asyncio.TaskGroup() as tasks:
+            sources = tasks.create_task(controller.run_sources())
             await source.synced()
             await asyncio.sleep(1000)
             assert (system.reads, system.streams, reason(source)) == ([], 0, None)
-            working.set()
-            assert await fed.names() == ["a"]
+            workers = tasks.create_task(controller.run_workers())
+            await asyncio.sleep(1)
+            assert reconciled == ["a"]
+            controller.stop()
+            await workers
+            sources.cancel()
 
     run_virtual(main)
 
@@ -216,6 +263,19 @@ def test_a_mapping_to_something_else_than_requests_is_logged(wrong: object, capl
     assert "expected Request(namespace, name)" in caplog.text
 
 
-def test_a_period_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="every=0"):
-        external(Hypervisor(), every=0)
+def test_what_cannot_work_is_refused_where_it_is_written() -> None:
+    system = Hypervisor()
+    with pytest.raises(ValueError, match="every=0: expected a number of seconds above 0"):
+        external(system, every=0)
+    with pytest.raises(TypeError, match=r"every=.*: expected a number of seconds, 60"):
+        external(system, every=cast(float, timedelta(minutes=1)))
+    with pytest.raises(ValueError, match="timeout=0: expected a number of seconds above 0"):
+        External("hypervisor", concerns=concerned, state=system.states, timeout=0)
+    with pytest.raises(TypeError, match=r"events of External is a function of \(\), not <async_generator"):
+        External("hypervisor", concerns=concerned, state=system.states, events=cast("Follow", system.follow()))
+
+    async def concerns(machine: str) -> Request:
+        return Request("default", machine)
+
+    with pytest.raises(TypeError, match=r"concerns of External is a function of \(id\) that returns at once"):
+        External("hypervisor", concerns=cast("Concerns", concerns), state=system.states)

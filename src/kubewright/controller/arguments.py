@@ -35,6 +35,13 @@ def check_number(value: object, what: str) -> None:
         raise TypeError(f"{what}={value!r}: expected a number")
 
 
+def check_seconds(value: float, what: str) -> None:
+    """Raise TypeError or ValueError unless `value` is a number of seconds above 0."""
+    check_number(value, what)
+    if not value > 0:
+        raise ValueError(f"{what}={value:g}: expected a number of seconds above 0")
+
+
 def is_async(function: Callable[..., object]) -> bool:
     """Whether calling it returns a coroutine, also for an object with `async def __call__`."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

@@ -24,7 +24,7 @@ from kubewright.controller.queue import Queue, QueueClosed, Reason
 from kubewright.controller.ratelimit import RateLimiter
 from kubewright.controller.reconcile import ErrorHook, ReconcileFunction, Reconciler, Result, reconcile_function
 from kubewright.controller.reconcile_handler import FinishedReconcile, RecentReconcile, ReconcileHandler, text_of
-from kubewright.controller.source import Function, Polled, Source
+from kubewright.controller.source import Source, StandbySource
 from kubewright.controller.statistics import ControllerStatistics
 from kubewright.controller.thread import ReconcilerThreads
 from kubewright.controller.watched import Watched
@@ -120,7 +120,7 @@ class Controller(Generic[Key]):
         self._sources[source] = None
         if isinstance(source, Watched):
             source.attach(self._working, self._enqueue_all)
-        elif isinstance(source, Polled | Function):
+        elif isinstance(source, StandbySource):
             source.start_after(self._working)
         if self._group is not None:
             self._start(source, self._group)
@@ -185,14 +185,14 @@ class Controller(Generic[Key]):
         """Once the sources are synced, reconcile until stopped or cancelled. Returns when `stop` was called and the
         running reconciles have ended.
         """
-        log_context.install()
         self._working.set()
         await self._sources_synced()
         self._all_workers = asyncio.current_task()
         try:
-            async with asyncio.TaskGroup() as group:
-                for number in range(self._workers):
-                    group.create_task(self._work(), name=f"{self.name}: worker {number}")
+            with log_context.installed():
+                async with asyncio.TaskGroup() as group:
+                    for number in range(self._workers):
+                        group.create_task(self._work(), name=f"{self.name}: worker {number}")
         finally:
             self.queue.close()
             if self._threads is not None:

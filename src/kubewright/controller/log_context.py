@@ -10,8 +10,10 @@ It costs nothing for lines that are not logged, and for code outside of any reco
 from __future__ import annotations
 
 import logging
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from kubewright.controller.context import current
@@ -32,21 +34,42 @@ class ReconcileLogRecord(logging.LogRecord):
         return message if message.startswith(prefix) else f"{prefix}{message}"
 
 
-def install() -> None:
-    """Add the reconcile to log lines and warnings made in it. Further calls change nothing."""
-    factory = logging.getLogRecordFactory()
-    if not isinstance(factory, _RecordFactory):
-        logging.setLogRecordFactory(_RecordFactory(factory))
-    if not isinstance(warnings.showwarning, _ShowWarning):
-        warnings.showwarning = _ShowWarning(warnings.showwarning)
+_lock = threading.Lock()
+_blocks = 0  # that are running, in all threads
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """Add the reconcile to log lines and warnings made in it, while this or another such block runs.
+
+    Afterwards logging and warnings are as they were; only what others have put around ours meanwhile is left alone.
+    """
+    global _blocks
+    with _lock:
+        _blocks += 1
+        factory, show = logging.getLogRecordFactory(), warnings.showwarning
+        if not isinstance(factory, _RecordFactory):
+            logging.setLogRecordFactory(_RecordFactory(factory))
+        if not isinstance(show, _ShowWarning):
+            warnings.showwarning = _ShowWarning(show)
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            factory, show = logging.getLogRecordFactory(), warnings.showwarning
+            if not _blocks and isinstance(factory, _RecordFactory):
+                logging.setLogRecordFactory(factory.wrapped)
+            if not _blocks and isinstance(show, _ShowWarning):
+                warnings.showwarning = show.wrapped
 
 
 class _RecordFactory:
     def __init__(self, factory: Callable[..., logging.LogRecord]) -> None:
-        self._factory = factory
+        self.wrapped = factory
 
     def __call__(self, *args: object, **kwargs: object) -> logging.LogRecord:
-        record = self._factory(*args, **kwargs)
+        record = self.wrapped(*args, **kwargs)
         context = current.get()
         if context is not None:
             record.reconcile = str(context)
@@ -71,7 +94,7 @@ class _ShowWarning:
     """Python warns when the coroutine is dropped: in the reconcile, at the line without the await."""
 
     def __init__(self, show: _Show) -> None:
-        self._show = show
+        self.wrapped = show
 
     def __call__(
         self,
@@ -86,4 +109,4 @@ class _ShowWarning:
             how = "await before the call" if loop_of_thread.get() is None else "run_in_loop(…) around the call"
             _log.error("%s, so that it did nothing: write %s at %s:%d", message, how, filename, lineno)
         else:
-            self._show(message, category, filename, lineno, file, line)
+            self.wrapped(message, category, filename, lineno, file, line)

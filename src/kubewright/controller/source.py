@@ -21,7 +21,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client.backoff import Backoff
-from kubewright.controller.arguments import check_function, check_number
+from kubewright.controller.arguments import check_function, check_seconds
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.queue import Queue, Reason
 
@@ -29,6 +29,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 INITIAL_PRIORITY = -100
 """The priority of objects that existed at the start: changes go first."""
+
+TIMEOUT = 60.0
+"""Seconds that another system has to answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -115,18 +118,24 @@ class StandbySource:
 class Polled(StandbySource, Generic[Key]):
     """A system that has no watch, fetched periodically: keys whose value appears, changes or goes are enqueued.
 
-    Guarantee: a poll that fails changes nothing and is logged, and the next one is made as usual.
+    Guarantee: a poll that fails, or takes more than `timeout` seconds, changes nothing and is logged, and the next one
+    is made as usual.
     """
 
     def __init__(
-        self, fetch: Callable[[], Awaitable[Mapping[Key, Hashable]]], *, every: float, name: str = "poll"
+        self,
+        fetch: Callable[[], Awaitable[Mapping[Key, Hashable]]],
+        *,
+        every: float,
+        timeout: float = TIMEOUT,
+        name: str = "poll",
     ) -> None:
         check_function(fetch, "the fetch of a Polled source", may_be_async=True)
-        check_number(every, "every")
-        if every <= 0:
-            raise ValueError(f"every={every:g}: expected a number of seconds above 0")
+        check_seconds(every, "every")
+        check_seconds(timeout, "timeout")
         self._fetch = fetch
         self._every = every
+        self._timeout = timeout
         self._name = name
         self._fetched = asyncio.Event()
         self._problem: str | None = f"{name} has not been polled yet"
@@ -138,8 +147,7 @@ class Polled(StandbySource, Generic[Key]):
         await self.started()
         while True:
             try:
-                # A copy: the next answer may be the same mapping, changed in place.
-                found = dict(await outcome(self._fetch()))
+                found = await state_of(self._fetch, self._timeout)
             except Exception as error:
                 reason = str(error) or type(error).__name__
                 self._problem = f"{self._name}: {reason}"
@@ -162,6 +170,17 @@ class Polled(StandbySource, Generic[Key]):
     def not_ready_reason(self) -> str | None:
         """See `Source`."""
         return None if self.is_standby else self._problem
+
+
+async def state_of(fetch: Callable[[], Awaitable[Mapping[Key, Hashable]]], timeout: float) -> dict[Key, Hashable]:
+    """What `fetch` returns, copied: the next answer may be the same mapping, changed in place."""
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return dict(await outcome(fetch()))
+    except TimeoutError as error:
+        if limit.expired():
+            raise TimeoutError(f"no answer within {timeout:g} s") from error
+        raise
 
 
 def differences(known: Mapping[Key, Hashable], found: Mapping[Key, Hashable]) -> Iterator[tuple[Key, str]]:

@@ -16,8 +16,16 @@ from typing import Generic, TypeVar, cast
 
 from kubewright.api import ObjectKey
 from kubewright.controller import Request
+from kubewright.controller.arguments import check_function, check_seconds
 from kubewright.controller.queue import Queue, Reason
-from kubewright.controller.source import INITIAL_PRIORITY, RESTART, StandbySource, differences
+from kubewright.controller.source import (
+    INITIAL_PRIORITY,
+    RESTART,
+    TIMEOUT,
+    StandbySource,
+    differences,
+    state_of,
+)
 from kubewright.patterns.conditions import message_of
 
 Id = TypeVar("Id", bound=Hashable)
@@ -41,20 +49,27 @@ class External(StandbySource, Generic[Id]):
         state: Callable[[], Awaitable[Mapping[Id, Hashable]]],
         events: Callable[[], AsyncIterator[Id | None]] | None = None,
         every: float = 300,
+        timeout: float = TIMEOUT,
     ) -> None:
         """`concerns` returns the objects that an id of the system is about; None for those of no interest.
 
         `state` reads everything: ids, and values that differ when something has changed. `events` yields the ids of
         what changes, as it happens, and may yield None when it is connected: the state is then read again, as what
-        happened while it was connecting is in neither.
+        happened while it was connecting is in neither. It may be silent for any time, while a read of the state that
+        takes more than `timeout` seconds has failed.
         """
-        if every <= 0:
-            raise ValueError(f"External({name!r}, every={every:g}): expected a number of seconds above 0")
+        check_function(concerns, "concerns of External", "id")
+        check_function(state, "state of External", may_be_async=True)
+        if events is not None:
+            check_function(events, "events of External")
+        check_seconds(every, "every")
+        check_seconds(timeout, "timeout")
         self._name = name
         self._concerns = concerns
         self._state = state
         self._events = events
         self._every = every
+        self._timeout = timeout
         self._known: dict[Id, Hashable] = {}
         self._synced = asyncio.Event()
         self._problem: str | None = f"{name} has not been read yet"
@@ -85,7 +100,7 @@ class External(StandbySource, Generic[Id]):
         while True:
             interrupted.clear()
             try:
-                found = dict(await self._state())
+                found = await state_of(self._state, self._timeout)
             except Exception as error:
                 failures += 1
                 self._problem = f"{self._name}: {message_of(error)}"

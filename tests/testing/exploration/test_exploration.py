@@ -7,12 +7,14 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.testing.exploration.broken import DoubledChild, machines_by
 from tests.testing.exploration.operators import MACHINE, Cloud, Machine, explore_living_machines, machines
 
 from kubewright import Manager, ready
+from kubewright.controller.defaults import ControllerDefaults
 from kubewright.testing import Exploration, World, explore
 
 ROOT = Path(__file__).parents[3]
@@ -120,3 +122,33 @@ def test_what_there_is_not_is_refused() -> None:
             until=lambda world: world.settled(),
             faults=["crash"],  # type: ignore[list-item]  # what is tested
         )
+    with pytest.raises(TypeError, match=r"the setup of explore is a function of \(manager\); machines.* missing"):
+        explore(machines, when=lambda world: world.settled(), until=lambda world: world.settled())
+    with pytest.raises(TypeError, match=r"the manager of explore is a function of \(client\), not 4"):
+        explore(
+            machines,
+            outside=Cloud,
+            when=lambda world: world.settled(),
+            until=lambda world: world.settled(),
+            manager=4,  # type: ignore[arg-type]  # what is tested
+        )
+
+
+def test_the_managers_of_the_explored_processes_can_be_chosen() -> None:
+    made: list[Manager] = []
+
+    def make(*args: Any, **options: Any) -> Manager:
+        made.append(Manager(*args, **options, controllers=ControllerDefaults(workers=7)))
+        return made[-1]
+
+    exploration = explore(
+        machines,
+        outside=Cloud,
+        kinds=[Machine],
+        when=lambda world: world.create(MACHINE),
+        until=lambda world: world.wait(MACHINE, ready),
+        manager=make,
+    )
+    assert exploration.findings(only="crash-after@1") == []
+    assert len(made) == 3  # undisturbed, and before and after the crash
+    assert {manager.controller_defaults.workers for manager in made} == {7}

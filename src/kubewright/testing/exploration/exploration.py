@@ -18,10 +18,11 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Generic
 
 from kubewright.api.resources import Object
 from kubewright.client import Config
+from kubewright.controller.arguments import check_function
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.definitions import DefinitionSource
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
@@ -37,7 +38,14 @@ from kubewright.testing.exploration.world import World
 from kubewright.testing.exploration.world_run import Ended, WorldRun
 from kubewright.testing.virtual_time import run_virtual
 
-W = TypeVar("W")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    W = TypeVar("W", default=None)
+else:
+    from typing import TypeVar
+
+    W = TypeVar("W")
 
 SEEDS_VARIABLE = "KUBEWRIGHT_EXPLORE_SEEDS"
 """The environment variable with the number of worlds with several faults, instead of `seeds`."""
@@ -48,39 +56,6 @@ _PATIENCE = 600.0
 _PAUSE = 2.0
 
 
-@overload
-def explore(
-    setup: Callable[[Manager], SetupResult],
-    *,
-    when: Callable[[World[None]], Awaitable[object]],
-    until: Callable[[World[None]], Awaitable[object]],
-    kinds: Sequence[DefinitionSource] = (),
-    given: Sequence[Object] = (),
-    always: Callable[[World[None]], object] | None = None,
-    compare: Callable[[World[None]], object] | None = None,
-    ignore: Mapping[type[Object], Collection[str]] | None = None,
-    events: int | None = None,
-    faults: Sequence[FaultKind] = FAULT_KINDS,
-    seeds: int = _SEEDS,
-    patience: float = _PATIENCE,
-) -> Exploration[None]: ...
-@overload
-def explore(
-    setup: Callable[[Manager, W], SetupResult],
-    *,
-    outside: Callable[[], W],
-    when: Callable[[World[W]], Awaitable[object]],
-    until: Callable[[World[W]], Awaitable[object]],
-    kinds: Sequence[DefinitionSource] = (),
-    given: Sequence[Object] = (),
-    always: Callable[[World[W]], object] | None = None,
-    compare: Callable[[World[W]], object] | None = None,
-    ignore: Mapping[type[Object], Collection[str]] | None = None,
-    events: int | None = None,
-    faults: Sequence[FaultKind] = FAULT_KINDS,
-    seeds: int = _SEEDS,
-    patience: float = _PATIENCE,
-) -> Exploration[W]: ...
 def explore(
     setup: Callable[[Manager], SetupResult] | Callable[[Manager, W], SetupResult],
     *,
@@ -96,6 +71,7 @@ def explore(
     faults: Sequence[FaultKind] = FAULT_KINDS,
     seeds: int = _SEEDS,
     patience: float = _PATIENCE,
+    manager: Callable[..., Manager] = Manager,
 ) -> Exploration[W]:
     """A scenario to explore: `explore(…).same_end()` does it.
 
@@ -112,18 +88,18 @@ def explore(
     - `faults` are those that strike; `seeds` is the number of worlds with several of them at once, with another
       interleaving each. KUBEWRIGHT_EXPLORE_SEEDS overrides it.
     - `patience` is how many virtual seconds each of `when` and `until` may wait, and then the way to the same end.
+    - `manager` makes the manager of each process, as for `run`: `manager=partial(Manager, cache={Pod: …})`.
     """
     unknown = [kind for kind in faults if kind not in FAULT_KINDS]
     if unknown:
         raise ValueError(f"explore(faults={unknown!r}): there is no such fault (there are: {', '.join(FAULT_KINDS)})")
-    if outside is None:
-        plain = cast("Callable[[Manager], SetupResult]", setup)
-        adapted: Callable[[Manager, W], SetupResult] = lambda manager, _: plain(manager)  # noqa: E731
-    else:
-        adapted = cast("Callable[[Manager, W], SetupResult]", setup)
+    check_function(manager, "the manager of explore", "client")
+    parameters = ("manager",) if outside is None else ("manager", "outside")
+    check_function(setup, "the setup of explore", *parameters, may_be_async=True)
     scenario = Scenario[W](
-        setup=adapted,
-        outside=outside or cast("Callable[[], W]", lambda: None),
+        setup=setup,
+        outside=outside,
+        manager=manager,
         kinds=kinds,
         given=given,
         when=when,

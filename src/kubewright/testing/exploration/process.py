@@ -19,12 +19,19 @@ class Process:
     """Runs from the moment it is made until it is killed, or fails by itself."""
 
     def __init__(
-        self, name: str, config: Config, wire: Wire, setup: Callable[[Manager], Awaitable[None]], *, is_elected: bool
+        self,
+        name: str,
+        config: Config,
+        wire: Wire,
+        make: Callable[..., Manager],
+        setup: Callable[[Manager], Awaitable[None]],
+        *,
+        is_elected: bool,
     ) -> None:
         self.name = name
         self.wire = wire
         self._client = Client(config, transport=wire, user_agent="explored", on_warning=lambda warning: None)
-        self.manager = Manager(
+        self.manager = make(
             self._client,
             # Renewed less often than usual: in virtual time nothing is slow, and each renewal costs.
             election=LeaderElection(self._client, _LEASE, namespace="default", identity=name, retry_period=5.0)

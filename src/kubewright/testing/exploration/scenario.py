@@ -22,8 +22,8 @@ W = TypeVar("W")
 class Scenario(Generic[W]):
     """The arguments of `explore`."""
 
-    setup: Callable[[Manager, W], SetupResult]
-    outside: Callable[[], W]
+    setup: Callable[..., SetupResult]
+    outside: Callable[[], W] | None
     kinds: Sequence[DefinitionSource]
     given: Sequence[Object]
     when: Callable[[World[W]], Awaitable[object]]
@@ -35,3 +35,4 @@ class Scenario(Generic[W]):
     faults: Sequence[FaultKind]
     seeds: int
     patience: float
+    manager: Callable[..., Manager]

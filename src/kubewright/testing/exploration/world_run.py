@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pprint import pformat
 from random import Random
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
@@ -93,7 +93,9 @@ class WorldRun(Generic[W]):
         self._helpers: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._world = World(admin, scenario.outside(), self._objects, scenario.patience, self._settled)
+        self._outside = () if scenario.outside is None else (scenario.outside(),)
+        outside = cast("W", self._outside[0] if self._outside else None)
+        self._world = World(admin, outside, self._objects, scenario.patience, self._settled)
 
     async def run(self) -> Ended:
         """Play the scenario to its end. Errors of the test itself are raised."""
@@ -154,10 +156,11 @@ class WorldRun(Generic[W]):
         wire = Wire(self._plane.transport(), self)
 
         async def setup(manager: Manager) -> None:
-            await set_up(self._scenario.setup, manager, self._world.outside)
+            await set_up(self._scenario.setup, manager, *self._outside)
 
         name = f"operator-{number}"
-        process = Process(name, self._config, wire, setup, is_elected=self._plan.needs_replica)
+        maker = self._scenario.manager
+        process = Process(name, self._config, wire, maker, setup, is_elected=self._plan.needs_replica)
         self._processes.append(process)
         process.task.add_done_callback(partial(self._ended, process))
         return process
