@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubewright.api.apps.v1 import Deployment, ReplicaSet
+from kubewright.api.certificates.v1 import CertificateSigningRequest
+from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
+from kubewright.api.resources import Object
+from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deployments import Deployments
@@ -22,7 +27,7 @@ from kubewright.controlplane.controllers.storage_protection import (
     VolumeProtection,
 )
 
-__all__ = ["CONTROLLERS"]
+__all__ = ["CONTROLLERS", "STARTED_BY"]
 
 CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClusterRoleAggregation.name: ClusterRoleAggregation,
@@ -42,3 +47,19 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     AttributesClassProtection.name: AttributesClassProtection,
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
+
+STARTED_BY: dict[str, tuple[type[Object], ...]] = {
+    Deployments.name: (Deployment,),
+    ReplicaSets.name: (ReplicaSet,),
+    Scheduler.name: (Pod,),
+    PodSimulator.name: (Pod,),
+    CertificateApprover.name: (CertificateSigningRequest,),
+    CertificateSigner.name: (CertificateSigningRequest,),
+    ClaimProtection.name: (PersistentVolumeClaim,),
+    VolumeProtection.name: (PersistentVolume,),
+    AttributesClassProtection.name: (VolumeAttributesClass,),
+}
+"""The kinds without whose objects a controller has nothing to do: it may be started with the first of any of them.
+
+Those that are not here work from the beginning.
+"""

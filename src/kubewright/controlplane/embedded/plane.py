@@ -23,9 +23,10 @@ from kubewright.client.http.transport import Transport
 from kubewright.client.wait import exists
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
-from kubewright.controlplane.controllers import CONTROLLERS
+from kubewright.controlplane.controllers import CONTROLLERS, STARTED_BY
 from kubewright.controlplane.controllers.certificate_requests import CertificateSigner
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
+from kubewright.controlplane.controllers.controller_tasks import ControllerTasks
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
@@ -128,8 +129,10 @@ class EmbeddedControlPlane(ControlPlane):
             # a streamed list ends with a bookmark, and these watches have none.
             cache = Cache(client, stream=False, quiet=True)
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
+            tasks = ControllerTasks(cache)
+            stack.push_async_callback(tasks.stop)
             for controller in self._chosen(client, cache, authority):
-                stack.push_async_callback(_end, asyncio.create_task(controller.run()))
+                tasks.start(controller, STARTED_BY.get(controller.name, ()))
             if self._is_chosen(ServiceAccounts.name):
                 # Before it is there, pods are refused.
                 await client.wait_for(ServiceAccount, "default", exists, namespace="default")

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import Namespace, Secret
+from kubewright.api.meta import ObjectMeta
+from kubewright.cache import Cache
+from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.controllers.controller_tasks import ControllerTasks
+
+
+class Recording:
+    """Notes that it runs, and that it has ended."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = asyncio.Event()
+        self.runs = 0
+
+    async def run(self) -> None:
+        self.runs += 1
+        self.running.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        self.running.clear()
+
+
+async def test_controllers_start_with_the_first_object_of_their_kinds() -> None:
+    at_once, early, later, never = (Recording(name) for name in ("at once", "early", "later", "never"))
+    async with ControlPlane.embedded(controllers=[], nodes=0) as plane, plane.client() as client:
+        cache = Cache(client)
+        running = asyncio.create_task(cache.run())
+        tasks = ControllerTasks(cache)
+        tasks.start(at_once)
+        tasks.start(early, (Namespace,))
+        tasks.start(never, (Secret,))
+        tasks.start(later, (Secret, Lease))
+        await early.running.wait()
+        before = later.runs
+        for name in ("a", "b"):
+            await client.create(Lease(metadata=ObjectMeta(name=name, namespace="default")))
+        await later.running.wait()
+        joining = Recording("joining")
+        tasks.start(joining, (Namespace,))
+        await joining.running.wait()
+        await tasks.stop()
+        running.cancel()
+        await asyncio.wait((running,))
+
+    assert before == 0
+    assert [each.runs for each in (at_once, early, later, joining, never)] == [1, 1, 1, 1, 0]
+    assert not any(each.running.is_set() for each in (at_once, early, later, joining))
