@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
@@ -13,7 +13,7 @@ from kubewright.api.core.v1 import ConfigMap, Node, Secret
 from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.markers import JSONValue
-from kubewright.api.meta import ObjectMeta
+from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.model import Model
 from kubewright.api.resources import Resource, resource
 from kubewright.client.client import Client
@@ -109,8 +109,33 @@ async def test_an_owned_object_without_a_namespace_is_refused(client: Client, se
     server.answers(stored(), status=201)
     await client.in_namespace("elsewhere").create(child)
     server.answers({"metadata": {"name": "n"}}, status=201)
-    await client.create(Node(metadata=ObjectMeta(name="n", owner_references=[owner])))
+    of_cluster = Node(metadata=ObjectMeta(name="n", uid="u-2")).as_owner()
+    await client.create(Node(metadata=ObjectMeta(name="n", owner_references=[of_cluster])))
     assert [sent.path for sent in server.sent] == ["/apis/example.com/v1/namespaces/elsewhere/apps", "/api/v1/nodes"]
+
+
+async def test_an_object_is_not_written_away_from_its_owner(client: Client, server: ScriptedServer) -> None:
+    """The garbage collector would look for the owner beside the child, and delete the child."""
+    owner = ConfigMap(metadata=ObjectMeta(name="owner", namespace="elsewhere", uid="u-1")).as_owner()
+    child = decode(App, msgspec.json.encode(stored()))
+    child.metadata.owner_references.append(owner)
+    for write in (client.create, client.submit, client.apply, client.update, client.patch):
+        with pytest.raises(
+            ValueError,
+            match=r"^App shop/a cannot be owned by ConfigMap elsewhere/owner: they are in different namespaces, "
+            r'.* would delete the child; create the child in "elsewhere", or delete it in the cleanup of the owner',
+        ):
+            await write(child)
+    child.metadata.namespace = ""
+    with pytest.raises(ValueError, match=r"^App here/a cannot be owned by ConfigMap elsewhere/owner"):
+        await client.in_namespace("here").create(child)
+    with pytest.raises(
+        ValueError, match=r"^Node n cannot be owned by .*: the owner has a namespace and the child has none"
+    ):
+        await client.create(Node(metadata=ObjectMeta(name="n", owner_references=[owner])))
+    with pytest.raises(TypeError, match=r"^Node n: owner_references is a list: write \[owner.as_owner\(\)\]$"):
+        await client.create(Node(metadata=ObjectMeta(name="n", owner_references=cast(list[OwnerReference], owner))))
+    assert server.sent == []
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 # Annotations are types here, not text: they are needed at every start, and text would have to be compiled.
 
-from typing import Annotated, Literal
+import copy
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from msgspec import Meta, Raw, field
+from msgspec.structs import asdict, replace
 
 from kubewright.api.markers import Atomic, Choice, ListMap, ListSet, StrategicMerge
-from kubewright.api.model import BuiltIn, Default
+from kubewright.api.model import BuiltIn, Default, set_field
 from kubewright.api.time import Time
 
 
@@ -20,6 +22,42 @@ class OwnerReference(BuiltIn):
     uid: str
     controller: bool | None = None
     block_owner_deletion: bool | None = None
+
+
+OWNER_NAMESPACE = "_namespace"
+"""In the `__dict__` of a reference that was made from its owner: the namespace of the owner, if it has one."""
+
+
+class LocatedOwnerReference(OwnerReference, dict=True):
+    """A reference that remembers the namespace of its owner, which no field of it has.
+
+    In all else, equality, repr and JSON included, it is an OwnerReference; pickled, it becomes one.
+    """
+
+    if not TYPE_CHECKING:
+        __setattr__ = set_field
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OwnerReference):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __copy__(self) -> Self:
+        copied = replace(self)
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return copy.copy(self)
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        return OwnerReference(**asdict(self)).__reduce__()
+
+
+LocatedOwnerReference.__name__ = OwnerReference.__name__  # for repr
 
 
 class ManagedFieldsEntry(BuiltIn):

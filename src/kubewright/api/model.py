@@ -227,6 +227,13 @@ class Model(Struct, metaclass=ModelMeta):
 _set_field = Struct.__setattr__
 
 
+def set_field(model: Model, name: str, value: object) -> None:
+    """Set a field or property of a model with a `__dict__`: anything else would be kept there, and never be sent."""
+    if name not in model.__struct_fields__ and not isinstance(class_attribute(type(model), name), property):
+        raise no_such_field(model, name)
+    _set_field(model, name, value)
+
+
 def class_attribute(cls: type, name: str) -> object:
     """What the body of a class, or of one of its bases, has by a name: a property or a method, for instance."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)

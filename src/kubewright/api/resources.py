@@ -20,16 +20,15 @@ from msgspec import Struct, field
 from kubewright.api.errors import explained
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import JSONValue, Rule
-from kubewright.api.meta import ObjectMeta, OwnerReference
+from kubewright.api.meta import OWNER_NAMESPACE, LocatedOwnerReference, ObjectMeta, OwnerReference
 from kubewright.api.model import (
     Model,
     ModelMeta,
     annotations_of,
     checked_rules,
-    class_attribute,
     instance,
-    no_such_field,
     raise_construction_error,
+    set_field,
 )
 from kubewright.api.naming import default_plural
 
@@ -190,14 +189,13 @@ class Object(Model, metaclass=ObjectType):
         """A reference for the objects that are deleted with this one; an object has at most one controlling owner.
 
         The owner must be in the namespace of what it owns, or have none: the garbage collector deletes the child of an
-        owner that it does not find there. A reference cannot name the namespace, so that nothing later on can check it;
-        `set_controller_reference` does, and sets it.
+        owner that it does not find there. A client refuses to write such a child.
         """
         if not self.metadata.uid:
             raise ValueError(
                 f"{self.kind} {self.key} has no uid yet: only an object that the server has can be an owner"
             )
-        return OwnerReference(
+        reference = LocatedOwnerReference(
             api_version=self.api_version,
             kind=self.kind,
             name=self.metadata.name,
@@ -205,14 +203,11 @@ class Object(Model, metaclass=ObjectType):
             controller=True if controller else None,
             block_owner_deletion=True if controller else None,
         )
+        reference.__dict__[OWNER_NAMESPACE] = self.metadata.namespace
+        return reference
 
     if not typing.TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: object) -> None:
-            # What is not a field would be kept beside them, and never be sent.
-            if name not in self.__struct_fields__ and not isinstance(class_attribute(type(self), name), property):
-                raise no_such_field(self, name)
-            super().__setattr__(name, value)
+        __setattr__ = set_field
 
     def __repr__(self) -> str:
         # Log lines, tracebacks and failed assertions must not show what is in a Secret.

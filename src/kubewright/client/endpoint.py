@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kubewright.api.kinds import ObjectKey
+from kubewright.api.owners import check_owners
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.arguments import check_kind, check_name, check_scope, kind_and_name
 from kubewright.client.mapping import Mapper
@@ -101,12 +102,14 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         return namespace or self.scope
 
     def namespace_of(self, obj: Object, info: ResourceInfo) -> str:
-        """The namespace of an object; none for cluster-scoped kinds."""
-        if not info.namespaced:
-            return ""
-        namespace = obj.metadata.namespace
-        self._stay(namespace)
-        return namespace or self.scope or self._assumed_namespace(obj)
+        """The namespace of an object, which its owners are in; none for cluster-scoped kinds."""
+        namespace = ""
+        if info.namespaced:
+            self._stay(obj.metadata.namespace)
+            namespace = obj.metadata.namespace or self.scope or self._assumed_namespace(obj)
+        if obj.metadata.owner_references:
+            check_owners(obj, namespace)
+        return namespace
 
     def _assumed_namespace(self, obj: Object) -> str:
         """That of the client, as with kubectl, for an object that names none; but an owner's is not known."""
