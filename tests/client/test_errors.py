@@ -134,6 +134,7 @@ def test_an_error_survives_pickling_and_copying_whole(again: Callable[[NotFound]
     original = NotFound(
         Status(message="gone", code=404, details=StatusDetails(name="web-1")), "get Pod default/web-1", retry_after=2.0
     )
+    original.args = (f"{original} (with an explanation)",)
     error = again(original)
 
     assert type(error) is NotFound

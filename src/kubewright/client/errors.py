@@ -105,7 +105,7 @@ class APIError(KubernetesError):
         super().__init__(f"{request}: {message}" if request else message)
 
     def __reduce__(self) -> tuple[type[APIError], tuple[Status, str], dict[str, object]]:
-        return type(self), (self.status, self.request), self.__dict__
+        return type(self), (self.status, self.request), {**self.__dict__, "args": self.args}
 
     @property
     def code(self) -> int:
