@@ -27,7 +27,7 @@ from kubewright.client import Client, Config
 from kubewright.client.wait import condition, exists
 from kubewright.manifest.yaml import to_yaml
 
-COMMAND = [sys.executable, "-m", "kubewright.cli"]
+COMMAND = [sys.executable, "-m", "kubewright"]
 POD: JSONValue = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "kubewright.cli"]
+COMMAND = [sys.executable, "-m", "kubewright"]
 WITHOUT_EXTRAS = """
 import sys
 sys.modules |= dict.fromkeys(["cryptography", "re2", "uvicorn", "pytest"])

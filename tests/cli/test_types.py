@@ -17,7 +17,7 @@ from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.definitions import load_definitions
 
-COMMAND = [sys.executable, "-m", "kubewright.cli", "types"]
+COMMAND = [sys.executable, "-m", "kubewright", "types"]
 CRDS = Path(__file__).parents[1] / "typegen/crds"
 CRD = CRDS / "network-attachment-definitions.yaml"
 

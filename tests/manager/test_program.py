@@ -43,7 +43,7 @@ IS_CONVERGED = Field("status.readyReplicas").equals(2)
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """That of a control plane in a process of its own, which knows PodManagers."""
     path = tmp_path_factory.mktemp("plane") / "kubeconfig"
-    command = [sys.executable, "-m", "kubewright.cli", "controlplane", "--port", "0", "--kubeconfig", str(path)]
+    command = [sys.executable, "-m", "kubewright", "controlplane", "--port", "0", "--kubeconfig", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""`python -m kubewright.cli`, the same as `kubewright`."""
+"""`python -m kubewright`, the same as the command `kubewright`."""
 
 from kubewright.cli.main import main
 
