@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
 from kubewright.api.model import Model
 from kubewright.manifest.docstrings import field_descriptions
 
@@ -36,3 +42,18 @@ def test_a_class_is_described_wherever_it_is_written() -> None:
         pass
     assert field_descriptions(Pond) == {"depth": "Of the water."}
     assert field_descriptions(Shed)["width"] == "Of the wall."
+
+
+def test_a_module_that_is_loaded_again_is_described_as_it_is_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = 'from kubewright import Model\n\nclass Gate(Model):\n    height: int = 1\n    "{}"\n'
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / "garden_of_docstrings.py"
+    file.write_text(source.format("Of the bars."))
+    module = importlib.import_module(file.stem)
+    monkeypatch.setitem(sys.modules, file.stem, module)
+    assert field_descriptions(module.Gate) == {"height": "Of the bars."}
+
+    file.write_text(source.format("Of the posts on both sides."))
+    assert field_descriptions(importlib.reload(module).Gate) == {"height": "Of the posts on both sides."}

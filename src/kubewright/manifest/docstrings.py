@@ -16,8 +16,7 @@ import ast
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubewright.api.model import BuiltIn, Model
 
@@ -33,23 +32,30 @@ def field_descriptions(cls: type[Model]) -> Mapping[str, str]:
     for base in reversed(cls.__mro__):
         # Kubernetes' own structures are large modules without any.
         if issubclass(base, Model) and not issubclass(base, BuiltIn):
-            found |= _of_source(_source(base.__module__)).get(base.__qualname__, {})
+            found |= _of_module(base.__module__).get(base.__qualname__, {})
     return found
 
 
-def _source(module: str) -> str:
+_read: dict[str, tuple[Sequence[str], Mapping[str, Mapping[str, str]]]] = {}
+"""What was read of each module, and the lines that it was read from."""
+
+
+def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    """The docstrings of the fields of every class in a module, by the qualified name of the class."""
     try:
-        return inspect.getsource(sys.modules[module])
+        lines, _ = inspect.findsource(sys.modules[name])
     except (KeyError, OSError, TypeError):
-        return ""
+        return {}
+    # Compared by identity: the lines are a list of linecache's, which has another one when the file has changed. To
+    # compare the text for each of the classes in it would take most of the time of rendering a large module.
+    known = _read.get(name)
+    if known is None or known[0] is not lines:
+        known = _read[name] = lines, _of_source("".join(lines))
+    return known[1]
 
 
-@lru_cache(maxsize=64)
 def _of_source(source: str) -> Mapping[str, Mapping[str, str]]:
-    """The docstrings of the fields of every class in a module, by the qualified name of the class.
-
-    Which of two classes by one name is meant cannot be known, so that neither is described.
-    """
+    """The same of a source. Which of two classes by one name is meant cannot be known: neither is described."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):  # the file is not what was imported
