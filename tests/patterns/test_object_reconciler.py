@@ -222,7 +222,7 @@ async def test_a_cancelled_reconcile_writes_nothing(admin: Client, obj: Parcel, 
 async def test_what_is_made_for_an_object_that_is_gone_meanwhile_is_cleaned_up_again(
     admin: Client, obj: Parcel, reconciler: ParcelReconciler
 ) -> None:
-    """As when a new leader's cache is behind, and the old one has cleaned up already."""
+    """As when its finalizers are removed by hand."""
 
     class Deleted(ParcelReconciler):
         async def converge(self, obj: Parcel) -> Result | None:

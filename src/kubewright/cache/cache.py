@@ -256,6 +256,11 @@ class WatchHandle(Generic[T]):
         while unsynced := [each for each in self._informers.values() if not each.synced.is_set()]:
             await self._while_covered(unsynced[0].synced.wait())
 
+    async def caught_up(self, revision: int) -> None:
+        """Wait until it shows all that had been written to its objects when this was called; see `catching_up.py`."""
+        for informer in self.informers:
+            await informer.caught_up(revision)
+
     async def settled(self) -> None:
         """Wait until the initial list is complete or it is known that the kind does not exist (yet)."""
         while unsettled := [each for each in self._informers.values() if not each.is_settled]:

@@ -88,6 +88,9 @@ class Informer:
         self.kind_name = ".".join(part for part in (resource_info(kind).plural, scope.gvk.group) if part)
         self.references = 0
         self.synced = asyncio.Event()
+        self._client = client
+        self._kind = kind
+        self._catching_up = asyncio.Lock()
         is_unchanged = not scope.metadata_only and scope.transform is None
         self._in_scope = matcher(scope.labels, scope.fields, scope.gvk)
         self._store = Store()
@@ -161,6 +164,13 @@ class Informer:
         """Wait until `is_settled`."""
         while not self.is_settled:
             await self._reflector.changed()
+
+    async def caught_up(self, revision: int) -> None:
+        """Wait until it shows all that had been written to its objects when this was called, or `revision`."""
+        from kubewright.cache.catching_up import caught_up  # for leaders, at the beginning of a term
+
+        async with self._catching_up:  # several sources may have the same watch
+            await caught_up(self._client, self._kind, self, revision)
 
     # Reading
 

@@ -92,6 +92,7 @@ class Controller(Generic[Key]):
         self._group: asyncio.TaskGroup | None = None
         self._syncing: asyncio.Task[None] | None = None
         self._working = asyncio.Event()
+        self._since = 0
         self._stopping = False
         self._all_workers: asyncio.Task[object] | None = None
         function = reconcile_function(reconciler)
@@ -181,10 +182,14 @@ class Controller(Generic[Key]):
 
     # Workers
 
-    async def run_workers(self) -> None:
+    async def run_workers(self, *, since: int = 0) -> None:
         """Once the sources are synced, reconcile until stopped or cancelled. Returns when `stop` was called and the
         running reconciles have ended.
+
+        `since` is the revision at which this program began to lead: no reconcile sees an older state of what is watched
+        than the server had then.
         """
+        self._since = since
         self._working.set()
         await self._sources_synced()
         self._all_workers = asyncio.current_task()
@@ -231,6 +236,8 @@ class Controller(Generic[Key]):
     async def _each_synced(self) -> None:
         for source in list(self._sources):
             await source.synced()
+            if self._since and isinstance(source, Watched):
+                await source.caught_up(self._since)
 
     async def _work(self) -> None:
         """A worker, until the queue is closed or all workers are cancelled."""

@@ -167,6 +167,11 @@ class Watched(Generic[Key]):
             await self._started.wait()
             await self._unmapped.join()
 
+    async def caught_up(self, revision: int) -> None:
+        """Wait until the cache shows all that had been written to the objects when this was called."""
+        if self._handle is not None:
+            await self._handle.caught_up(revision)
+
     def enqueue_all(self, queue: Queue[Key], reason: Reason) -> None:
         """Enqueue the keys of all objects, for that reason, with lower priority than changes."""
         if self._handle is None or self._handler.keys is None:

@@ -31,6 +31,7 @@ from kubewright.api.coordination.v1 import Lease, LeaseSpec
 from kubewright.api.errors import KubernetesError
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.time import MicroTime, micro_now
+from kubewright.cache.entry import revision_of
 from kubewright.client import Client
 from kubewright.client.config.in_cluster import SERVICE_ACCOUNT
 from kubewright.client.errors import AlreadyExists, APIError, Conflict, NotFound, RequestTimeout
@@ -100,6 +101,8 @@ class LeaderElection:
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leader = ""
         """The holder of the lease, as far as we have seen."""
+        self.since = 0
+        """A cache that shows this revision has all that was written while others led."""
         self.last_error = ""
         """Why the last attempt to read or write the lease failed; empty when it did not."""
         self.statistics = ElectionStatistics()
@@ -311,6 +314,8 @@ class LeaderElection:
         except APIError:
             self._is_unsure = False
             raise
+        if not self._is_leading:
+            self.since = _end_of_others(lease, stored)
         self._lease = stored
         self._is_unsure = False
         self._renewed_at = sent_at
@@ -393,6 +398,13 @@ class LeaderElection:
     @property
     def _where(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def _end_of_others(found: Lease | None, taken: Lease) -> int:
+    """The revision by which all that led before have ended: that of the release, which comes last, or of our claim."""
+    if found is None:
+        return 0
+    return revision_of((taken if found.spec.holder_identity else found).metadata)
 
 
 def _check(name: str, identity: str | None, lease_duration: float, renew_deadline: float, retry_period: float) -> None:

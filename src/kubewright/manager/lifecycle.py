@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any, TypeVar
@@ -85,7 +86,7 @@ class Lifecycle:
         if not controller.needs_leader:
             self._others_group.start(controller.run_workers(), _workers_of(controller))
         elif self.elected.is_set():
-            self._leader_group.start(controller.run_workers(), _workers_of(controller))
+            self._leader_group.start(self._workers(controller), _workers_of(controller))
 
     def is_cold_standby(self, election: LeaderElection | None) -> bool:
         """Whether nothing is watched, because another leads."""
@@ -161,7 +162,7 @@ class Lifecycle:
                 self._leader_group.start(function(), name)
             for controller in self.controllers:
                 if controller.needs_leader:
-                    self._leader_group.start(controller.run_workers(), _workers_of(controller))
+                    self._leader_group.start(self._workers(controller), _workers_of(controller))
             await asyncio.Event().wait()
         finally:
             self.elected.clear()
@@ -169,6 +170,10 @@ class Lifecycle:
             self._drop_writes_if_lost()
             led = [each for each in self.controllers if each.needs_leader]
             await to_its_end(self._end_work(self._leader_group, led), self._hurry)
+
+    def _workers(self, controller: Controller[Any]) -> Coroutine[object, object, None]:
+        """The work of a leader, on what is at least as new as the lease."""
+        return controller.run_workers(since=self._election.since if self._election is not None else 0)
 
     def _hurry(self) -> None:
         # The lease is lost while what was under way had its grace time: that is over now.

@@ -39,8 +39,9 @@ class ObjectReconciler(ABC, Generic[T]):
 
     Guarantees:
     - If `converge` ever began, `cleanup` has succeeded before the object is gone: the finalizer goes on first, in a
-      reconcile of its own, and comes off by a patch that leaves the finalizers of others alone. If the object turns
-      out to be gone when the status is written, as when a new leader's cache is behind, `cleanup` is called again.
+      reconcile of its own, and comes off by a patch that leaves the finalizers of others alone. A new leader begins
+      when its cache shows what the one before has written. If the object turns out to be gone when the status is
+      written, as when its finalizers were removed by hand, `cleanup` is called again.
     - The status is written once, after a return, a `NotYet` or an error, and not at all when nothing in it changed or
       after a cancellation. `observedGeneration` is set where the status has it. What others write into the status at
       the same time survives, and an object that has taken the name of the reconciled one gets nothing of its status.

@@ -11,12 +11,10 @@ from typing import NamedTuple
 from tests.testing.exploration.operators import (
     RETENTION,
     Cloud,
-    Crew,
     Machine,
     MachineReconciler,
     Mail,
     Post,
-    explore_crews,
     explore_expiring_mails,
     explore_living_machines,
     explore_machines,
@@ -236,28 +234,6 @@ class OnlyFromMemory(ByHand):
         await remove_finalizer(self.client, machine, self.finalizer)
 
 
-class DoubledByStandby:
-    """Makes as many as are missing, by what the cache has."""
-
-    def __init__(self, client: CachedClient) -> None:
-        self.client = client
-
-    async def reconcile(self, request: Request) -> None:
-        crew = await self.client.find(Crew, request)
-        if crew is None:
-            return
-        labels = {"crew": crew.metadata.name}
-        there = await self.client.list(ConfigMap, namespace="default", labels=labels)
-        for _ in range(crew.spec.size - len(there)):
-            child = ConfigMap(metadata=ObjectMeta(generate_name="crew-", namespace="default", labels=labels))
-            set_controller_reference(crew, child)
-            await self.client.create(child)
-        for child in there[crew.spec.size :]:
-            await self.client.delete(child, missing_ok=True)
-        crew.status.size = crew.spec.size
-        await self.client.status.patch(crew)
-
-
 class Mails:
     """Mails by hand."""
 
@@ -359,10 +335,6 @@ def mails_by(reconciler: type[Mails]) -> Callable[[Manager, Post], None]:
     return setup
 
 
-def doubled_crews(manager: Manager) -> None:
-    controller_for(manager, Crew).owns(ConfigMap).complete(DoubledByStandby(manager.client))
-
-
 class Bug(NamedTuple):
     """How a mistake is found: in which world first, and what its report shows."""
 
@@ -391,9 +363,6 @@ BUGS = {
     "lost finalizer": of_machines(LostFinalizer, "errors@2", "-  {}\n+  {'web': 2}"),
     "status from a stale read": of_living(StaleStatus, "throttle@2", "-    size: 2\n+    size: 1"),
     "doubled child after a crash": of_living(DoubledChild, "crash-after@2", "+configmaps default/web-* (2):"),
-    "doubled child after a leader change": Bug(
-        lambda: explore_crews(doubled_crews).findings(limit=1), "stale@2", "after the write of configmaps default/crew-"
-    ),
     "action before the claim": of_mails(ActsBeforeClaim, "undisturbed", "`always` does not hold before call 1, PATCH"),
     "missing owner reference": of_living(MissingOwner, "crash-after@2", "-    ownerReferences:"),
     "phase never left": of_mails(

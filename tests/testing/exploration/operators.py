@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar
@@ -16,6 +16,7 @@ from kubewright import (
     Model,
     ObjectMeta,
     Recorder,
+    Request,
     Resource,
     Result,
     Time,
@@ -25,6 +26,7 @@ from kubewright import (
     now,
     ready,
     resource,
+    set_controller_reference,
 )
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.patterns import (
@@ -40,6 +42,7 @@ from kubewright.patterns import (
     step,
 )
 from kubewright.testing import Exploration, World, explore
+from kubewright.testing.exploration.faults import FAULT_KINDS, FaultKind
 
 
 def named(name: str) -> ObjectMeta:
@@ -346,6 +349,32 @@ def crews(manager: Manager) -> None:
     controller_for(manager, Crew).owns(ConfigMap).complete(CrewReconciler(manager.client))
 
 
+class CountingReconciler:
+    """Makes as many as are missing, by what the cache has. A new leader doubles none: its cache has all of them."""
+
+    def __init__(self, client: CachedClient) -> None:
+        self.client = client
+
+    async def reconcile(self, request: Request) -> None:
+        crew = await self.client.find(Crew, request)
+        if crew is None:
+            return
+        labels = {"crew": crew.metadata.name}
+        there = await self.client.list(ConfigMap, namespace="default", labels=labels)
+        for _ in range(crew.spec.size - len(there)):
+            child = ConfigMap(metadata=ObjectMeta(generate_name="crew-", namespace="default", labels=labels))
+            set_controller_reference(crew, child)
+            await self.client.create(child)
+        for child in there[crew.spec.size :]:
+            await self.client.delete(child, missing_ok=True)
+        crew.status.size = crew.spec.size
+        await self.client.status.patch(crew)
+
+
+def counted_crews(manager: Manager) -> None:
+    controller_for(manager, Crew).owns(ConfigMap).complete(CountingReconciler(manager.client))
+
+
 CREW = Crew(metadata=named("a"), spec=CrewSpec())
 
 
@@ -360,7 +389,9 @@ def at_most_three(world: World[None]) -> bool:
     return len([child for child in world.list(ConfigMap) if "crew" in child.metadata.labels]) <= 3
 
 
-def explore_crews(setup: Callable[[Manager], None] = crews, seeds: int = 0) -> Exploration[None]:
+def explore_crews(
+    setup: Callable[[Manager], None] = crews, seeds: int = 0, faults: Sequence[FaultKind] = FAULT_KINDS
+) -> Exploration[None]:
     return explore(
         setup,
         kinds=[Crew],
@@ -368,5 +399,6 @@ def explore_crews(setup: Callable[[Manager], None] = crews, seeds: int = 0) -> E
         when=grow_and_shrink,
         until=lambda world: world.wait(CREW, Field("status.size").equals(1)),
         always=at_most_three,
+        faults=faults,
         seeds=seeds,
     )

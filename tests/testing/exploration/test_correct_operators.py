@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.testing.exploration.operators import (
+    counted_crews,
     explore_crews,
     explore_expiring_mails,
     explore_living_machines,
@@ -26,9 +27,10 @@ from tests.testing.exploration.operators import (
         lambda: explore_mails(seeds=40).same_end(),
         lambda: explore_teams(seeds=40).same_end(),
         lambda: explore_crews(seeds=40).same_end(),
+        lambda: explore_crews(counted_crews, faults=["takeover", "stale"]).same_end(),
         lambda: explore_expiring_mails().same_end(),
     ],
-    ids=["machines", "living machines", "mails", "teams", "crews", "expiring mails"],
+    ids=["machines", "living machines", "mails", "teams", "crews", "counted crews", "expiring mails"],
 )
 def test_all_worlds_of_a_correct_operator_end_the_same(check: Callable[[], None]) -> None:
     check()
