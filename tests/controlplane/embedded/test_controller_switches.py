@@ -19,13 +19,16 @@ from kubewright.api.certificates.v1 import CertificateSigningRequest, Certificat
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import (
     ConfigMap,
+    Endpoints,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    Service,
     ServiceAccount,
 )
+from kubewright.api.discovery.v1 import EndpointSlice
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
@@ -39,6 +42,9 @@ from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deployments import Deployments
+from kubewright.controlplane.controllers.endpoint_mirroring import EndpointMirroring
+from kubewright.controlplane.controllers.endpoint_slices import EndpointSlices
+from kubewright.controlplane.controllers.endpoints import EndpointsOfServices
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
@@ -120,6 +126,12 @@ async def prepare(client: Client) -> None:
     user = await client.get(CertificateSigningRequest, "user")
     user.status.conditions = [CertificateSigningRequestCondition(type="Approved", status="True")]
     await client.subresource("approval").update(user)
+    for name, selector in (("web", LABELS), ("manual", {})):
+        ports: JSONValue = [{"port": 80}]
+        given = {"metadata": {"name": name}, "spec": {"selector": selector, "ports": ports}}
+        await client.create(from_json(Service, given))
+    addresses: JSONValue = [{"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]}]
+    await client.create(from_json(Endpoints, {"metadata": {"name": "manual"}, "subsets": addresses}))
     for kind, stored in STORAGE.items():
         await client.delete(await client.create(from_json(kind, stored)))
 
@@ -179,6 +191,17 @@ def is_gone(kind: type[Object]) -> Question:
     return gone
 
 
+async def service_has_endpoints(client: Client) -> bool:
+    return await client.find(Endpoints, "web") is not None
+
+
+def has_a_slice(service: str) -> Question:
+    async def found(client: Client) -> bool:
+        return bool(await client.list(EndpointSlice, labels={"kubernetes.io/service-name": service}))
+
+    return found
+
+
 EFFECTS: dict[str, Question] = {
     ClusterRoleAggregation.name: rules_are_gathered,
     GarbageCollector.name: garbage_is_gone,
@@ -195,6 +218,9 @@ EFFECTS: dict[str, Question] = {
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
+    EndpointsOfServices.name: service_has_endpoints,
+    EndpointSlices.name: has_a_slice("web"),
+    EndpointMirroring.name: has_a_slice("manual"),
 }
 
 

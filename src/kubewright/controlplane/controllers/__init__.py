@@ -11,6 +11,7 @@ from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
+from kubewright.controlplane.controllers.deferred import deferred, is_of_user, may_be_mirrored
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
@@ -45,6 +46,16 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClaimProtection.name: ClaimProtection,
     VolumeProtection.name: VolumeProtection,
     AttributesClassProtection.name: AttributesClassProtection,
+    "endpoints": deferred("endpoints", "endpoints:EndpointsOfServices", "v1", "Service", is_of_user),
+    "endpoint-slices": deferred("endpoint-slices", "endpoint_slices:EndpointSlices", "v1", "Service", is_of_user),
+    "endpoint-mirroring": deferred(
+        "endpoint-mirroring",
+        "endpoint_mirroring:EndpointMirroring",
+        "v1",
+        "Endpoints",
+        may_be_mirrored,
+        plural="endpoints",
+    ),
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
 

@@ -30,13 +30,15 @@ class Decoded(Generic[T]):
         self._objects: dict[ObjectKey, tuple[CacheEntry, T | None]] = {}
         handle.subscribe(self._changed)
 
-    def list(self, *, index: tuple[str, str], labels: Labels | None = None) -> list[T]:
-        """The objects found under a value of an index, as far as the labels match."""
+    def list(
+        self, *, namespace: str = "", index: tuple[str, str] | None = None, labels: Labels | None = None
+    ) -> list[T]:
+        """The objects of a namespace, or found under a value of an index, as far as the labels match."""
         matches = matcher(labels)
         return [
             obj
             for informer in self._handle.informers
-            for entry in informer.select(index=index)
+            for entry in informer.select(namespace, index)
             if (matches is None or matches(entry)) and (obj := self._decoded(entry)) is not None
         ]
 
