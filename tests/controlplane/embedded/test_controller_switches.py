@@ -25,6 +25,7 @@ from kubewright.api.core.v1 import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    ReplicationController,
     Service,
     ServiceAccount,
 )
@@ -50,6 +51,7 @@ from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
+from kubewright.controlplane.controllers.replication_controllers import ReplicationControllers
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
@@ -126,6 +128,11 @@ async def prepare(client: Client) -> None:
     user = await client.get(CertificateSigningRequest, "user")
     user.status.conditions = [CertificateSigningRequestCondition(type="Approved", status="True")]
     await client.subresource("approval").update(user)
+    old = {
+        "metadata": {"name": "old"},
+        "spec": {"template": {"metadata": {"labels": {"app": "old"}}, "spec": POD_SPEC}},
+    }
+    await client.create(from_json(ReplicationController, old))
     for name, selector in (("web", LABELS), ("manual", {})):
         ports: JSONValue = [{"port": 80}]
         given = {"metadata": {"name": name}, "spec": {"selector": selector, "ports": ports}}
@@ -162,6 +169,10 @@ async def deployment_has_a_replica_set(client: Client) -> bool:
 
 async def replica_set_has_a_pod(client: Client) -> bool:
     return any(pod.metadata.generate_name == "b-" for pod in await client.list(Pod))
+
+
+async def old_controller_has_a_pod(client: Client) -> bool:
+    return bool(await client.list(Pod, labels={"app": "old"}))
 
 
 async def node_is_there(client: Client) -> bool:
@@ -218,6 +229,7 @@ EFFECTS: dict[str, Question] = {
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
+    ReplicationControllers.name: old_controller_has_a_pod,
     EndpointsOfServices.name: service_has_endpoints,
     EndpointSlices.name: has_a_slice("web"),
     EndpointMirroring.name: has_a_slice("manual"),

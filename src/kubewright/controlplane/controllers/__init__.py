@@ -46,6 +46,9 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClaimProtection.name: ClaimProtection,
     VolumeProtection.name: VolumeProtection,
     AttributesClassProtection.name: AttributesClassProtection,
+    "replication-controllers": deferred(
+        "replication-controllers", "replication_controllers:ReplicationControllers", "v1", "ReplicationController"
+    ),
     "endpoints": deferred("endpoints", "endpoints:EndpointsOfServices", "v1", "Service", is_of_user),
     "endpoint-slices": deferred("endpoint-slices", "endpoint_slices:EndpointSlices", "v1", "Service", is_of_user),
     "endpoint-mirroring": deferred(

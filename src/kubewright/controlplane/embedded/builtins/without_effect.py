@@ -60,7 +60,6 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "v1 LimitRange": Inert("no pod and no claim is limited or filled in by it"),
     "v1 PersistentVolume": Inert("no claim is bound to it"),
     "v1 PersistentVolumeClaim": Inert("no volume is bound to it"),
-    "v1 ReplicationController": _NO_PODS,
     "v1 ResourceQuota": Inert("nothing is counted or limited by it"),
     "v1 Secret": Inert(
         "no token is put into it", lambda secret: text(secret, "type") == "kubernetes.io/service-account-token"
