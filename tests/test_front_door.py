@@ -24,6 +24,33 @@ def test_the_client_does_not_import_the_built_in_kinds() -> None:
     assert not imported_by("from kubewright import Client, Resource") & heavy
 
 
+def test_a_client_imports_nothing_that_only_some_of_its_verbs_or_failures_need() -> None:
+    rarely = {"random", "kubewright.api.rebase", "kubewright.api.scheme"}
+    assert not imported_by("from kubewright import Client") & rarely
+
+
+def test_importing_a_client_compiles_only_the_expressions_that_every_request_needs() -> None:
+    counted = "import re, asyncio, ssl, decimal, httptools, msgspec, ipaddress, pathlib; re.purge()"
+    script = f"{counted}; from kubewright import Client; print(len(re._cache))"
+    answer = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert int(answer.stdout) <= 2
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_the_collector_does_not_run_during_an_import_and_is_as_before_after_it(collects: bool) -> None:
+    script = (
+        "import gc, sys, kubewright\n"
+        f"gc.enable() if {collects} else gc.disable()\n"
+        "seen = {len(sys.modules)}\n"
+        "gc.callbacks.append(lambda phase, info: seen.add(len(sys.modules)))\n"
+        "kubewright.Client\n"
+        f"assert gc.isenabled() is {collects}\n"
+        "print(len(seen | {len(sys.modules)}))"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert int(answer.stdout) == 2, "a collection between the first and the last module"
+
+
 def test_an_operator_imports_nothing_that_few_need_or_that_is_slow() -> None:
     rarely = {"argparse", "http", "kubewright.api.authorization.v1", "resource", "secrets", "tempfile", "yaml"}
     rarely |= {f"kubewright.client.{name}" for name in ("logs", "strategic_merge", "table", "wait")}

@@ -10,7 +10,7 @@ from tools.generate_api.documents import Document
 from tools.generate_api.source import generate
 
 import kubewright.api
-from kubewright.api import Object, Scheme, decode, resource_info, to_json
+from kubewright.api import Object, decode, resource_info, to_json
 from kubewright.api.apiextensions.v1 import JSONSchemaProps
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec
 from kubewright.api.autoscaling.v1 import Scale
@@ -23,7 +23,7 @@ from kubewright.api.networking.v1 import NetworkPolicyIngressRule
 from kubewright.api.policy.v1 import Eviction
 from kubewright.api.rbac.v1 import Role
 from kubewright.api.resource_k8s_io.v1 import DeviceAttribute
-from kubewright.api.scheme import built_in_kinds
+from kubewright.api.scheme import Scheme, built_in_kinds
 from kubewright.api.shape import fields_of
 
 FOLDER = Path(kubewright.api.__path__[0])

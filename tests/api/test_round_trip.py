@@ -12,7 +12,7 @@ import pytest
 import yaml
 from tools.generate_api.documents import Document, Schema, all_schemas
 
-from kubewright.api import JSONValue, Object, ObjectMeta, Scheme, encode, from_json, resource_info, to_json
+from kubewright.api import JSONValue, Object, ObjectMeta, encode, from_json, resource_info, to_json
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.authentication.v1 import SelfSubjectReview, TokenRequest, TokenRequestSpec, TokenReview
 from kubewright.api.authorization.v1 import (
@@ -36,7 +36,7 @@ from kubewright.api.core.v1 import (
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.origin import same
 from kubewright.api.policy.v1 import Eviction
-from kubewright.api.scheme import built_in_kinds
+from kubewright.api.scheme import Scheme, built_in_kinds
 from kubewright.client.config.config import Config
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.session import Session

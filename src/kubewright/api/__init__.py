@@ -27,7 +27,6 @@ from kubewright.api.owners import set_controller_reference, set_owner_reference
 from kubewright.api.partials import partial
 from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Column, Object, Resource, ResourceInfo, Scale, resource, resource_info
-from kubewright.api.scheme import Scheme
 from kubewright.api.selectors import Fields, Labels
 from kubewright.api.time import MicroTime, Time, now
 
@@ -65,7 +64,6 @@ __all__ = [
     "ResourceInfo",
     "Rule",
     "Scale",
-    "Scheme",
     "Time",
     "decode",
     "encode",

@@ -44,11 +44,13 @@ class DamagedHeader(Header):
     """The header of an object that cannot be decoded: without the fields that do not fit, or were nested too deeply."""
 
 
-class _Target(Struct):
+class ObjectHeader(Struct):
+    """An object of which only the header is decoded."""
+
     metadata: Header = msgspec.field(default_factory=Header)
 
 
-_target = msgspec.json.Decoder(_Target)
+_header = msgspec.json.Decoder(ObjectHeader)
 
 
 def read_header(raw: bytes) -> Header:
@@ -57,7 +59,7 @@ def read_header(raw: bytes) -> Header:
     Raises `msgspec.DecodeError` when it is no JSON object at all.
     """
     try:
-        return _target.decode(raw).metadata
+        return _header.decode(raw).metadata
     except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
         return _damaged_header(raw)
 

@@ -1,8 +1,8 @@
 """The names of kinds and objects."""
 
-from __future__ import annotations
+# Annotations are types here, not text: a NamedTuple would compile each of them.
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 
 class GroupVersionKind(NamedTuple):
@@ -13,7 +13,7 @@ class GroupVersionKind(NamedTuple):
     kind: str
 
     @classmethod
-    def parse(cls, api_version: str, kind: str) -> GroupVersionKind:
+    def parse(cls, api_version: str, kind: str) -> Self:
         """From the two fields every object carries, such as `apps/v1` and `Deployment`."""
         group, slash, version = api_version.rpartition("/")
         if not version or not kind or (slash and not group) or "/" in group:

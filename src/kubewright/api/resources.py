@@ -39,8 +39,9 @@ ObjectT = TypeVar("ObjectT", bound="Object")
 _SECRET_KINDS = frozenset(("Secret", "TokenRequest", "TokenReview"))
 """The kinds that hold credentials: those with fields that Kubernetes marks with a data policy."""
 
-_DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+# Compiled when a kind is first made: a program that works with `Dynamic` alone makes none.
+_DNS_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_GROUP = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
 class Column(Struct, frozen=True):
@@ -373,9 +374,9 @@ def _has_status_type(cls: type[Object]) -> bool:
 
 
 def _check_names(cls: type[Object], gvk: GroupVersionKind, plural: str | None) -> None:
-    if gvk.group and not _GROUP.fullmatch(gvk.group):
+    if gvk.group and not re.fullmatch(_GROUP, gvk.group):
         raise ValueError(f'{cls.__qualname__}: "{gvk.group}" is not an API group: expected a DNS name in lower case')
-    if not _DNS_LABEL.fullmatch(gvk.version):
+    if not re.fullmatch(_DNS_LABEL, gvk.version):
         raise ValueError(f'{cls.__qualname__}: "{gvk.version}" is not a version: expected something like "v1alpha1"')
-    if plural is not None and not _DNS_LABEL.fullmatch(plural):
+    if plural is not None and not re.fullmatch(_DNS_LABEL, plural):
         raise ValueError(f'{cls.__qualname__}: "{plural}" is not a plural: expected lower-case letters and digits')

@@ -6,8 +6,6 @@ failures and waits by the event loop's clock.
 
 from __future__ import annotations
 
-import random
-
 from msgspec import Struct
 
 _MAX_EXPONENT = 1000  # what has failed for weeks must not overflow a float; any limit is reached long before
@@ -35,4 +33,8 @@ class Backoff(Struct, frozen=True):
         if failures <= 0:
             return 0.0
         delay = min(self.base * 2.0 ** min(failures - 1, _MAX_EXPONENT), self.limit)
-        return delay * (1 - self.jitter * random.random()) if self.jitter else delay  # noqa: S311  # not a secret
+        if not self.jitter:
+            return delay
+        from random import random  # it takes as long to import as ten modules of this package, and few calls fail
+
+        return delay * (1 - self.jitter * random())  # noqa: S311  # not a secret

@@ -18,7 +18,6 @@ from kubewright.api.dynamic import PartialObject
 from kubewright.api.markers import JSONObject
 from kubewright.api.meta import DeleteOptions
 from kubewright.api.model import BuiltIn
-from kubewright.api.rebase import ListClash
 from kubewright.api.resources import Object
 from kubewright.client.answer import readable, unreadable
 from kubewright.client.arguments import check_object, check_patch
@@ -331,6 +330,8 @@ def decoded(kind: type[T], response: Response, request: RequestDescription) -> T
 def _made_again(
     change: Change, live: bytes, kind: type[Object], names: Collection[str], request: RequestDescription
 ) -> Change:
+    from kubewright.api.rebase import ListClash
+
     try:
         return change.on(live, kind, names)
     except ListClash as error:

@@ -12,7 +12,6 @@ from kubewright.api.codec import decode_json, decode_model, encode
 from kubewright.api.header import Header
 from kubewright.api.markers import JSONObject
 from kubewright.api.origin import Parts, as_read, merged, parts_of, patch_between
-from kubewright.api.rebase import rebased, replaces_whole
 from kubewright.api.resources import Object
 from kubewright.api.shape import Shape
 from kubewright.client.request_body import SERVER_METADATA
@@ -88,6 +87,8 @@ class Change(Struct, frozen=True):
 
     def replaces_whole(self, patch: JSONObject, kind: type[Object]) -> bool:
         """Whether `patch`, a part of this one's, replaces a list or removes a map that others may have added to."""
+        from kubewright.api.rebase import replaces_whole  # many programs never patch
+
         before = {name: decode_json(self.before[name]) for name in patch if name in self.before}
         return replaces_whole(patch, before, Shape("model", model=kind))
 
@@ -100,6 +101,8 @@ class Change(Struct, frozen=True):
 
     def on(self, live: bytes, kind: type[Object], names: Collection[str]) -> Change:
         """The same change of the fields `names`, made on what is there now. Raises `ListClash` as `rebased` does."""
+        from kubewright.api.rebase import rebased
+
         there = parts_of(live)
         before, after, now = (
             {name: decode_json(parts[name]) for name in names if name in parts}

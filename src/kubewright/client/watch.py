@@ -20,7 +20,7 @@ import msgspec
 
 from kubewright.api.codec import NOT_JSON, decode
 from kubewright.api.errors import refusing
-from kubewright.api.header import Header, read_header
+from kubewright.api.header import Header, ObjectHeader, read_header
 from kubewright.api.resources import Object
 from kubewright.api.shallow import members
 from kubewright.client.answer import described, retry_after
@@ -46,13 +46,9 @@ _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 _PREFIXES = {name: f'{{"type":"{name}","object":'.encode() for name in _TYPES}
 
 
-class _Target(msgspec.Struct):
-    metadata: Header = msgspec.field(default_factory=Header)
-
-
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
     type: str
-    object: _Target
+    object: ObjectHeader
 
 
 class _RawLine(msgspec.Struct):

@@ -24,8 +24,9 @@ from kubewright.api.time import unix_now
 from kubewright.client.errors import ConfigError
 from kubewright.client.redacted import Redacted
 
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----")
-_PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+# Compiled when they are first used: that takes longer than importing this module.
+_CERTIFICATE = rb"-----BEGIN CERTIFICATE-----[\x00-\x7f]+?-----END CERTIFICATE-----"
+_PRIVATE_KEY = rb"-----BEGIN [A-Z ]*PRIVATE KEY-----"
 _MAX_SESSION_AGE = 300.0  # seconds
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -52,9 +53,9 @@ class Certificate(Redacted, frozen=True, kw_only=True):
 
     def load_into(self, context: ssl.SSLContext) -> None:
         """Make `context` present this certificate. A `ConfigError` that names `origin` if it cannot be used."""
-        if not _CERTIFICATE.search(self.chain):
+        if not re.search(_CERTIFICATE, self.chain):
             raise self._unusable("no PEM certificate was found in it")
-        if not _PRIVATE_KEY.search(self.key):
+        if not re.search(_PRIVATE_KEY, self.key):
             raise self._unusable("no PEM private key was found for it")
         passphrase_wanted = False
 
@@ -157,7 +158,7 @@ class TLS(Redacted, frozen=True, kw_only=True):
 
     def _trust(self, context: ssl.SSLContext, ca: bytes) -> None:
         # Bundles carry comments in any encoding, and `cadata` takes ASCII only.
-        certificates = _CERTIFICATE.findall(ca)
+        certificates = re.findall(_CERTIFICATE, ca)
         if not certificates:
             raise self._unusable("no PEM certificate was found in it")
         try:
