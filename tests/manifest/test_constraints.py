@@ -22,7 +22,7 @@ def schema_with(annotation: object) -> dict[str, JSONValue]:
     return cast("dict[str, Any]", schema_of(example))["properties"]["value"]  # type: ignore[no-any-return]
 
 
-INTEGER: dict[str, JSONValue] = {"type": "integer", "format": "int64"}
+INTEGER: dict[str, JSONValue] = {"type": "integer"}
 STRING: dict[str, JSONValue] = {"type": "string"}
 INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type": "string", "default": ""}}}
 
@@ -87,7 +87,7 @@ def test_limits_and_prose_become_keywords(annotation: object, expected: dict[str
         ),
         (
             Annotated[str, Meta(extra_json_schema={"$ref": "#/x"})],
-            'extra_json_schema has "$ref", which the schema of a custom resource cannot have (it can have allOf',
+            'extra_json_schema has "$ref", which the schema of a custom resource cannot have (it can have additionalP',
         ),
         (Annotated[list[str], Meta(extra_json_schema={"uniqueItems": True})], 'extra_json_schema has "uniqueItems"'),
     ],

@@ -113,7 +113,6 @@ spec:
                 type: string
               replicas:
                 default: 3
-                format: int64
                 minimum: 1
                 type: integer
             required:
@@ -162,11 +161,9 @@ spec:
                 type: array
               currentReplicas:
                 default: 0
-                format: int64
                 type: integer
               readyReplicas:
                 default: 0
-                format: int64
                 type: integer
             type: object
         required:

@@ -30,7 +30,7 @@ _NO_DEFAULT = object()
 CHOICE = Annotated[str, Values(("a", "b"))]
 
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
-INTEGER: Schema = {"type": "integer", "format": "int64"}
+INTEGER: Schema = {"type": "integer"}
 STRING: Schema = {"type": "string"}
 
 
@@ -73,7 +73,7 @@ PORT: Schema = {
     "description": "A port.",
     "properties": {
         "name": {"type": "string"},
-        "number": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 65535, "default": 80},
+        "number": {"type": "integer", "minimum": 1, "maximum": 65535, "default": 80},
     },
     "required": ["name"],
 }
@@ -100,7 +100,7 @@ def schema_with(annotation: object, default: object = _NO_DEFAULT, base: type[Mo
         (bool, {"type": "boolean"}),
         (int, INTEGER),
         (Int32, {"type": "integer", "format": "int32"}),
-        (Int64, INTEGER),
+        (Int64, INTEGER | {"format": "int64"}),
         (float, {"type": "number"}),
         (Double, {"type": "number", "format": "double"}),
         (int | float, {"type": "number"}),

@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 from tests.typegen.conftest import CRDS, Load, canonical_definition, kinds
 
+from kubewright.api.apiextensions.v1 import JSONSchemaProps
 from kubewright.api.codec import decode, encode, from_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import Condition
@@ -26,6 +28,11 @@ from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.schema import schema_of
 from kubewright.typegen import Definition, definition, generate, read_definitions
 from kubewright.typegen.prose import docstring
+
+SCHEMAS = {"items", "additionalProperties", "not", "allOf", "anyOf", "oneOf"}
+NOT_STRUCTURAL = {
+    *("$ref", "$schema", "id", "definitions", "dependencies", "patternProperties", "additionalItems", "uniqueItems")
+}
 
 
 def read(path: Path) -> list[Definition]:
@@ -40,6 +47,26 @@ def test_the_definition_of_a_generated_kind_is_the_original(path: Path, load: Lo
         rendered = crd_of(*kinds(load(generate([original], versions=versions))))
         again = definition(rendered, "rendered")
         assert canonical_definition(again) == canonical_definition(original)
+
+
+def test_the_definitions_hold_every_keyword_of_a_structural_schema() -> None:
+    found: set[str] = set()
+
+    def walk(schema: JSONValue) -> None:
+        for keyword, value in schema.items() if isinstance(schema, dict) else ():
+            found.add(keyword)
+            if isinstance(value, dict):
+                for nested in value.values() if keyword == "properties" else [value] if keyword in SCHEMAS else ():
+                    walk(nested)
+            elif isinstance(value, list) and keyword in SCHEMAS:
+                for nested in value:
+                    walk(nested)
+
+    for path in CRDS:
+        for each in read(path):
+            for version in each.spec.versions:
+                walk(version.schema.open_api_v3_schema)
+    assert found == {field.encode_name for field in msgspec.structs.fields(JSONSchemaProps)} - NOT_STRUCTURAL
 
 
 def test_rules_are_kubewrights_own_and_only_its_own_rule_is_immutable() -> None:

@@ -67,6 +67,7 @@ def with_keywords(schema: Schema, **keywords: st.SearchStrategy[JSONValue]) -> S
 
 
 NULLABLE = st.just(True)
+ANYTHING: list[JSONValue] = [None, {"a": [1, None]}]
 NUMBERS: list[JSONValue] = [0, 1, 2.5, 1.5e300, 1e-9]
 SCALARS: Schemas = st.one_of(
     with_keywords(
@@ -76,7 +77,7 @@ SCALARS: Schemas = st.one_of(
         pattern=st.sampled_from(["^[a-z]+$", r"^\d+\.\d+$", "^[[:alpha:]]+$", "it's", 'a"b', r"\pL"]),
         nullable=NULLABLE,
     ),
-    with_keywords({"type": "string"}, default=TEXTS, nullable=NULLABLE),
+    with_keywords({"type": "string"}, default=TEXTS | st.none(), nullable=NULLABLE),
     with_keywords(
         {"type": "string"},
         enum=st.lists(TEXTS, min_size=1, max_size=8, unique=True),
@@ -125,12 +126,19 @@ SCALARS: Schemas = st.one_of(
             [[{"type": "integer"}, {"type": "string"}], [{"type": "integer"}, {"type": "string"}, {"pattern": "a"}]]
         ),
     ),
-    with_keywords({"x-kubernetes-preserve-unknown-fields": True}, default=st.just({"a": [1, None]}), nullable=NULLABLE),
+    with_keywords({"x-kubernetes-preserve-unknown-fields": True}, default=st.sampled_from(ANYTHING), nullable=NULLABLE),
     with_keywords(
         {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         default=st.just({"a": 1, "b": None}),
         nullable=NULLABLE,
         **{"x-kubernetes-embedded-resource": st.just(True)},
+    ),
+    with_keywords(
+        {"type": "object", "additionalProperties": True},
+        default=st.just({"a": 1, "b": None}),
+        nullable=NULLABLE,
+        maxProperties=st.just(5),
+        **{"x-kubernetes-preserve-unknown-fields": st.just(True)},
     ),
 )
 
@@ -169,6 +177,7 @@ def objects(inner: Schemas, *, of_kind: bool = False) -> Schemas:
     }
     if not of_kind:
         structure |= {
+            "additionalProperties": st.booleans(),
             "nullable": NULLABLE,
             "default": st.sampled_from([{}, {"unknown": None}, {"name": None}]),
             "x-kubernetes-map-type": st.just("atomic"),

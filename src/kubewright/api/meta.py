@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from msgspec import Meta, Raw, field
 from msgspec.structs import asdict, replace
 
-from kubewright.api.markers import Atomic, Choice, ListMap, ListSet, StrategicMerge
+from kubewright.api.markers import Atomic, Choice, Int64, ListMap, ListSet, StrategicMerge
 from kubewright.api.model import BuiltIn, Default, set_field
 from kubewright.api.time import Time
 
@@ -114,7 +114,7 @@ class Condition(BuiltIn):
     # before they held must not make its object unreadable.
     type: Annotated[str, Meta(extra_json_schema={"maxLength": 316, "pattern": _CONDITION_TYPE})]
     status: Choice[Literal["True", "False", "Unknown"]]
-    observed_generation: Annotated[int | None, Meta(extra_json_schema={"minimum": 0})] = None
+    observed_generation: Annotated[Int64 | None, Meta(extra_json_schema={"minimum": 0})] = None
     last_transition_time: Time
     reason: Annotated[str, Meta(extra_json_schema={"minLength": 1, "maxLength": 1024, "pattern": _CONDITION_REASON})]
     message: Annotated[str, Meta(extra_json_schema={"maxLength": 32768})] = field(default_factory=Default(""))

@@ -32,8 +32,8 @@ EXTRA_KEYWORDS: Final = frozenset(
     | {"default", "nullable"}
     | {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern"}
     | {"minItems", "maxItems", "minProperties", "maxProperties"}
-    | {"x-kubernetes-embedded-resource", "x-kubernetes-map-type", "x-kubernetes-preserve-unknown-fields"}
-    | {"x-kubernetes-validations"}
+    | {"additionalProperties", "x-kubernetes-embedded-resource", "x-kubernetes-map-type"}
+    | {"x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations"}
 )
 
 
@@ -52,7 +52,10 @@ def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, where: 
         schema["description"] = meta.description
     if meta.examples:
         schema["example"] = to_json(meta.examples[0])
-    add_keywords(schema, meta.extra_json_schema or {}, EXTRA_KEYWORDS, where)
+    extra = meta.extra_json_schema or {}
+    if "additionalProperties" in extra:
+        schema.pop("x-kubernetes-preserve-unknown-fields", None)  # which a map of anything has in its place
+    add_keywords(schema, extra, EXTRA_KEYWORDS, where)
 
 
 def add_keywords(

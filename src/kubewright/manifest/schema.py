@@ -50,7 +50,7 @@ _QUANTITY: Final = (
 )
 _SCALARS: Final[dict[object, Schema]] = {
     bool: {"type": "boolean"},
-    int: {"type": "integer", "format": "int64"},
+    int: {"type": "integer"},
     float: {"type": "number"},
     str: {"type": "string"},
     bytes: {"type": "string", "pattern": _BASE64},

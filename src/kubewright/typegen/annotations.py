@@ -29,7 +29,12 @@ _HANDLED: Final = frozenset(
     {"type", "properties", "required", "items", "additionalProperties", "nullable", "default", "description", RULES}
 )
 _PLAIN: Final = {"integer": "int", "number": "float", "string": "str", "boolean": "bool"}
-_FORMATS: Final = {("integer", "int32"): "Int32", ("number", "double"): "Double", ("string", "date-time"): "Time"}
+_FORMATS: Final = {
+    ("integer", "int32"): "Int32",
+    ("integer", "int64"): "Int64",
+    ("number", "double"): "Double",
+    ("string", "date-time"): "Time",
+}
 _BOUNDS: Final = (("minimum", "exclusiveMinimum", "ge", "gt"), ("maximum", "exclusiveMaximum", "le", "lt"))
 _LENGTHS: Final = {
     "string": {"minLength": "min_length", "maxLength": "max_length"},
@@ -117,8 +122,10 @@ class Annotations:
         base, limited_as, said = self._base(schema)
         if schema.get("nullable") and schema.get("enum"):
             extra["nullable"] = True
-        if is_untyped(schema) and schema.get("default") is not None and not schema.get("nullable"):
-            extra["nullable"] = False  # null is one of its values, for which the server puts the default
+        if is_untyped(schema) and bool(schema.get("nullable")) == (absent == "None"):
+            extra["nullable"] = absent == "None"  # null is one of its values, unless it means that the field is absent
+        if isinstance(allowed := schema.get("additionalProperties"), bool):
+            extra["additionalProperties"] = allowed
         markers = self._markers(schema, limited_as, said, immutable, extra, description)
         # The markers stand within a union: msgspec takes the bounds of a number, and not those of a number or None.
         members = [subscript(self.use("Annotated"), base, *markers) if markers else base]
@@ -154,9 +161,10 @@ class Annotations:
         if is_structure(schema) or schema.get("properties"):
             return self.class_of(schema), "", set()
         values = schema.get("additionalProperties")
-        if isinstance(values, dict) and values not in ({}, {PRESERVE: True}):
+        if isinstance(values, dict):
             return subscript("dict", "str", self._inner(values)), "object", set()
-        return subscript("dict", "str", self.use("JSONValue")), "object", {PRESERVE}
+        said = set() if isinstance(values, bool) else {PRESERVE}
+        return subscript("dict", "str", self.use("JSONValue")), "object", said
 
     def _scalar(self, schema: Schema, type_: str) -> tuple[Expression, str, set[str]]:
         format_ = schema.get("format") or ""
@@ -169,8 +177,7 @@ class Annotations:
                 return choice, "", {keyword}
         if isinstance(format_, str) and (type_, format_) in _FORMATS:
             return self.use(_FORMATS[type_, format_]), "" if format_ == "date-time" else type_, {"format"}
-        said = {"format"} if (type_, format_) == ("integer", "int64") else set()
-        return _PLAIN[type_], "" if type_ == "boolean" or values else type_, said
+        return _PLAIN[type_], "" if type_ == "boolean" or values else type_, set()
 
     def _markers(
         self,

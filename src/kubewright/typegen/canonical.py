@@ -3,12 +3,12 @@
 A definition can say one thing in several ways. The canonical form says it in one, so that schemas that mean the same to
 an API server are equal:
 
-- what is the default of a keyword is left out: `format: int64` of an integer, `x-kubernetes-list-type: atomic`,
-  `minLength: 0`, what is false, null or empty; and what a definition cannot have, which the server drops;
+- what is the default of a keyword is left out: `x-kubernetes-list-type: atomic`, `minLength: 0`, what is false, null or
+  empty; and what a definition cannot have, which the server drops;
 - a required field that has a default is never missing, and so is not required;
 - a default holds the defaults of what is in it, as the server fills them in;
-- what may be an integer or a string has no `type` and no `anyOf` to say so again; a map of anything preserves unknown
-  fields; without a type, null is a value like any other;
+- what may be an integer or a string has no `type` and no `anyOf` to say so again;
+- a map of anything, null included, preserves unknown fields;
 - of apiVersion, kind and metadata, which every object has, only the restrictions of the name count;
 - white space in descriptions does not count;
 - Kubernetes' conditions are `kubewright.Condition`, whose message may be absent and whose prose is kubewright's.
@@ -109,19 +109,14 @@ def _keyword(keyword: str, value: JSONValue, schema: Schema) -> JSONValue:
 
 
 def _shape(schema: Schema) -> None:
-    if schema.get("type") == "integer" and schema.get("format") == "int64":
-        del schema["format"]
     if INT_OR_STRING in schema:
         schema.pop("type", None)
         alternatives = schema.get("anyOf")
         if isinstance(alternatives, list) and all(part in _INTEGER_OR_STRING for part in alternatives):
             del schema["anyOf"]
-    values = schema.get("additionalProperties")
-    if values is True or values in ({}, {PRESERVE: True}):
+    if schema.get("additionalProperties") == {PRESERVE: True, "nullable": True}:
         del schema["additionalProperties"]
         schema[PRESERVE] = True
-    if schema.get(PRESERVE) and not {"type", "default"} & schema.keys():
-        schema.pop("nullable", None)
 
 
 def _defaults(schema: Schema) -> None:

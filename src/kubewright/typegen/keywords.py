@@ -17,9 +17,9 @@ OBJECT_FIELDS: Final = ("apiVersion", "kind", "metadata")
 
 def is_said(keyword: str, value: JSONValue) -> bool:
     """Whether a keyword says something by its value: the server drops what is false, null or empty."""
-    return value is not None and (
-        keyword in ("default", "example") or not (value is False or value == "" or value == [] or value == {})
-    )
+    if value is False:
+        return keyword in ("default", "example", "additionalProperties")
+    return value is not None and (keyword in ("default", "example") or value not in ("", [], {}))
 
 
 def fields(schema: Schema) -> dict[str, Schema]:

@@ -25,7 +25,7 @@ _MODULES: Final = {
         *("Time", "resource"),
     ),
     "kubewright.api.markers": (
-        *("Atomic", "Choice", "Double", "Format", "Immutable", "Int32", "ListMap", "ListSet", "Rule"),
+        *("Atomic", "Choice", "Double", "Format", "Immutable", "Int32", "Int64", "ListMap", "ListSet", "Rule"),
     ),
 }
 _BLOCKS: Final = (("datetime", "typing"), ("kubewright.api", "kubewright.api.markers", "msgspec"))
