@@ -1,4 +1,6 @@
 import copy
+import subprocess
+import sys
 from datetime import datetime
 
 import pytest
@@ -128,3 +130,25 @@ def test_parts_of_a_manifest_may_be_in_variables() -> None:
 def test_a_value_without_a_json_form_is_named() -> None:
     with pytest.raises(TypeError, match=r"^object has no JSON form$"):
         from_json(Box, {"spec": {"size": object()}})
+
+
+def test_threads_may_decode_the_first_object_of_a_kind_at_the_same_time() -> None:
+    """In a process of its own, which crashed."""
+    program = """
+import sys, threading
+from kubewright.api.apps.v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kubewright.api.codec import decode
+sys.setswitchinterval(1e-6)
+pod = b'{"containers":[{"name":"a","ports":[{"containerPort":80}]}],"volumes":[]}'
+raw = b'{"metadata":{},"spec":{"selector":{},"serviceName":"a","template":{"spec":' + pod + b'}}}'
+begin, decoded = threading.Barrier(4), []
+def first(kind):
+    begin.wait()
+    decoded.append(decode(kind, raw).spec.template.spec.containers[0].ports[0].container_port)
+threads = [threading.Thread(target=first, args=(kind,)) for kind in (DaemonSet, Deployment, ReplicaSet, StatefulSet)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(decoded)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr, ended.stdout) == (0, "", "[80, 80, 80, 80]\n")

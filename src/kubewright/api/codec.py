@@ -7,6 +7,7 @@ It is strict where a mistake would spread: a wrong type raises `DecodeError` wit
 from __future__ import annotations
 
 from functools import cache
+from threading import RLock
 from typing import Protocol, TypeVar, cast
 
 import msgspec
@@ -67,9 +68,15 @@ _encoder = msgspec.json.Encoder(enc_hook=encode_scalar)
 _json = msgspec.json.Decoder()
 
 
+_making = RLock()
+
+
 @cache
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(cls, dec_hook=decode_scalar)
+    # What msgspec learns of a structure it keeps in the class, also while it is incomplete: a decoder that another
+    # thread makes of it meanwhile would crash the process.
+    with _making:
+        return msgspec.json.Decoder(cls, dec_hook=decode_scalar)
 
 
 def encode(value: object) -> bytes:
