@@ -7,6 +7,7 @@ known to every scheme and imported when first used; a kind that is not registere
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 from msgspec import DecodeError as JSONError
 from msgspec import Struct
@@ -58,11 +59,12 @@ class Scheme:
         return decode(cls, raw)
 
 
-def built_in_kinds(api_version: str) -> list[type[Object]]:
+@cache
+def built_in_kinds(api_version: str) -> tuple[type[Object], ...]:
     """The types of Kubernetes' own kinds in one group version."""
     module = importlib.import_module(MODULES[api_version])
     kinds = (_built_in(GroupVersionKind.parse(api_version, name)) for name in dir(module))
-    return [kind for kind in kinds if kind is not None]
+    return tuple(kind for kind in kinds if kind is not None)
 
 
 def _built_in(gvk: GroupVersionKind) -> type[Object] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from random import Random, SystemRandom
 
 from kubewright.api.markers import JSONObject
@@ -13,7 +14,7 @@ from kubewright.api.time import unix_now
 from kubewright.controlplane.embedded.admission.chain import AdmissionChain
 from kubewright.controlplane.embedded.apiextensions.definition import definition_strategy
 from kubewright.controlplane.embedded.apiextensions.establishing import DefinitionController
-from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
@@ -138,16 +139,29 @@ def _used(store: MemoryStore, what: str) -> set[str]:
 
 
 def _boot(services: Services, objects: Iterable[JSONObject]) -> None:
-    for given in (*objects, *bootstrap_objects()):
-        obj = copied_object(given)
-        group, _, version = text(obj, "apiVersion").rpartition("/")
-        resource = services.catalog.find_kind(group, version, text(obj, "kind"))
+    now = services.now()
+    for key, obj in (*_ready(services.catalog, objects), *_ready_roles()):
+        metadata = {**mapping(obj, "metadata"), "uid": services.new_uid(), "creationTimestamp": now}
+        if "managedFields" in metadata:
+            metadata["managedFields"] = [{**mapping(entry), "time": now} for entry in items(metadata, "managedFields")]
+        services.store.create(key, {**obj, "metadata": metadata})
+
+
+@cache
+def _ready_roles() -> list[tuple[str, JSONObject]]:
+    """The first roles and bindings: the same, and shared, in all servers of a process, as they are half of a start."""
+    return list(_ready(Catalog(built_in_resources()), bootstrap_objects()))
+
+
+def _ready(catalog: Catalog, objects: Iterable[JSONObject]) -> Iterator[tuple[str, JSONObject]]:
+    """The objects with their managed fields, as they are stored but for uid and times, and under which keys."""
+    for given in objects:
+        group, _, version = text(given, "apiVersion").rpartition("/")
+        resource = catalog.find_kind(group, version, text(given, "kind"))
         if resource is None:
             continue
-        obj.pop("apiVersion"), obj.pop("kind")
-        metadata = inside(obj, "metadata")
-        if managers := first_managers(obj, resource, services.now()):
-            metadata["managedFields"] = managers
-        metadata["uid"] = services.new_uid()
-        metadata["creationTimestamp"] = services.now()
-        services.store.create(resource.key(text(metadata, "namespace"), text(metadata, "name")), obj)
+        obj = {name: value for name, value in given.items() if name not in ("apiVersion", "kind")}
+        metadata = mapping(obj, "metadata")
+        if managers := first_managers(obj, resource, ""):
+            obj["metadata"] = {**metadata, "managedFields": managers}
+        yield resource.key(text(metadata, "namespace"), text(metadata, "name")), obj
