@@ -1,9 +1,14 @@
-"""One source, every control plane: `control_plane` is each of them in turn, `client` its admin in a fresh namespace."""
+"""One source, every control plane: `control_plane` is each of them in turn, `client` its admin in a fresh namespace.
+
+Both are shared, the embedded one by the tests of a file, the real one by all: most tests ask a server one thing, and
+starting one for each, or deleting its namespace there, would cost several times as much as the question.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from threading import Thread
 
 import msgspec
 import pytest
@@ -21,14 +26,37 @@ from kubewright.client import Client
 from kubewright.client.http.transport import HTTPTransport, Response
 from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.controlplane.user import User
+from kubewright.testing.fixtures import new_namespace
 from kubewright.testing.namespaces import unique_name
 
 
+class ServedControlPlane(EmbeddedControlPlane):
+    """An embedded control plane as other programs have it: elsewhere, and reached by sockets."""
+
+    def client(self, user: User | None = None) -> Client:
+        return ControlPlane.client(self, user)
+
+
+@pytest.fixture(scope="module")
+def embedded_control_plane() -> Iterator[ControlPlane]:
+    """Without nodes, as the real one is: pods are created, but run nowhere. In a thread, as tests have own loops."""
+    plane, loop = ServedControlPlane(nodes=0), asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    asyncio.run_coroutine_threadsafe(plane.start(), loop).result()
+    yield plane
+    asyncio.run_coroutine_threadsafe(plane.stop(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
 @pytest.fixture
-async def embedded_control_plane() -> AsyncIterator[ControlPlane]:
-    """Without nodes, as the real one is: pods are created, but run nowhere."""
-    async with ControlPlane.embedded(nodes=0) as plane:
-        yield plane
+async def namespace(admin: Client, request: pytest.FixtureRequest) -> str:
+    """The name of a namespace that is this test's own. It stays until the control plane ends."""
+    return await new_namespace(admin, request.node.name)
 
 
 @pytest.fixture

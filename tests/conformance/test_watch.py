@@ -230,10 +230,16 @@ def things(kind: Kind) -> type[Dynamic]:
     return Dynamic.of(f"{kind.group}/v1", "Thing", plural="things")
 
 
+@pytest.fixture
+async def in_process_control_plane() -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.embedded() as plane:
+        yield plane
+
+
 @pytest.fixture(params=["embedded in process", "embedded by socket", "real by socket"])
 def way(request: pytest.FixtureRequest) -> tuple[ControlPlane, str]:
     name, _, way = str(request.param).partition(" ")
-    plane = request.getfixturevalue(f"{name}_control_plane")
+    plane = request.getfixturevalue("in_process_control_plane" if way == "in process" else f"{name}_control_plane")
     assert isinstance(plane, ControlPlane)
     return plane, way
 

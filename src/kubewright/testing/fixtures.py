@@ -48,14 +48,20 @@ def install_with(client: Client) -> Install:
     return install
 
 
-@asynccontextmanager
-async def own_namespace(client: Client, test_name: str) -> AsyncIterator[str]:
-    """The name of a fresh namespace that takes pods; it and everything in it are deleted after the block."""
+async def new_namespace(client: Client, test_name: str) -> str:
+    """The name of a fresh namespace that takes pods."""
     created = await client.create(Namespace(metadata=ObjectMeta(name=unique_name(test_name))))
     # Pods are admitted once their service account is there.
     await client.wait_for(ServiceAccount, "default", exists, namespace=created.metadata.name, timeout=_TIMEOUT)
-    yield created.metadata.name
-    await client.delete(created, missing_ok=True)
+    return created.metadata.name
+
+
+@asynccontextmanager
+async def own_namespace(client: Client, test_name: str) -> AsyncIterator[str]:
+    """The name of a fresh namespace that takes pods; it and everything in it are deleted after the block."""
+    name = await new_namespace(client, test_name)
+    yield name
+    await client.delete(Namespace, name, missing_ok=True)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.conformance.differential.custom import GEAR_DEFINITION
-from tests.conformance.differential.sides import SECONDS, Both
+from tests.conformance.differential.sides import Both
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -33,5 +33,4 @@ async def both(
         transports.append(HTTPTransport(plane.url, tls=plane.admin.ssl_context()))
     yield Both((transports[0], transports[1]), namespace)
     for transport in transports:
-        await transport.request("DELETE", f"/api/v1/namespaces/{namespace}", timeout=SECONDS)
         await transport.aclose()
