@@ -13,11 +13,9 @@ from kubewright.api.core.v1 import Namespace, PersistentVolume, PersistentVolume
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
-from kubewright.client import Client, MergePatch
+from kubewright.client import Client
 from kubewright.client.wait import Field, deleted
-from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.apimachinery.document import at, text
-from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 
 CLAIMS = "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -88,9 +86,7 @@ async def test_unused_volumes_and_classes_are_released(admin: Client, namespace:
 
 
 @pytest.fixture
-async def grow(
-    control_plane: ControlPlane, admin: Client, client: Client, ask: Ask, namespace: str
-) -> AsyncIterator[Grow]:
+async def grow(admin: Client, client: Client, ask: Ask, namespace: str) -> AsyncIterator[Grow]:
     """`await grow(bound=…, allowed=…)`: the answer to twice the size for a claim of a class that allows it or not."""
 
     async def grown(*, allowed: bool | None, bound: bool = True) -> Answer:
@@ -107,10 +103,7 @@ async def grow(
         }
         await admin.create(from_json(PersistentVolume, volume))
         created = await claim(client, storageClassName=namespace, volumeName=namespace if bound else None)
-        if bound and isinstance(control_plane, EmbeddedControlPlane):
-            # No controller binds claims there yet.
-            await client.status.patch(created, MergePatch({"status": {"phase": "Bound"}}))
-        elif bound:
+        if bound:
             await client.wait_for(created, Field("status.phase").equals("Bound"), timeout=60)
         return await ask("PATCH", f"{CLAIMS}/data", DOUBLE, MERGE)
 

@@ -7,6 +7,7 @@ and one every five minutes after that. Nothing here talks to a server or takes a
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
 from collections import OrderedDict
@@ -26,6 +27,7 @@ REFILL = timedelta(minutes=5)
 _RATE = 1 / REFILL.total_seconds()
 MAX_NOTES = 10
 """From this number of different notes on, similar events are combined."""
+_OFFSETS = itertools.cycle(range(0, 1000, 25))
 SIMILAR_WINDOW = timedelta(minutes=10)
 """How long after the last of them another event still counts as similar."""
 MAX_REMEMBERED = 4096
@@ -104,6 +106,8 @@ class EventCorrelator:
         self._notes = _Latest[_Notes]()
         self._buckets = _Latest[TokenBucket]()
         self._last_name = 0
+        # Below a microsecond the clock has no digits: two recorders at the same time must not choose the same name.
+        self._offset = next(_OFFSETS)
 
     def correlate(
         self,
@@ -159,7 +163,7 @@ class EventCorrelator:
 
     def _name(self, regarding: str, now: datetime) -> str:
         """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
-        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1_000_000) * 1000)
+        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1_000_000) * 1000 + self._offset)
         name = f"{regarding}.{self._last_name:x}"
         is_valid = len(name) <= MAX_NAME and SUBDOMAIN.fullmatch(name)
         # RBAC objects may be called "system:node"; events may not.

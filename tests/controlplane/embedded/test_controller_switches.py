@@ -20,6 +20,7 @@ from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import (
     ConfigMap,
     Endpoints,
+    Event,
     Namespace,
     Node,
     PersistentVolume,
@@ -34,8 +35,8 @@ from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resources import Object
-from kubewright.api.storage.v1 import VolumeAttributesClass
-from kubewright.client import Client
+from kubewright.api.storage.v1 import StorageClass, VolumeAttributesClass
+from kubewright.client import Client, MergePatch
 from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.certificates import CertificateAuthority
@@ -46,6 +47,7 @@ from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.endpoint_mirroring import EndpointMirroring
 from kubewright.controlplane.controllers.endpoint_slices import EndpointSlices
 from kubewright.controlplane.controllers.endpoints import EndpointsOfServices
+from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
@@ -60,6 +62,10 @@ from kubewright.controlplane.controllers.storage_protection import (
     ClaimProtection,
     VolumeProtection,
 )
+from kubewright.controlplane.controllers.volume_binder import VolumeBinder
+from kubewright.controlplane.controllers.volume_expander import VolumeExpander
+from kubewright.controlplane.controllers.volume_matching import BIND_COMPLETED
+from kubewright.controlplane.controllers.volume_provisioner import DRIVER, VolumeProvisioner
 
 Question = Callable[[Client], Awaitable[bool]]
 
@@ -90,6 +96,12 @@ STORAGE: dict[type[Object], JSONValue] = {
         "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}},
     },
     VolumeAttributesClass: {"metadata": {"name": "data"}, "driverName": "a.example.com", "parameters": {"a": "b"}},
+}
+SPACE: JSONValue = {"requests": {"storage": "1Gi"}}
+MANUAL: dict[str, JSONValue] = {"accessModes": ["ReadWriteOnce"], "storageClassName": "manual"}
+SCRATCH: JSONValue = {
+    "name": "scratch",
+    "ephemeral": {"volumeClaimTemplate": {"spec": {**MANUAL, "storageClassName": "other", "resources": SPACE}}},
 }
 USERS = "kubernetes.io/kube-apiserver-client"
 _SUBJECT = x509.Name(
@@ -141,6 +153,34 @@ async def prepare(client: Client) -> None:
     await client.create(from_json(Endpoints, {"metadata": {"name": "manual"}, "subsets": addresses}))
     for kind, stored in STORAGE.items():
         await client.delete(await client.create(from_json(kind, stored)))
+
+    await prepare_storage(client)
+
+
+async def prepare_storage(client: Client) -> None:
+    """A free volume, a claim to provide for, one that is bound and should grow, and a pod with an ephemeral volume."""
+    for name, provisioner in (("manual", "example.com/none"), ("simulated", DRIVER)):
+        given: JSONValue = {"metadata": {"name": name}, "provisioner": provisioner, "allowVolumeExpansion": True}
+        await client.create(from_json(StorageClass, given))
+    room: dict[str, JSONValue] = {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}}
+    await client.create(from_json(PersistentVolume, {"metadata": {"name": "free"}, "spec": {**MANUAL, **room}}))
+    wanted: JSONValue = {**MANUAL, "storageClassName": "simulated", "resources": SPACE}
+    await client.create(from_json(PersistentVolumeClaim, {"metadata": {"name": "wanted"}, "spec": wanted}))
+    spec: JSONValue = {**POD_SPEC, "volumes": [SCRATCH]}
+    await client.create(from_json(Pod, {"metadata": {"name": "e"}, "spec": spec}))
+    taken: JSONValue = {**MANUAL, "volumeName": "taken", "resources": SPACE}
+    bound = await client.create(
+        from_json(
+            PersistentVolumeClaim,
+            {"metadata": {"name": "grown", "annotations": {BIND_COMPLETED: "yes"}}, "spec": taken},
+        )
+    )
+    reference: JSONValue = {"namespace": "default", "name": "grown", "uid": bound.metadata.uid}
+    taken = {**MANUAL, **room, "claimRef": reference}
+    await client.create(from_json(PersistentVolume, {"metadata": {"name": "taken"}, "spec": taken}))
+    # As the binder would, if it has not done so.
+    await client.status.patch(bound, MergePatch({"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}))
+    await client.patch(bound, MergePatch({"spec": {"resources": {"requests": {"storage": "2Gi"}}}}))
 
 
 async def rules_are_gathered(client: Client) -> bool:
@@ -195,6 +235,23 @@ async def user_has_a_certificate(client: Client) -> bool:
     return bool((await client.get(CertificateSigningRequest, "user")).status.certificate)
 
 
+async def volume_is_available(client: Client) -> bool:
+    return (await client.get(PersistentVolume, "free")).status.phase == "Available"
+
+
+async def growth_is_reported(client: Client) -> bool:
+    return any(event.reason == "ExternalExpanding" for event in await client.list(Event))
+
+
+async def volume_is_provisioned(client: Client) -> bool:
+    claim = await client.get(PersistentVolumeClaim, "wanted")
+    return await client.find(PersistentVolume, f"pvc-{claim.metadata.uid}") is not None
+
+
+async def ephemeral_claim_is_there(client: Client) -> bool:
+    return await client.find(PersistentVolumeClaim, "e-scratch") is not None
+
+
 def is_gone(kind: type[Object]) -> Question:
     async def gone(client: Client) -> bool:
         return await client.find(kind, "data") is None
@@ -233,6 +290,10 @@ EFFECTS: dict[str, Question] = {
     EndpointsOfServices.name: service_has_endpoints,
     EndpointSlices.name: has_a_slice("web"),
     EndpointMirroring.name: has_a_slice("manual"),
+    VolumeBinder.name: volume_is_available,
+    VolumeExpander.name: growth_is_reported,
+    VolumeProvisioner.name: volume_is_provisioned,
+    EphemeralVolumes.name: ephemeral_claim_is_there,
 }
 
 

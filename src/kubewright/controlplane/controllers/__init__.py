@@ -13,6 +13,7 @@ from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregati
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deferred import deferred, is_of_user, may_be_mirrored
 from kubewright.controlplane.controllers.deployments import Deployments
+from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
@@ -27,6 +28,9 @@ from kubewright.controlplane.controllers.storage_protection import (
     ClaimProtection,
     VolumeProtection,
 )
+from kubewright.controlplane.controllers.volume_binder import VolumeBinder
+from kubewright.controlplane.controllers.volume_expander import VolumeExpander
+from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner
 
 __all__ = ["CONTROLLERS", "STARTED_BY"]
 
@@ -59,6 +63,10 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
         may_be_mirrored,
         plural="endpoints",
     ),
+    VolumeBinder.name: VolumeBinder,
+    VolumeExpander.name: VolumeExpander,
+    VolumeProvisioner.name: VolumeProvisioner,
+    EphemeralVolumes.name: EphemeralVolumes,
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
 
@@ -72,6 +80,10 @@ STARTED_BY: dict[str, tuple[type[Object], ...]] = {
     ClaimProtection.name: (PersistentVolumeClaim,),
     VolumeProtection.name: (PersistentVolume,),
     AttributesClassProtection.name: (VolumeAttributesClass,),
+    VolumeBinder.name: (PersistentVolume, PersistentVolumeClaim),
+    VolumeExpander.name: (PersistentVolumeClaim,),
+    VolumeProvisioner.name: (PersistentVolumeClaim,),
+    EphemeralVolumes.name: (Pod,),
 }
 """The kinds without whose objects a controller has nothing to do: it may be started with the first of any of them.
 

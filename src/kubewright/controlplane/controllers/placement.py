@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubewright.api.core.v1 import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
+from kubewright.api.core.v1 import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
 from kubewright.api.quantity import Quantity
 from kubewright.api.selectors import OPERATORS, LabelMatcher, LabelRequirement
 from kubewright.controlplane.controllers.pods import ENDED
@@ -38,6 +38,11 @@ def refusal(nodes: int, reasons: Iterable[str]) -> str:
     return f"0/{nodes} nodes are available: {summary}."
 
 
+def is_on(selector: NodeSelector, node: Node) -> bool:
+    """Whether a node is one of those that the selector selects."""
+    return any(_matches(term, node) for term in selector.node_selector_terms)
+
+
 def _tolerates(pod: Pod, taint: Taint) -> bool:
     return any(_covers(toleration, taint) for toleration in pod.spec.tolerations)
 
@@ -55,7 +60,7 @@ def _is_selected(pod: Pod, node: Node) -> bool:
         return False
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    return required is None or any(_matches(term, node) for term in required.node_selector_terms)
+    return required is None or is_on(required, node)
 
 
 def _matches(term: NodeSelectorTerm, node: Node) -> bool:

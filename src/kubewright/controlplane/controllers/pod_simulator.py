@@ -10,10 +10,11 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 
-from kubewright.api.core.v1 import Node, ObjectReference, Pod, PodStatus
+from kubewright.api.core.v1 import Node, ObjectReference, PersistentVolumeClaim, Pod, PodStatus
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, CacheEntry, WatchHandle
 from kubewright.client import Client
@@ -22,6 +23,7 @@ from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour, BehaviourRule, annotated
+from kubewright.controlplane.controllers.pod_claims import AwaitedClaims, claims_of
 from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
 from kubewright.controlplane.controllers.pod_life import (
     Addresses,
@@ -34,11 +36,13 @@ from kubewright.controlplane.controllers.pod_life import (
 )
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
+from kubewright.controlplane.controllers.volume_matching import is_bound
 from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _POD_NETWORK = IPv4Network("10.244.0.0/16")
 _KILLED, _TERMINATED = 137, 143
+_BEFORE_START = ("new", "creating")
 _NODE, _ADDRESS = "spec.nodeName", "status.podIP"
 
 
@@ -60,6 +64,7 @@ class PodSimulator:
         self._rule = rule
         self._clock = clock or SystemClock()
         self._alarms = Alarms[Request](self._clock)
+        self._claims = AwaitedClaims(self._runtime.cache, self._alarms.send)
         self._pods: WatchHandle[Pod]
         self._addresses = _addresses()
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
@@ -72,7 +77,7 @@ class PodSimulator:
         cache = self._runtime.cache
         cache.index(Pod, _NODE)
         cache.index(Pod, _ADDRESS)
-        with cache.watch(Pod) as self._pods:
+        with cache.watch(Pod) as self._pods, self._claims:
             await self._runtime.run(
                 self.name,
                 self.reconcile,
@@ -95,6 +100,8 @@ class PodSimulator:
         if pod.metadata.deletion_timestamp is not None:
             await self._let_go(pod, behaviour)
             return
+        if not await self._has_volumes(pod):
+            behaviour = replace(behaviour, waiting="ContainerCreating")
         now = self._clock.now()
         next_ = step(pod, behaviour, self._where(pod, node), self._entered_at(pod, now), now)
         if next_ is not None:
@@ -107,6 +114,14 @@ class PodSimulator:
         wait = seconds_to_next(pod, behaviour, self._entered_at(pod, now), now)
         if wait is not None:
             self._alarms.set(request, wait)
+
+    async def _has_volumes(self, pod: Pod) -> bool:
+        """Whether all claims of a pod that is not running yet are bound. A kubelet waits for them."""
+        if not pod.spec.volumes or stage_of(pod) not in _BEFORE_START or not (claims := claims_of(pod)):
+            return True
+        await self._claims.wait(pod)
+        found = [await self._client.find(PersistentVolumeClaim, key) for key in claims]
+        return all(claim is not None and is_bound(claim) for claim in found)
 
     async def _let_go(self, pod: Pod, behaviour: Behaviour) -> None:
         grace, now = pod.metadata.deletion_grace_period_seconds, self._clock.now()

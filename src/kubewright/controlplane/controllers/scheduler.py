@@ -1,7 +1,7 @@
 """A scheduler: finds a node for every pod that has none, the one with the fewest pods first.
 
-It is not kube-scheduler: nothing is preempted, nothing is scored but the number of pods, and pod affinity, topology
-spread and volumes are ignored.
+It is not kube-scheduler: nothing is preempted, nothing is scored but the number of pods, and pod affinity and topology
+spread are ignored.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from kubewright.api.resources import Object
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound
-from kubewright.controller import Event, Handler, Request, Watched
+from kubewright.controller import Channel, Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.placement import objections, refusal
+from kubewright.controlplane.controllers.pod_claims import AwaitedClaims, claims_of
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.volume_scheduling import PodVolumes, Unplaceable, volumes_of
 from kubewright.manager.recorder import EventBroadcaster
 from kubewright.patterns.conditions import get_condition
 
@@ -79,6 +81,8 @@ class Scheduler:
         self._nodes: dict[str, Node] = {}
         self._occupants = _Occupancy()
         self._waiting: dict[Request, None] = {}
+        self._woken = Channel[Request]("claims")
+        self._claims = AwaitedClaims(self._runtime.cache, self._woken.send)
         instance = f"{scheduler_name}-{platform.node()}"[:_MAX_INSTANCE_LENGTH]
         self._events = EventBroadcaster(client, instance=instance, now=self._clock.now)
         self._recorder = self._events.recorder(scheduler_name)
@@ -86,15 +90,17 @@ class Scheduler:
     async def run(self) -> None:
         """Watch and act until cancelled."""
         cache = self._runtime.cache
-        await self._runtime.run(
-            self.name,
-            self.reconcile,
-            Watched(cache, Pod, Handler(self._pod_changed)),
-            Watched(cache, Node, Handler(self._node_changed)),
-            # One worker: each decision counts the pods that the one before has placed.
-            workers=1,
-            beside=(self._events.run,),
-        )
+        with self._claims:
+            await self._runtime.run(
+                self.name,
+                self.reconcile,
+                Watched(cache, Pod, Handler(self._pod_changed)),
+                Watched(cache, Node, Handler(self._node_changed)),
+                self._woken,
+                # One worker: each decision counts the pods that the one before has placed.
+                workers=1,
+                beside=(self._events.run,),
+            )
 
     async def reconcile(self, request: Request) -> None:
         """Find a node for one pod."""
@@ -105,15 +111,26 @@ class Scheduler:
             message = "Scheduling is blocked due to non-empty scheduling gates"
             await self._say_no(pod, "SchedulingGated", message)
             return
+        volumes = PodVolumes()
+        if claims_of(pod):
+            await self._claims.wait(pod)
+            try:
+                volumes = await volumes_of(self._client, pod)
+            except Unplaceable as why:
+                await self._say_no(pod, "Unschedulable", f"0/{len(self._nodes)} nodes are available: {why}.")
+                return
         reasons: list[str] = []
         fitting: list[tuple[int, str]] = []
         for name, node in self._nodes.items():
             occupants = self._occupants.on(name)
-            if against := objections(pod, node, occupants):
+            if against := objections(pod, node, occupants) or volumes.objections(node):
                 reasons += against
             else:
                 fitting.append((len(occupants), name))
-        if fitting:
+        if fitting and volumes.unbound:
+            # The pod comes again when they are bound.
+            await volumes.bind(self._client, self._nodes[min(fitting)[1]])
+        elif fitting:
             await self._bind(pod, min(fitting)[1])
         else:
             await self._say_no(pod, "Unschedulable", refusal(len(self._nodes), reasons))

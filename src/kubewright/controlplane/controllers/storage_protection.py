@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controller import Request, Source, Watched, for_object, mapped, predicate
+from kubewright.controlplane.controllers.pod_claims import claim_name, claims_of, is_made_for
 from kubewright.controlplane.controllers.runtime import Runtime, StatelessController
 from kubewright.patterns.finalizers import add_finalizer, remove_finalizer
 
@@ -27,7 +28,7 @@ class ClaimProtection(StatelessController):
 
     async def run(self) -> None:
         """Watch and release until cancelled."""
-        pods = Watched(self._runtime.cache, Pod, mapped(_claims_of), where=_may_release)
+        pods = Watched(self._runtime.cache, Pod, mapped(claims_of), where=_may_release)
         await _protect(self._runtime, self.name, PersistentVolumeClaim, self._is_used, pods)
 
     async def _is_used(self, claim: PersistentVolumeClaim) -> bool:
@@ -93,34 +94,16 @@ async def _is_bound(volume: PersistentVolume) -> bool:
 # Claims and the pods that use them
 
 
-def _claim_name(pod: Pod, volume: Volume) -> str:
-    """The claim behind a volume, also the one that is made for a pod with an ephemeral volume; empty for others."""
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod.metadata.name}-{volume.name}" if volume.ephemeral is not None else ""
-
-
-def _claims_of(pod: Pod) -> Iterable[ObjectKey]:
-    return [
-        ObjectKey(pod.metadata.namespace, name) for volume in pod.spec.volumes if (name := _claim_name(pod, volume))
-    ]
-
-
 def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
     """A pod without a node uses nothing: no kubelet starts it once the claim is being deleted."""
     if not pod.spec.node_name:
         return False
     for volume in pod.spec.volumes:
-        if _claim_name(pod, volume) == claim.metadata.name and (
-            volume.ephemeral is None or (_is_for(claim, pod) and not _is_shut_down(pod))
+        if claim_name(pod, volume) == claim.metadata.name and (
+            volume.ephemeral is None or (is_made_for(claim, pod) and not _is_shut_down(pod))
         ):
             return True
     return False
-
-
-def _is_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether the claim was made for the pod, and does not just have the name of the one that would be."""
-    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def _is_shut_down(pod: Pod) -> bool:

@@ -33,6 +33,7 @@ from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner, default_storage_class
 from kubewright.controlplane.definitions import DefinitionSource, install_definitions, load_definitions
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.nonresource import VERSION
@@ -106,6 +107,7 @@ class EmbeddedControlPlane(ControlPlane):
             clock=lambda: self._clock.now().timestamp(),
             client_ca=authority.certificate,
             random=self._random,
+            objects=[default_storage_class()] if self._nodes and self._is_chosen(VolumeProvisioner.name) else (),
         )
         pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host, *_names_of(self._host)})
         try:

@@ -31,7 +31,10 @@ ACTED_ON = {
     "v1 Binding",
     "v1 Namespace",
     "v1 Node",
+    "v1 PersistentVolume",
+    "v1 PersistentVolumeClaim",
     "v1 Pod",
+    "v1 ReplicationController",
     "v1 Service",
     "v1 ServiceAccount",
 }

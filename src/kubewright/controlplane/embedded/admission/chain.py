@@ -1,24 +1,23 @@
 """Admission: those of the real server's plugins whose effect users notice.
 
-Namespaces must exist, pods are completed, claims grow only where their class allows it, and users grant only rights
-that they have.
+Namespaces must exist, pods are completed, claims get a storage class and grow only where it allows that, and users
+grant only rights that they have.
 """
 
 from __future__ import annotations
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
+from kubewright.controlplane.embedded.admission.claims import check_growth, give_default_class
 from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
-from kubewright.controlplane.embedded.apimachinery.document import at, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
-from kubewright.controlplane.embedded.builtins.values import quantity
 from kubewright.controlplane.embedded.rest.call import Call
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
-_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
 
 
@@ -33,6 +32,8 @@ class AdmissionChain:
             _check_namespace(call, new)
         if (resource.gvk.group, resource.plural) == ("", "pods") and not call.target.subresource:
             admit_pod(call, new, old)
+        if operation == "CREATE" and (resource.gvk.group, resource.plural) == ("", "persistentvolumeclaims"):
+            give_default_class(call, new)
         if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
@@ -49,7 +50,7 @@ class AdmissionChain:
         elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
         elif resource_name == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
-            _check_growth(call, new, old)
+            check_growth(call, new, old)
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:
@@ -66,30 +67,6 @@ def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> No
     )
     if refused is not None:
         raise refused
-
-
-def _check_growth(call: Call, new: JSONObject, old: JSONObject) -> None:
-    """A claim grows only if its class allows expansion. That it is bound is checked by the rules of the kind."""
-    size, earlier = (quantity(at(claim, "spec", "resources", "requests", "storage")) for claim in (new, old))
-    if size <= earlier:
-        return
-    name, before = _storage_class(new), _storage_class(old)
-    entry = call.services.store.get(f"/storage.k8s.io/storageclasses/{name}") if name and name == before else None
-    if entry is None or entry.value.get("allowVolumeExpansion") is not True:
-        why = (
-            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
-            "support resize"
-        )
-        raise forbidden("persistentvolumeclaims", "", text(new, "metadata", "name"), why)
-
-
-def _storage_class(claim: JSONObject) -> str:
-    annotations = mapping(claim, "metadata", "annotations")
-    return (
-        text(annotations, _CLASS_ANNOTATION)
-        if _CLASS_ANNOTATION in annotations
-        else text(claim, "spec", "storageClassName")
-    )
 
 
 def _check_definition(call: Call, new: JSONObject) -> None:

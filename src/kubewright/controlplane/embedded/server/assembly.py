@@ -84,11 +84,12 @@ def assemble(
     client_ca: str = "",
     patience: float = 3.0,
     random: Random | None = None,
+    objects: Iterable[JSONObject] = (),
 ) -> Assembled:
     """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
 
     `client_ca` (PEM) is the authority of client certificates, `patience` how many seconds a read waits for a revision.
-    `random` makes uids and generated names.
+    `random` makes uids and generated names. `objects` are there from the beginning, and complete.
     """
     source = random or SystemRandom()
 
@@ -124,7 +125,8 @@ def assemble(
         name: ConvertedStore(store, to_storage, from_storage)
         for name, (to_storage, from_storage) in CONVERSIONS.items()
     }
-    _boot(services, boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment))
+    everywhere = boot_objects(host=host, port=port, client_ca=client_ca, allocator=allocator, now=moment)
+    _boot(services, (*everywhere, *objects))
     endpoints = NonResourceEndpoints(catalog, signer)
     server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
     return Assembled(server, DefinitionController(store, catalog, services.now), store)
