@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.patterns.parcels import Parcel, parcel
 
-from kubewright import Conflict, now
-from kubewright.api.core.v1 import Pod, PodCondition, PodSpec, PodStatus
+from kubewright import Conflict, ObjectMeta, Resource, now
+from kubewright.api.apps.v1 import DeploymentStatus
+from kubewright.api.core.v1 import (
+    Namespace,
+    NamespaceCondition,
+    NamespaceStatus,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
 from kubewright.client.errors import Status
 from kubewright.patterns import (
     NotYet,
@@ -107,6 +116,43 @@ def test_conditions_of_built_in_kinds_can_be_read() -> None:
     condition = get_condition(pod, "Ready")
     assert condition is not None
     assert condition.last_probe_time is None
+
+
+def test_conditions_of_built_in_kinds_can_be_set() -> None:
+    """As a controller does that is named in the readiness gates of pods."""
+    pod = Pod(metadata=ObjectMeta(name="web", generation=2), spec=PodSpec(containers=[]))
+    at = datetime(2026, 1, 1, 12, 0, 0, 5, tzinfo=UTC)
+    assert set_condition(pod, "example.com/Connected", False, "NoRoute", "no route yet", at=at)
+    assert pod.status.conditions == [
+        PodCondition(
+            type="example.com/Connected",
+            status="False",
+            reason="NoRoute",
+            message="no route yet",
+            last_transition_time=at.replace(microsecond=0),
+            observed_generation=2,
+        )
+    ]
+    assert not set_condition(pod, "example.com/Connected", False, "NoRoute", "no route yet")
+    assert set_condition(pod, "example.com/Connected", True, "Connected")
+    assert is_true(pod, "example.com/Connected")
+    assert remove_condition(pod, "example.com/Connected")
+
+
+def test_a_condition_without_generation_or_message_and_one_with_another_time() -> None:
+    namespace = Namespace(status=NamespaceStatus(conditions=[NamespaceCondition(type="A", status="True", reason="So")]))
+    assert not set_condition(namespace, "A", True, "So"), "no message is an empty one"
+    deployment = DeploymentStatus()
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+
+    class Rollout(Resource[PodSpec, DeploymentStatus]):
+        """Has the conditions of a Deployment."""
+
+    rollout = Rollout(spec=PodSpec(containers=[]), status=deployment)
+    for minute in (0, 1):
+        set_condition(rollout, "Progressing", True, "Updated", f"{minute}", at=at + timedelta(minutes=minute))
+    (condition,) = deployment.conditions
+    assert (condition.last_transition_time, condition.last_update_time) == (at, at + timedelta(minutes=1))
 
 
 def test_a_summary_is_true_when_all_are() -> None:

@@ -8,39 +8,27 @@
         await client.apply(namespace)                 # True when the block ends, False when it raises
 
 Nothing is sent here: the object is changed, and `client.status.patch` writes it with the rest of the status. The object
-is any whose status has `conditions: list[Condition]`; reading works for the conditions of Kubernetes' own kinds, too.
+is any whose status has `conditions: list[Condition]`, or conditions of its own type, as Kubernetes' own kinds have.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, Protocol, TypeVar
+from datetime import datetime
+from functools import cache
+from typing import Literal, Protocol, TypeVar, cast
+
+from msgspec import Struct
 
 from kubewright.api import Condition, ObjectMeta, now
+from kubewright.api.shape import fields_of
 from kubewright.client.errors import APIError, Conflict
 from kubewright.patterns.not_yet import NotYet
 
 _REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _MAX_REASON, _MAX_MESSAGE = 1024, 32768  # the server's limits
-
-
-class _ConditionsStatus(Protocol):
-    @property
-    def conditions(self) -> MutableSequence[Condition]: ...
-
-
-class Conditioned(Protocol):
-    """An object whose status has conditions."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """The metadata of the object."""
-
-    @property
-    def status(self) -> _ConditionsStatus:
-        """The status of the object."""
 
 
 class AnyCondition(Protocol):
@@ -53,6 +41,14 @@ class AnyCondition(Protocol):
     @property
     def status(self) -> str:
         """Either "True", "False" or "Unknown"."""
+
+    @property
+    def reason(self) -> str | None:
+        """A word for programs."""
+
+    @property
+    def message(self) -> str | None:
+        """A sentence for users."""
 
 
 ConditionT_co = TypeVar("ConditionT_co", bound=AnyCondition, covariant=True)
@@ -71,40 +67,57 @@ class _AnyConditioned(Protocol[ConditionT_co]):
     def status(self) -> _AnyStatus[ConditionT_co]: ...
 
 
-def set_condition(obj: Conditioned, type: str, verdict: bool | None, reason: str, message: str = "") -> bool:
+class Conditioned(_AnyConditioned[AnyCondition], Protocol):
+    """An object whose status has conditions, in a list."""
+
+
+def set_condition(
+    obj: Conditioned, type: str, verdict: bool | None, reason: str, message: str = "", *, at: datetime | None = None
+) -> bool:
     """Set the condition of that type, and return whether anything but its generation changed.
 
     `verdict` None is "Unknown". There is one condition of a type, others are not touched, and the time of transition
-    changes only with the verdict. `observedGeneration` is the generation of the object as it was read.
+    changes only with the verdict; it is now, or `at` for programs with a clock of their own. `observedGeneration` is
+    the generation of the object as it was read, where conditions have it.
     """
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 3] + "..."
     status: Literal["True", "False", "Unknown"] = "Unknown" if verdict is None else "True" if verdict else "False"
-    before = get_condition(obj, type)
-    if before is not None and before.status == status and before.reason == reason and before.message == message:
-        before.observed_generation = obj.metadata.generation
+    # Of whatever class: what others lack of these fields is left out below, and their texts may be None.
+    before = cast("Condition | None", get_condition(obj, type))
+    if before is not None and before.status == status and before.reason == reason and (before.message or "") == message:
+        if hasattr(before, "observed_generation"):
+            before.observed_generation = obj.metadata.generation
         return False
     if not _REASON.fullmatch(reason) or len(reason) > _MAX_REASON:
         raise ValueError(
             f"the reason of the condition {type} is {reason!r}: expected a CamelCase word, such as "
             '"PodsNotReady"; the sentence for users is the message'
         )
+    at = now() if at is None else at.replace(microsecond=0)
     if before is None:
-        obj.status.conditions.append(
-            Condition(
-                type=type,
-                status=status,
-                reason=reason,
-                message=message,
-                observed_generation=obj.metadata.generation,
-                last_transition_time=now(),
-            )
+        before = _class_of_conditions(obj.status.__class__)(
+            type=type, status=status, reason=reason, message=message, last_transition_time=at
         )
-        return True
-    if before.status != status:
-        before.status, before.last_transition_time = status, now()
-    before.reason, before.message, before.observed_generation = reason, message, obj.metadata.generation
+        _list(obj).append(before)
+    elif before.status != status:
+        before.status, before.last_transition_time = status, at
+    before.reason, before.message = reason, message
+    if hasattr(before, "observed_generation"):
+        before.observed_generation = obj.metadata.generation
+    if hasattr(before, "last_update_time"):  # Deployments and others
+        before.last_update_time = at
     return True
+
+
+@cache
+def _class_of_conditions(status: type[object]) -> type[Condition]:
+    item = fields_of(cast("type[Struct]", status))["conditions"].item
+    return cast("type[Condition]", item.model) if item is not None and item.model is not None else Condition
+
+
+def _list(obj: Conditioned) -> list[AnyCondition]:
+    return cast("list[AnyCondition]", obj.status.conditions)
 
 
 def get_condition(obj: _AnyConditioned[ConditionT_co], type: str) -> ConditionT_co | None:
@@ -117,7 +130,7 @@ def get_condition(obj: _AnyConditioned[ConditionT_co], type: str) -> ConditionT_
 
 def remove_condition(obj: Conditioned, type: str) -> bool:
     """Remove the condition of that type, and return whether there was one."""
-    conditions = obj.status.conditions
+    conditions = _list(obj)
     for position, condition in enumerate(conditions):
         if condition.type == type:
             del conditions[position]
@@ -148,8 +161,8 @@ def summarize(obj: Conditioned, *types: str, into: str = "Ready") -> bool:
         return set_condition(obj, into, True, "Done")
     untrue = [type for type in types if type not in true]
     first = get_condition(obj, untrue[0])
-    is_current = first is not None and first.status != "True"
-    reason = first.reason if first is not None and is_current and _REASON.fullmatch(first.reason) else "NotReady"
+    reason = first.reason if first is not None and first.status != "True" and first.reason else ""
+    reason = reason if _REASON.fullmatch(reason) else "NotReady"
     return set_condition(obj, into, False, reason, "; ".join(_described(obj, type) for type in untrue))
 
 

@@ -1,18 +1,25 @@
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from datetime import UTC, datetime
 
-from kubewright.api.core.v1 import NamespaceCondition
+from kubewright.api.core.v1 import Namespace, NamespaceCondition, NamespaceStatus
+from kubewright.api.meta import ObjectMeta
 from kubewright.client.errors import ConnectionLost, ServiceUnavailable, Status
 from kubewright.controlplane.controllers.namespace_conditions import DeletionFindings
 
 FIRST, SECOND = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
 
 
+def namespace(*conditions: NamespaceCondition) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name="shop"), status=NamespaceStatus(conditions=list(conditions)))
+
+
 def reported(findings: DeletionFindings) -> dict[str, tuple[str, str | None, str | None]]:
-    conditions = findings.conditions([], FIRST)
-    return {condition.type: (condition.status, condition.reason, condition.message) for condition in conditions}
+    obj = namespace()
+    assert findings.report(obj, FIRST)
+    return {each.type: (each.status, each.reason, each.message) for each in obj.status.conditions}
 
 
 def test_an_empty_namespace_has_five_conditions_that_are_false() -> None:
@@ -82,24 +89,32 @@ def test_groups_that_cannot_be_discovered_are_named_with_the_message_of_the_serv
 
 
 def test_the_same_findings_give_the_same_conditions_at_any_time() -> None:
-    before = DeletionFindings().conditions([], FIRST)
-    assert DeletionFindings().conditions(before, SECOND) == before
+    obj = namespace()
+    assert DeletionFindings().report(obj, FIRST)
+    before = copy.deepcopy(obj.status)
+    assert not DeletionFindings().report(obj, SECOND)
+    assert obj.status == before
 
 
 def test_only_a_change_of_status_is_a_transition() -> None:
     remaining, fewer = DeletionFindings(), DeletionFindings()
     remaining.remaining({"secrets.": 2}, Counter())
     fewer.remaining({"secrets.": 1}, Counter())
-    before = remaining.conditions([], FIRST)
-    times = {condition.type: condition.last_transition_time for condition in fewer.conditions(before, SECOND)}
-    assert times["NamespaceContentRemaining"] == FIRST
-    times = {
-        condition.type: condition.last_transition_time for condition in DeletionFindings().conditions(before, SECOND)
-    }
-    assert times["NamespaceContentRemaining"] == SECOND
-    assert times["NamespaceFinalizersRemaining"] == FIRST
+    obj = namespace()
+
+    def times() -> dict[str, datetime | None]:
+        return {each.type: each.last_transition_time for each in obj.status.conditions}
+
+    remaining.report(obj, FIRST)
+    assert fewer.report(obj, SECOND)
+    assert times()["NamespaceContentRemaining"] == FIRST
+    assert DeletionFindings().report(obj, SECOND)
+    assert times()["NamespaceContentRemaining"] == SECOND
+    assert times()["NamespaceFinalizersRemaining"] == FIRST
 
 
 def test_conditions_of_others_are_kept() -> None:
     other = NamespaceCondition(type="example.com/Audited", status="True")
-    assert DeletionFindings().conditions([other], FIRST)[0] == other
+    obj = namespace(other)
+    DeletionFindings().report(obj, FIRST)
+    assert obj.status.conditions[0] == other

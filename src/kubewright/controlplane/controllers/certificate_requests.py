@@ -22,6 +22,8 @@ from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.runtime import Runtime, StatelessController
 from kubewright.controlplane.controllers.signer_rules import KUBELET_CLIENT, SIGNERS, common_name
 from kubewright.controlplane.embedded.builtins.pem import parse_request
+from kubewright.patterns.conditions import is_true, set_condition
+from kubewright.patterns.object_reconciler import ObjectReconciler
 
 _LIFETIME = timedelta(days=365)
 _MIN_SECONDS = timedelta(minutes=10)
@@ -47,7 +49,7 @@ class CertificateApprover(StatelessController):
     async def reconcile(self, key: Request) -> None:
         """Approve one request, unless it is decided already or needs a user to decide."""
         request = await self._client.find(CertificateSigningRequest, key)
-        if request is None or request.status.certificate or _has(request, "Approved") or _has(request, "Denied"):
+        if request is None or request.status.certificate or is_true(request, "Approved") or is_true(request, "Denied"):
             return
         requested = _parsed(request)
         if request.spec.signer_name != KUBELET_CLIENT or SIGNERS[KUBELET_CLIENT](requested, request.spec.usages):
@@ -76,6 +78,7 @@ class CertificateApprover(StatelessController):
         return (await self._client.create(review)).status.allowed
 
     async def _approve(self, request: CertificateSigningRequest, message: str) -> None:
+        # Without times: the server's clock sets them.
         approved = CertificateSigningRequestCondition(
             type="Approved", status="True", reason="AutoApproved", message=message
         )
@@ -87,7 +90,7 @@ class _NotAllowed(KubernetesError):
     """The requester lacks the permission; retried, as it may be granted later."""
 
 
-class CertificateSigner:
+class CertificateSigner(ObjectReconciler[CertificateSigningRequest]):
     """Signs what was approved with the control plane's own authority, for a year or for the requested time.
 
     Guarantee: a certificate has the subject, key and alternative names of its request, and no usage that its signer
@@ -105,7 +108,7 @@ class CertificateSigner:
         cache: Cache | None = None,
     ) -> None:
         self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
+        super().__init__(self._runtime.client)
         self._clock = clock or SystemClock()
         self._authority = authority
 
@@ -114,28 +117,18 @@ class CertificateSigner:
         source = Watched(self._runtime.cache, CertificateSigningRequest, for_object)
         await self._runtime.run(self.name, self.reconcile, source)
 
-    async def reconcile(self, key: Request) -> None:
-        """Sign one request that was approved, or report why that failed."""
-        request = await self._client.find(CertificateSigningRequest, key)
-        if request is None or request.status.certificate or not _has(request, "Approved"):
-            return
+    async def converge(self, request: CertificateSigningRequest, /) -> None:
+        """Sign a request that was approved, or report why that failed."""
         check = SIGNERS.get(request.spec.signer_name)
-        if check is None or _has(request, "Denied") or _has(request, "Failed"):
+        if check is None or request.status.certificate or not is_true(request, "Approved"):
+            return
+        if is_true(request, "Denied") or is_true(request, "Failed"):
             return
         requested = _parsed(request)
         if why := check(requested, request.spec.usages):
-            request.status.conditions.append(
-                CertificateSigningRequestCondition(
-                    type="Failed",
-                    status="True",
-                    reason="SignerValidationFailure",
-                    message=why,
-                    last_update_time=self._clock.now(),
-                )
-            )
+            set_condition(request, "Failed", True, "SignerValidationFailure", why, at=self._clock.now())
         else:
             request.status.certificate = base64.b64encode(self._sign(requested, request).encode()).decode()
-        await self._client.status.update(request)
 
     def _sign(self, requested: x509.CertificateSigningRequest, request: CertificateSigningRequest) -> str:
         lifetime, seconds = _LIFETIME, request.spec.expiration_seconds
@@ -148,7 +141,3 @@ class CertificateSigner:
 
 def _parsed(request: CertificateSigningRequest) -> x509.CertificateSigningRequest:
     return parse_request(base64.b64decode(request.spec.request))
-
-
-def _has(request: CertificateSigningRequest, type_: str) -> bool:
-    return any(condition.type == type_ for condition in request.status.conditions)

@@ -13,15 +13,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, TypeAlias, cast
+from copy import copy
+from typing import Literal, TypeAlias
 
-from kubewright.api.codec import to_json
+import msgspec
+
 from kubewright.api.dynamic import PartialObject
 from kubewright.api.errors import KubernetesError
-from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.cache import Cache
-from kubewright.client import Client, MergePatch
+from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.client.paths import Propagation
 from kubewright.controller import Channel
@@ -42,12 +43,12 @@ from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
 _WORKERS = 8
-_MAX_CONFLICTS = 5
 _MAX_ABSENT = 500
 _MAX_START_SECONDS = 30.0
 
 _OwnerState: TypeAlias = Literal["solid", "gone", "waiting", "impossible"]
-_Change: TypeAlias = Callable[[ObjectMeta], "dict[str, JSONValue] | None"]
+_Change: TypeAlias = Callable[[ObjectMeta], None]
+"""Changes metadata, lists by new ones."""
 
 
 class _NotDecided(KubernetesError):
@@ -218,20 +219,19 @@ class GarbageCollector:
             await self._client.delete(obj, propagation=propagation, uid=metadata.uid, missing_ok=True)
 
     async def _edit(self, obj: PartialObject, change: _Change) -> PartialObject | None:
-        """Change the metadata of the newest version of an object; None when the object does not exist."""
-        latest: PartialObject | None = obj
-        for _ in range(_MAX_CONFLICTS):
+        """Change the metadata of an object as it is by now; None when it does not exist any more."""
+        edited = copy(obj)  # that of the graph is shared
+        edited.metadata = copy(obj.metadata)
+        change(edited.metadata)
+        try:
+            return await self._client.patch(edited)
+        except NotFound:
+            return None
+        except Conflict:
+            latest = await self._client.find(type(obj), obj.key)
             if latest is None or latest.metadata.uid != obj.metadata.uid:
                 return None
-            changes = change(latest.metadata)
-            if changes is None:
-                return latest
-            lock = {"uid": latest.metadata.uid, "resourceVersion": latest.metadata.resource_version}
-            try:
-                return await self._client.patch(latest, MergePatch({"metadata": {**changes, **lock}}))
-            except (Conflict, NotFound):
-                latest = await self._client.find(type(obj), obj.key)
-        raise _NotDecided(f"{obj.key}: changed {_MAX_CONFLICTS} times while it was about to be changed")
+            raise
 
     def _remember_absent(self, identity: ObjectIdentity) -> None:
         """Uids are never reused, so absent objects stay absent. The oldest are dropped first."""
@@ -258,28 +258,21 @@ def _propagation(obj: PartialObject) -> Propagation:
 
 
 def _without_owners(uids: set[str]) -> _Change:
-    def change(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
-        kept = [reference for reference in metadata.owner_references if reference.uid not in uids]
-        return None if len(kept) == len(metadata.owner_references) else {"ownerReferences": to_json(kept)}
+    def change(metadata: ObjectMeta) -> None:
+        metadata.owner_references = [one for one in metadata.owner_references if one.uid not in uids]
 
     return change
 
 
 def _without_finalizer(finalizer: str) -> _Change:
-    def change(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
-        kept: list[JSONValue] = [name for name in metadata.finalizers if name != finalizer]
-        return None if len(kept) == len(metadata.finalizers) else {"finalizers": kept}
+    def change(metadata: ObjectMeta) -> None:
+        metadata.finalizers = [name for name in metadata.finalizers if name != finalizer]
 
     return change
 
 
-def _not_blocking(metadata: ObjectMeta) -> dict[str, JSONValue] | None:
-    if not any(reference.block_owner_deletion for reference in metadata.owner_references):
-        return None
-    references = cast("list[dict[str, JSONValue]]", to_json(metadata.owner_references))
-    return {
-        "ownerReferences": [
-            {**reference, "blockOwnerDeletion": False} if reference.get("blockOwnerDeletion") else reference
-            for reference in references
-        ]
-    }
+def _not_blocking(metadata: ObjectMeta) -> None:
+    metadata.owner_references = [
+        msgspec.structs.replace(one, block_owner_deletion=False) if one.block_owner_deletion else one
+        for one in metadata.owner_references
+    ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from kubewright.api.core.v1 import NamespaceCondition
+from kubewright.api.core.v1 import Namespace
 from kubewright.api.errors import KubernetesError
 from kubewright.client.errors import APIError
+from kubewright.patterns.conditions import set_condition
 
 
 class _ConditionText(NamedTuple):
@@ -78,17 +79,13 @@ class DeletionFindings:
                 "SomeFinalizersRemain", f"Some content in the namespace has finalizers remaining: {counted}"
             )
 
-    def conditions(self, before: Sequence[NamespaceCondition], now: datetime) -> list[NamespaceCondition]:
-        """The conditions that follow. Equal to `before` when nothing has changed."""
-        conditions = {condition.type: condition for condition in before}
+    def report(self, namespace: Namespace, now: datetime) -> bool:
+        """Set the conditions, and return whether one of them has changed."""
+        changed = False
         for name, well in _ALL_IS_WELL.items():
-            words, status = self._problems.get(name, well), "True" if name in self._problems else "False"
-            old = conditions.get(name)
-            since = old.last_transition_time if old is not None and old.status == status else now
-            conditions[name] = NamespaceCondition(
-                type=name, status=status, last_transition_time=since, reason=words.reason, message=words.message
-            )
-        return list(conditions.values())
+            found = self._problems.get(name)
+            changed |= set_condition(namespace, name, found is not None, *(found or well), at=now)
+        return changed
 
 
 def message_of(error: KubernetesError) -> str:

@@ -190,10 +190,9 @@ class Namespaces:
 
     async def _report(self, namespace: Namespace, findings: DeletionFindings) -> Namespace:
         """Write the status if it has changed; returns the newest version of the namespace."""
-        conditions = findings.conditions(namespace.status.conditions, self._clock.now().replace(microsecond=0))
-        if conditions == namespace.status.conditions and namespace.status.phase == "Terminating":
+        if not findings.report(namespace, self._clock.now()) and namespace.status.phase == "Terminating":
             return namespace
-        namespace.status.phase, namespace.status.conditions = "Terminating", conditions
+        namespace.status.phase = "Terminating"
         return await self._client.status.update(namespace)
 
     async def _let_go(self, namespace: Namespace) -> None:

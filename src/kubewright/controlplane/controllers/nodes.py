@@ -19,6 +19,7 @@ from kubewright.client.errors import AlreadyExists
 from kubewright.controller import Channel, Request
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.patterns.conditions import is_true
 
 SIMULATED = "kubewright.dev/simulated"
 """The label of a node on which the pod simulator, and nothing else, runs the pods."""
@@ -70,13 +71,12 @@ class SimulatedNodes:
         except AlreadyExists:
             node = await self._client.get(Node, request.name)
         # A node without a status is soon Ready=Unknown: kube-controller-manager sets that without heartbeats.
-        if not any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions):
+        if not is_true(node, "Ready"):
             node.status = self._status(request.name, self._numbers[request], self._clock.now().replace(microsecond=0))
             node = await self._client.status.update(node)
         # The server taints every new node until its first sign of life.
-        if any(taint.key == _NOT_READY for taint in node.spec.taints):
-            node.spec.taints = [taint for taint in node.spec.taints if taint.key != _NOT_READY]
-            await self._client.update(node)
+        node.spec.taints = [taint for taint in node.spec.taints if taint.key != _NOT_READY]
+        await self._client.patch(node)
         self._left -= 1
         if not self._left:
             self.registered.set()

@@ -49,7 +49,7 @@ class Runtime:
     async def run(
         self,
         name: str,
-        reconcile: Callable[[Key], Awaitable[None]],
+        reconcile: Callable[[Key], Awaitable[Result | None]],
         *sources: Source[Key],
         workers: int = 4,
         beside: tuple[Callable[[], Awaitable[None]], ...] = (),
@@ -121,16 +121,15 @@ class Alarms(Channel[Key]):
 class _Patient(Generic[Key]):
     """A reconciler whose failed requests are retried without an error log."""
 
-    def __init__(self, reconcile: Callable[[Key], Awaitable[None]]) -> None:
+    def __init__(self, reconcile: Callable[[Key], Awaitable[Result | None]]) -> None:
         self._reconcile = reconcile
 
     async def reconcile(self, key: Key) -> Result:
         try:
-            await self._reconcile(key)
+            return await self._reconcile(key) or Result()
         except KubernetesError as error:
             _log.debug("%s: %s", key, error)
             return Result(requeue=True)
-        return Result()
 
 
 async def _awaited(other: Callable[[], Awaitable[None]]) -> None:

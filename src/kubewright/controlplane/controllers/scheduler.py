@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterable
 
-from kubewright.api.core.v1 import Node, Pod, PodCondition
+from kubewright.api.core.v1 import Node, Pod
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.cache import Cache
@@ -23,7 +23,7 @@ from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Runtime
 from kubewright.controlplane.controllers.volume_scheduling import PodVolumes, Unplaceable, volumes_of
 from kubewright.manager.recorder import EventBroadcaster
-from kubewright.patterns.conditions import get_condition
+from kubewright.patterns.conditions import set_condition
 
 _MAX_INSTANCE_LENGTH = 128
 
@@ -150,21 +150,8 @@ class Scheduler:
             self._recorder.normal(pod, "Scheduled", note, action="Binding")
 
     async def _say_no(self, pod: Pod, reason: str, message: str) -> None:
-        present = get_condition(pod, "PodScheduled")
-        if present is not None and (present.status, present.reason, present.message) == ("False", reason, message):
+        if not set_condition(pod, "PodScheduled", False, reason, message, at=self._clock.now()):
             return
-        now = self._clock.now().replace(microsecond=0)
-        since = present.last_transition_time if present is not None and present.status == "False" else now
-        refused = PodCondition(
-            type="PodScheduled",
-            status="False",
-            reason=reason,
-            message=message,
-            last_transition_time=since,
-            observed_generation=pod.metadata.generation or None,
-        )
-        others = [found for found in pod.status.conditions if found.type != "PodScheduled"]
-        pod.status.conditions = [*others, refused]
         await self._client.status.update(pod)
         if reason == "Unschedulable":
             self._recorder.warning(pod, "FailedScheduling", message, action="Scheduling")

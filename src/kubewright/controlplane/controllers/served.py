@@ -13,6 +13,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 from kubewright.controlplane.embedded.endpoints.discovery import version_priority
+from kubewright.patterns.conditions import is_true
 
 _EVERY_VERB = frozenset(
     ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"),
@@ -85,10 +86,7 @@ async def discover(client: Client) -> Discovered:
 def defined_by(definition: CustomResourceDefinition) -> ServedKind | None:
     """The kind of a definition; None while it is not served."""
     served = [version.name for version in definition.spec.versions if version.served]
-    established = any(
-        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
-    )
-    if not established or not served:
+    if not is_true(definition, "Established") or not served:
         return None
     return ServedKind(
         definition.spec.group,

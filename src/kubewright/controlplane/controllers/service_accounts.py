@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
-from kubewright.client.errors import AlreadyExists, Forbidden
+from kubewright.client.errors import Forbidden
 from kubewright.controller import Request, Watched, for_object
 from kubewright.controlplane.controllers.namespaces import for_its_namespace, is_about_terminating
 from kubewright.controlplane.controllers.runtime import StatelessController
+from kubewright.patterns.children import create_or_update
 
 _NAME = "default"
 
@@ -32,12 +33,10 @@ class ServiceAccounts(StatelessController):
         namespace = await self._client.find(Namespace, request)
         if namespace is None or namespace.status.phase != "Active":
             return
-        if await self._client.find(ServiceAccount, _NAME, namespace=request.name) is not None:
-            return
+        account = ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=request.name))
         try:
-            await self._client.create(ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=request.name)))
-        except AlreadyExists:
-            return
+            async with create_or_update(self._client, account):
+                pass  # one that is there stays as it is
         except Forbidden as error:
             if not is_about_terminating(error):
                 raise
