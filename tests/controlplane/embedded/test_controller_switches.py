@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet
+from kubewright.api.batch.v1 import Job, JobCondition
 from kubewright.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import (
@@ -36,6 +37,7 @@ from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import StorageClass, VolumeAttributesClass
+from kubewright.api.time import now
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane import ControlPlane
@@ -49,6 +51,8 @@ from kubewright.controlplane.controllers.endpoint_slices import EndpointSlices
 from kubewright.controlplane.controllers.endpoints import EndpointsOfServices
 from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from kubewright.controlplane.controllers.garbage import GarbageCollector
+from kubewright.controlplane.controllers.job_ttl import JobTTL
+from kubewright.controlplane.controllers.jobs import Jobs
 from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
@@ -145,6 +149,16 @@ async def prepare(client: Client) -> None:
         "spec": {"template": {"metadata": {"labels": {"app": "old"}}, "spec": POD_SPEC}},
     }
     await client.create(from_json(ReplicationController, old))
+    work = {"metadata": {"labels": {"app": "work"}}, "spec": {**POD_SPEC, "restartPolicy": "Never"}}
+    await client.create(from_json(Job, {"metadata": {"name": "work"}, "spec": {"template": work}}))
+    done = from_json(Job, {"metadata": {"name": "done"}, "spec": {"template": work, "ttlSecondsAfterFinished": 0}})
+    # The controller of Jobs leaves it alone.
+    done.spec.managed_by = "example.com/other"
+    done = await client.create(done)
+    done.status.start_time = now()
+    for type_ in ("FailureTarget", "Failed"):
+        done.status.conditions.append(JobCondition(type=type_, status="True", last_transition_time=now()))
+    await client.status.update(done)
     for name, selector in (("web", LABELS), ("manual", {})):
         ports: JSONValue = [{"port": 80}]
         given = {"metadata": {"name": name}, "spec": {"selector": selector, "ports": ports}}
@@ -213,6 +227,14 @@ async def replica_set_has_a_pod(client: Client) -> bool:
 
 async def old_controller_has_a_pod(client: Client) -> bool:
     return bool(await client.list(Pod, labels={"app": "old"}))
+
+
+async def job_has_a_pod(client: Client) -> bool:
+    return bool(await client.list(Pod, labels={"app": "work"}))
+
+
+async def finished_job_is_gone(client: Client) -> bool:
+    return await client.find(Job, "done") is None
 
 
 async def node_is_there(client: Client) -> bool:
@@ -286,6 +308,8 @@ EFFECTS: dict[str, Question] = {
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
+    Jobs.name: job_has_a_pod,
+    JobTTL.name: finished_job_is_gone,
     ReplicationControllers.name: old_controller_has_a_pod,
     EndpointsOfServices.name: service_has_endpoints,
     EndpointSlices.name: has_a_slice("web"),

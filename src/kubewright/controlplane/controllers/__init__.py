@@ -50,6 +50,8 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     ClaimProtection.name: ClaimProtection,
     VolumeProtection.name: VolumeProtection,
     AttributesClassProtection.name: AttributesClassProtection,
+    "jobs": deferred("jobs", "jobs:Jobs", "batch/v1", "Job"),
+    "ttl-after-finished": deferred("ttl-after-finished", "job_ttl:JobTTL", "batch/v1", "Job"),
     "replication-controllers": deferred(
         "replication-controllers", "replication_controllers:ReplicationControllers", "v1", "ReplicationController"
     ),

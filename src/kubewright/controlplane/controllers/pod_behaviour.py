@@ -4,7 +4,8 @@
       annotations:
         simulate.kubewright.dev/start: "2"          seconds until its containers run
         simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready
-        simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not
+        simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not, except
+                                                    that the pods of a Job end after a second
         simulate.kubewright.dev/exit-code: "1"      with what they end; 0 otherwise
         simulate.kubewright.dev/stop: "3"           seconds from its deletion to its removal; 1 otherwise
         simulate.kubewright.dev/waiting: ImagePullBackOff    it never starts, for this reason
@@ -51,6 +52,7 @@ class Behaviour:
 
 
 _DEFAULT = Behaviour()
+_OF_JOB = Behaviour(run=1.0)
 
 BehaviourRule: TypeAlias = Callable[[Pod], Behaviour]
 """Returns the behaviour of a pod. It is called often and must be fast."""
@@ -61,19 +63,24 @@ def annotated(pod: Pod) -> Behaviour:
     texts = {
         name.removeprefix(PREFIX): value for name, value in pod.metadata.annotations.items() if name.startswith(PREFIX)
     }
+    default = _OF_JOB if _is_of_job(pod) else _DEFAULT
     if not texts:
-        return _DEFAULT
+        return default
     try:
         return Behaviour(
-            start=_seconds(texts, "start", _DEFAULT.start),
-            ready=_seconds(texts, "ready", _DEFAULT.ready),
-            run=_seconds(texts, "run", _DEFAULT.run),
+            start=_seconds(texts, "start", default.start),
+            ready=_seconds(texts, "ready", default.ready),
+            run=_seconds(texts, "run", default.run),
             exit_code=_exit_code(texts),
-            stop=_seconds(texts, "stop", _DEFAULT.stop),
+            stop=_seconds(texts, "stop", default.stop),
             waiting=_known(texts).get("waiting", ""),
         )
     except ValueError as problem:
         return Behaviour(waiting="CreateContainerConfigError", message=str(problem))
+
+
+def _is_of_job(pod: Pod) -> bool:
+    return any(owner.controller and owner.kind == "Job" for owner in pod.metadata.owner_references)
 
 
 def _known(texts: dict[str, str]) -> dict[str, str]:

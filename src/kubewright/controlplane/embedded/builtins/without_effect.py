@@ -47,7 +47,6 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "autoscaling/v1 HorizontalPodAutoscaler": _NO_SCALING,
     "autoscaling/v2 HorizontalPodAutoscaler": _NO_SCALING,
     "batch/v1 CronJob": Inert("no jobs are created for it"),
-    "batch/v1 Job": _NO_PODS,
     "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _NO_LIMITS,
     "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _NO_LIMITS,
     "networking.k8s.io/v1 ServiceCIDR": Inert("no service gets an address of it"),
