@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kubewright.api.codec import from_json
-from kubewright.api.core.v1 import LimitRange, Secret
+from kubewright.api.core.v1 import Secret
 from kubewright.api.markers import JSONObject
+from kubewright.api.networking.v1 import ServiceCIDR
 from kubewright.client import Client, MergePatch
 from kubewright.client.config import Config
 from kubewright.controlplane import ControlPlane
@@ -22,6 +23,8 @@ ACTED_ON = {
     "authorization.k8s.io/v1 SelfSubjectRulesReview",
     "authorization.k8s.io/v1 SubjectAccessReview",
     "certificates.k8s.io/v1 CertificateSigningRequest",
+    "networking.k8s.io/v1 IngressClass",
+    "node.k8s.io/v1 RuntimeClass",
     "rbac.authorization.k8s.io/v1 ClusterRole",
     "rbac.authorization.k8s.io/v1 ClusterRoleBinding",
     "rbac.authorization.k8s.io/v1 Role",
@@ -29,6 +32,7 @@ ACTED_ON = {
     "scheduling.k8s.io/v1 PriorityClass",
     "storage.k8s.io/v1 StorageClass",
     "v1 Binding",
+    "v1 LimitRange",
     "v1 Namespace",
     "v1 Node",
     "v1 PersistentVolume",
@@ -46,7 +50,6 @@ FOR_OTHERS = {
     "events.k8s.io/v1 Event",
     "networking.k8s.io/v1 IPAddress",
     "networking.k8s.io/v1 Ingress",
-    "networking.k8s.io/v1 IngressClass",
     "networking.k8s.io/v1 NetworkPolicy",
     "storage.k8s.io/v1 CSIDriver",
     "storage.k8s.io/v1 CSINode",
@@ -99,14 +102,14 @@ async def test_a_client_is_warned_of_fields_without_effect() -> None:
         async with Client(config, on_warning=creator.append) as client:
             await client.create(from_json(Secret, {"metadata": {"name": "a"}}))
             assert creator == []
-            await client.create(from_json(LimitRange, {"metadata": {"name": "a"}, "spec": {"limits": []}}))
+            await client.create(from_json(ServiceCIDR, {"metadata": {"name": "a"}, "spec": {"cidrs": ["10.9.0.0/16"]}}))
         async with Client(config, on_warning=changer.append) as client:
-            found = await client.get(LimitRange, "a")
+            found = await client.get(ServiceCIDR, "a")
             assert changer == []
             await client.patch(found, MergePatch({"metadata": {"labels": {"a": "b"}}}))
 
     expected = (
-        "kubewright: the embedded control plane stores this LimitRange but does not act on it: "
-        "no pod and no claim is limited or filled in by it"
+        "kubewright: the embedded control plane stores this ServiceCIDR but does not act on it: "
+        "no service gets an address of it"
     )
     assert creator == changer == [expected]

@@ -1,15 +1,20 @@
 """Admission: those of the real server's plugins whose effect users notice.
 
-Namespaces must exist, pods are completed, claims get a storage class and grow only where it allows that, and users
-grant only rights that they have.
+Namespaces must exist, pods are completed and stay within the limits of their namespace, claims and ingresses get a
+class, claims grow only where it allows that, and users grant only rights that they have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
 from kubewright.controlplane.embedded.admission.claims import check_growth, give_default_class
+from kubewright.controlplane.embedded.admission.ingresses import give_default_ingress_class
+from kubewright.controlplane.embedded.admission.limit_ranges import check_limits, give_limits
 from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
+from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
@@ -18,6 +23,10 @@ from kubewright.controlplane.embedded.rest.call import Call
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
+_DEFAULT_CLASSES: Mapping[tuple[str, str], Callable[[Call, JSONObject], None]] = {
+    ("", "persistentvolumeclaims"): give_default_class,
+    ("networking.k8s.io", "ingresses"): give_default_ingress_class,
+}
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
 
 
@@ -30,10 +39,15 @@ class AdmissionChain:
         if operation == "CREATE":
             _check_definition(call, new)
             _check_namespace(call, new)
-        if (resource.gvk.group, resource.plural) == ("", "pods") and not call.target.subresource:
+        resource_name = resource.gvk.group, resource.plural
+        if resource_name == ("", "pods") and not call.target.subresource:
+            if old is None:
+                give_limits(call, new)
             admit_pod(call, new, old)
-        if operation == "CREATE" and (resource.gvk.group, resource.plural) == ("", "persistentvolumeclaims"):
-            give_default_class(call, new)
+            if old is None:
+                give_runtime_class(call, new)
+        elif operation == "CREATE" and resource_name in _DEFAULT_CLASSES:
+            _DEFAULT_CLASSES[resource_name](call, new)
         if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
@@ -49,8 +63,14 @@ class AdmissionChain:
             check_priority_class(call, new, old)
         elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
-        elif resource_name == ("", "persistentvolumeclaims") and old is not None and not call.target.subresource:
-            check_growth(call, new, old)
+        elif resource_name == ("", "persistentvolumeclaims") and not call.target.subresource:
+            if old is None or not text(old, "metadata", "deletionTimestamp"):
+                check_limits(call, new)
+            if old is not None:
+                check_growth(call, new, old)
+        elif resource_name == ("", "pods") and old is None and not call.target.subresource:
+            check_limits(call, new)
+            check_overhead(call, new)
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:

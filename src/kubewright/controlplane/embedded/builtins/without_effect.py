@@ -50,13 +50,11 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _NO_LIMITS,
     "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _NO_LIMITS,
     "networking.k8s.io/v1 ServiceCIDR": Inert("no service gets an address of it"),
-    "node.k8s.io/v1 RuntimeClass": Inert("pods that name it are admitted as if they did not"),
     "policy/v1 PodDisruptionBudget": Inert("its pods are not counted, and none of them can be evicted"),
     "resource.k8s.io/v1 DeviceClass": _NO_DEVICES,
     "resource.k8s.io/v1 ResourceClaim": _NO_DEVICES,
     "resource.k8s.io/v1 ResourceClaimTemplate": Inert("no claims are created from it"),
     "resource.k8s.io/v1 ResourceSlice": _NO_DEVICES,
-    "v1 LimitRange": Inert("no pod and no claim is limited or filled in by it"),
     "v1 ResourceQuota": Inert("nothing is counted or limited by it"),
     "v1 Secret": Inert(
         "no token is put into it", lambda secret: text(secret, "type") == "kubernetes.io/service-account-token"
