@@ -79,3 +79,20 @@ async def test_rules_that_are_right_are_not_written_again(
     start(ClusterRoleAggregation(client, SystemClock()))
     await client.wait_for(wrong, Field("rules[0].resources").equals(["gadgets"]))
     assert not any(write.endswith(f"/{right.metadata.name}") for write in writes)
+
+
+async def test_roles_that_select_each_other_settle(
+    client: Client, namespace: str, start: Start, writes: list[str]
+) -> None:
+    """Each is made of the other: if both took the rules of the other at once, they would exchange them for ever."""
+    one, other = f"{namespace}-one", f"{namespace}-other"
+    await client.create(role(one, READ_GADGETS, READ_WIDGETS, labels={"part-of": other}, of=one))
+    await client.create(role(other, READ_WIDGETS, READ_GADGETS, labels={"part-of": one}, of=other))
+    start(ClusterRoleAggregation(client, SystemClock()))
+    # Whoever sees this has seen the two before, several times.
+    for number in range(3):
+        await client.create(role(f"{namespace}-part{number}", READ_GADGETS, labels={"part-of": f"{namespace}{number}"}))
+        whole = await client.create(role(f"{namespace}-z{number}", of=f"{namespace}{number}"))
+        await client.wait_for(whole, Field("rules[0].resources").equals(["gadgets"]))
+    assert (await client.get(ClusterRole, one)).rules == (await client.get(ClusterRole, other)).rules
+    assert sum(write.endswith((f"/{one}", f"/{other}")) for write in writes) == 1

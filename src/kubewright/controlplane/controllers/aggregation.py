@@ -50,6 +50,8 @@ class ClusterRoleAggregation:
             desired = from_json(ClusterRole, {"metadata": {"name": text(role, "metadata", "name")}, "rules": rules})
             try:
                 await self._client.apply(desired, force=True, field_manager=_FIELD_MANAGER)
+                # What follows is made of this. Two roles that select each other would exchange their rules for ever.
+                role["rules"] = rules
             except KubernetesError as error:
                 failure = error
         if failure is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 
 from kubewright.controlplane.embedded.endpoints.request import parse_query
@@ -11,7 +12,9 @@ from kubewright.controlplane.embedded.http.presentation import presented
 
 def show(response: HTTPResponse, query: str = "", **headers: str) -> HTTPResponse:
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
-    return presented(response, HTTPRequest("GET", "/x", query, fields), parse_query(query))
+    shown = presented(response, HTTPRequest("GET", "/x", query, fields), parse_query(query))
+    asyncio.run(shown.complete())
+    return shown
 
 
 def test_json_is_compact_unless_indentation_is_requested() -> None:

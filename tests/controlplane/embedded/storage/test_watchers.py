@@ -220,3 +220,28 @@ async def test_watches_that_are_ended_report_what_happened_so_far() -> None:
     assert (await below.changes(), below.lagged) == ([], False)
     assert summary(await one) == [("put", "last0", 2)]
     assert not elsewhere.closed
+
+
+async def test_a_reader_that_falls_behind_by_too_many_bytes_is_ended() -> None:
+    store = MemoryStore(buffer_size=100_000)
+    slow, quick = store.watch("/core/pods/", store.revision), store.watch("/core/pods/", store.revision)
+    delivered = 0
+    for number in range(30):
+        store.create(f"/core/pods/default/{number}", {"metadata": {"name": str(number)}, "data": "x" * 10_000})
+        delivered += len(await quick.changes())
+
+    assert delivered == 30
+    assert not quick.closed
+    assert slow.lagged
+    assert await slow.changes() == []
+
+
+async def test_an_interrupted_reader_has_all_changes_first() -> None:
+    store = MemoryStore()
+    subscription = store.watch("/core/pods/", store.revision)
+    store.create("/core/pods/default/a", {})
+    subscription.interrupt()
+
+    assert [change.key for change in await subscription.changes()] == ["/core/pods/default/a"]
+    assert await subscription.changes() == []
+    assert not subscription.closed

@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, Services
 from kubewright.controlplane.embedded.rest.reading import Listed
 from kubewright.controlplane.embedded.storage.stored_object import StoredObject
-from kubewright.controlplane.embedded.tables import table_of, watch_rendering
+from kubewright.controlplane.embedded.tables import table_of, watch_presentation
 from kubewright.controlplane.embedded.tables.table import printer_for
 
 
@@ -54,9 +54,13 @@ def entry(name: str, revision: int = 7, **fields: JSONObject) -> StoredObject:
     return StoredObject(f"/core/configmaps/n/{name}", {"metadata": metadata, **fields}, revision, revision)
 
 
+def shown(call: Call, entries: list[StoredObject], listed: Listed | None, version: str) -> JSONObject:
+    return msgspec.json.decode(b"".join(table_of(call, entries, listed, version)), type=JSONObject)
+
+
 def test_a_list_is_shown_with_its_position(config_maps: ResourceType) -> None:
     listed = Listed([entry("a", data={"x": "y"}), entry("b")], 9, "next", 3)
-    table = table_of(call(config_maps), listed.entries, listed, "v1")
+    table = shown(call(config_maps), listed.entries, listed, "v1")
     assert list(table) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
     assert table["metadata"] == {"resourceVersion": "9", "continue": "next", "remainingItemCount": 3}
     assert [items(row, "cells") for row in items(table, "rows")] == [["a", 1, "100s"], ["b", 0, "100s"]]
@@ -70,11 +74,11 @@ def test_a_list_is_shown_with_its_position(config_maps: ResourceType) -> None:
 
 
 def test_a_single_object_has_its_own_revision(config_maps: ResourceType) -> None:
-    assert table_of(call(config_maps), [entry("a")], None, "v1")["metadata"] == {"resourceVersion": "7"}
+    assert shown(call(config_maps), [entry("a")], None, "v1")["metadata"] == {"resourceVersion": "7"}
 
 
 def test_an_empty_list_has_columns_and_no_rows(config_maps: ResourceType) -> None:
-    table = table_of(call(config_maps), [], Listed([], 5), "v1")
+    table = shown(call(config_maps), [], Listed([], 5), "v1")
     assert len(items(table, "columnDefinitions")) == 3
     assert table["rows"] == []
 
@@ -83,7 +87,7 @@ def test_rows_carry_metadata_unless_requested_otherwise(config_maps: ResourceTyp
     found = entry("a", data={"x": "y"})
 
     def included(query: str) -> object:
-        return mapping(items(table_of(call(config_maps, query), [found], None, "v1"), "rows")[0])["object"]
+        return mapping(items(shown(call(config_maps, query), [found], None, "v1"), "rows")[0])["object"]
 
     partial = {
         "kind": "PartialObjectMetadata",
@@ -97,7 +101,7 @@ def test_rows_carry_metadata_unless_requested_otherwise(config_maps: ResourceTyp
 
 def test_another_wish_is_a_bad_request(config_maps: ResourceType) -> None:
     with pytest.raises(StatusError) as raised:
-        table_of(call(config_maps, "includeObject=Some"), [], None, "v1")
+        shown(call(config_maps, "includeObject=Some"), [], None, "v1")
     assert raised.value.code == 400
     assert raised.value.message == (
         'Unable to convert to Table as requested: includeObject: Invalid value: "Some": '
@@ -106,8 +110,10 @@ def test_another_wish_is_a_bad_request(config_maps: ResourceType) -> None:
 
 
 def test_a_watch_reports_the_columns_in_the_first_event_only(config_maps: ResourceType) -> None:
-    render = watch_rendering(call(config_maps, "includeObject=None"), "v1")
-    first, second = (msgspec.json.decode(render(entry(name))) for name in ("a", "b"))
+    presentation = watch_presentation(call(config_maps, "includeObject=None"), "v1")
+    assert presentation.first is not None
+    first = msgspec.json.decode(presentation.first(entry("a")))
+    second = msgspec.json.decode(presentation.render(entry("b")))
     assert len(first["columnDefinitions"]) == 3
     assert second == {
         "kind": "Table",
@@ -118,16 +124,10 @@ def test_a_watch_reports_the_columns_in_the_first_event_only(config_maps: Resour
     }
 
 
-def test_every_watch_sends_the_columns_again(config_maps: ResourceType) -> None:
-    request = call(config_maps)
-    for _ in range(2):
-        assert msgspec.json.decode(watch_rendering(request, "v1")(entry("a")))["columnDefinitions"]
-
-
 def test_the_end_of_the_initial_events_is_marked_whatever_is_included(config_maps: ResourceType) -> None:
     metadata: JSONObject = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
     mark = StoredObject("", {"metadata": metadata}, 7, 7)
-    row = msgspec.json.decode(watch_rendering(call(config_maps, "includeObject=None"), "v1")(mark))["rows"][0]
+    row = msgspec.json.decode(watch_presentation(call(config_maps, "includeObject=None"), "v1").render(mark))["rows"][0]
     assert row["cells"] == ["", 0, "<unknown>"]
     assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
@@ -145,6 +145,6 @@ def test_every_printer_makes_a_row_of_an_empty_object(resources: Catalog) -> Non
 def test_kinds_without_a_printer_show_when_they_were_created(resources: Catalog) -> None:
     roles = resources.find("rbac.authorization.k8s.io", "v1", "roles")
     assert roles is not None
-    table = table_of(call(roles), [entry("a")], None, "v1")
+    table = shown(call(roles), [entry("a")], None, "v1")
     assert [mapping(column)["name"] for column in items(table, "columnDefinitions")] == ["Name", "Created At"]
     assert items(items(table, "rows")[0], "cells") == ["a", "1970-01-01T00:00:00Z"]

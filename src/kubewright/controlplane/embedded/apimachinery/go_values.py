@@ -25,7 +25,7 @@ def formatted(value: JSONValue) -> str:
     return str(value)
 
 
-def formatted_as_string(value: JSONValue) -> str:
+def formatted_as_string(value: JSONValue | msgspec.Raw) -> str:
     """A value as `%s` prints it, where a string was expected."""
     match value:
         case None:
@@ -36,6 +36,8 @@ def formatted_as_string(value: JSONValue) -> str:
             return f"[{' '.join(map(_nested_as_string, value))}]"
         case dict():
             return f"map[{' '.join(f'{name}:{_nested_as_string(item)}' for name, item in sorted(value.items()))}]"
+        case msgspec.Raw():  # too deep to be taken apart
+            return bytes(value).decode()
     return value
 
 

@@ -53,6 +53,8 @@ def bounded_integer(numeral: str) -> int:
 
 def quoted(text: str) -> str:
     """A string as `%q` prints it."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return f'"{"".join(map(_shown, text))}"'
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from kubewright.api.selector_syntax import label_requirements, parse_fields
 from kubewright.api.selectors import FieldMatcher, LabelMatcher, LabelRequirement, SelectorError, integer
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 from kubewright.controlplane.embedded.apimachinery.status import bad_request
 from kubewright.controlplane.embedded.builtins.names import label_value, qualified_name
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def parse_label_selector(selector: str) -> LabelMatcher:
     """A label selector, as in `app=web,tier in (front,back),!canary`. Raises StatusError (400)."""
     try:

@@ -19,6 +19,12 @@ from kubewright.controlplane.embedded.auth.users import MASTERS, UserInfo, servi
 
 # Endlessly many users or paths must not fill the memory; to drop the whole cache is cheap.
 _REMEMBERED = 10_000
+_MAX_KEY = 2048
+
+
+def _is_short(key: object) -> bool:
+    """Whether a question is worth remembering: a path has room for a megabyte, and reviews can ask about anything."""
+    return len(repr(key)) <= _MAX_KEY
 
 
 class RBACSource(Protocol):
@@ -140,7 +146,7 @@ class Authorizer:
         decision = self._decisions.get(key)
         if decision is None:
             decision, by_name = self._decide(attributes)
-            if not by_name:
+            if not by_name and _is_short(key):
                 if len(self._decisions) >= _REMEMBERED:
                     self._decisions.clear()
                 self._decisions[key] = decision
@@ -204,9 +210,11 @@ class Authorizer:
         key = (user.name, user.groups, namespace)
         granted = self._grants.get(key)
         if granted is None:
-            if len(self._grants) >= _REMEMBERED:
-                self._grants.clear()
-            granted = self._grants[key] = tuple(self._grants_to(user, namespace))
+            granted = tuple(self._grants_to(user, namespace))
+            if _is_short(key):
+                if len(self._grants) >= _REMEMBERED:
+                    self._grants.clear()
+                self._grants[key] = granted
         return granted
 
     def _grants_to(self, user: UserInfo, namespace: str) -> Iterator[_Grant]:

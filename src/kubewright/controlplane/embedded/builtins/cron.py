@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
+
 _DESCRIPTORS = frozenset(("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"))
 _DURATION = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))*")
 _EVERY = "@every "
@@ -97,6 +99,9 @@ def _number(text: str, bounds: _Bounds) -> int:
         return named
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         raise _Unreadable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    if int(text) < 0:
+    number = bounded_integer(text)
+    if not -(2**63) <= number < 2**63:
+        raise _Unreadable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": value out of range')
+    if number < 0:
         raise _Unreadable(f"negative number ({text}) not allowed: {text}")
-    return int(text)
+    return number

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TypeAlias
+
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 
 NameRule: TypeAlias = Callable[[str], list[str]]
 
@@ -77,7 +78,7 @@ def dns_label(value: str) -> list[str]:
     return wrong
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _subdomain(value: str) -> tuple[str, ...]:
     wrong = [too_long(253)] if len(value) > 253 else []
     if not _MATCHES_SUBDOMAIN.fullmatch(value):
@@ -117,7 +118,7 @@ def _size(value: str) -> int:
     return len(value.encode("utf-8", "surrogatepass"))
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _qualified_name(value: str) -> tuple[str, ...]:
     parts = value.split("/")
     key_text = explained(_KEY_TEXT, _KEY, "MyName", "my.name", "123-abc")
@@ -149,7 +150,7 @@ def qualified_name(value: str) -> list[str]:
     return list(_qualified_name(value))
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _label_value(value: str) -> tuple[str, ...]:
     wrong = ["must be no more than 63 bytes"] if _size(value) > 63 else []
     if value and not _MATCHES_KEY.fullmatch(value):

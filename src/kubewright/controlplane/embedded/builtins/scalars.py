@@ -6,16 +6,19 @@ import base64
 import binascii
 import re
 from datetime import UTC, datetime
-from functools import lru_cache
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal
 
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 
 _PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _SECONDS_LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 _QUANTITY_PATTERN = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 _NO_QUANTITY = f"quantities must match the regular expression '{_QUANTITY_PATTERN}'"
+_THOUSANDTH = Decimal("0.001")
+_EXACT = Context(MAX_PREC, ROUND_UP, MIN_EMIN, MAX_EMAX)
 
 
 class MalformedScalar(Exception):
@@ -36,14 +39,14 @@ def resource_amount(value: JSONValue) -> JSONValue:
     return _rounded(str(quantity(value)))
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _rounded(canonical: str) -> str:
     if not canonical.endswith(("n", "u")):
         return canonical
-    return str(Quantity(f"{Quantity(canonical).milli_value}m"))
+    return str(Quantity(Quantity(canonical).as_decimal().quantize(_THOUSANDTH, context=_EXACT)))
 
 
-@lru_cache(4096)
+@remembered(4096)
 def _canonical(written: str) -> str:
     try:
         return str(Quantity(written))
@@ -60,12 +63,20 @@ def seconds_time(value: str) -> str:
             pass
         else:
             return value
-    return f"{_parsed(value, _SECONDS_LAYOUT).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{_in_utc(value, _SECONDS_LAYOUT).isoformat(timespec='seconds')}Z"
 
 
 def micro_time(value: str) -> str:
     """A `metav1.MicroTime`: RFC 3339 with exactly six digits of fraction, in UTC."""
-    return f"{_parsed(value, _MICRO_LAYOUT).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"{_in_utc(value, _MICRO_LAYOUT).isoformat(timespec='microseconds')}Z"
+
+
+def _in_utc(value: str, layout: str) -> datetime:
+    try:
+        return _parsed(value, layout).astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        # Hours before the first year or after the last: no time that anything can be compared with.
+        raise MalformedScalar(f'parsing time "{value}": year out of range') from None
 
 
 # The elements of Go's layouts with what each accepts, in order.

@@ -13,6 +13,7 @@ import msgspec
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
 from kubewright.controlplane.embedded.apimachinery.document import items
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     invalid_value,
@@ -97,7 +98,7 @@ def amount_or_percentage(path: str, value: JSONValue) -> Errors:
 
 def not_more_than_all(path: str, value: JSONValue) -> Errors:
     """A percentage up to 100 %."""
-    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit() and int(value[:-1]) > 100:
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit() and bounded_integer(value[:-1]) > 100:
         return [invalid_value(path, value, "must not be greater than 100%")]
     return []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import copied, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     forbidden_field,
@@ -173,7 +174,7 @@ def _prepare_daemon_set(daemon_set: JSONObject) -> None:
 
 def _update_daemon_set(new: JSONObject, old: JSONObject) -> None:
     before = text(old, "metadata", "annotations", _TEMPLATE_GENERATION)
-    generation = int(before) if before.isdigit() else 0
+    generation = bounded_integer(before) if before.isdigit() else 0
     changed = mapping(new, "spec").get("template") != mapping(old, "spec").get("template")
     inside(new, "metadata", "annotations")[_TEMPLATE_GENERATION] = str(generation + changed)
 

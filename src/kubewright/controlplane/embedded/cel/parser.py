@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.escaping import RESERVED
 from kubewright.controlplane.embedded.cel.lexer import Token, bytes_of, text_of, tokens_of
 from kubewright.controlplane.embedded.cel.macros import MacroError, expanded
@@ -288,13 +289,13 @@ class _Parser:
             if value in (float("inf"), float("-inf")):
                 return self._report(at, "invalid double literal")
             return Literal_(value, at=at, type=DOUBLE)
-        number = int(sign + token.text, 16 if token.text.startswith("0x") else 10)
+        number = _integer(token.text) * (-1 if sign else 1)
         if not MIN_INT <= number <= MAX_INT:
             return self._report(at, "invalid int literal")
         return Literal_(number, at=at, type=INT)
 
     def _unsigned(self, token: Token) -> Node:
-        number = int(token.text[:-1], 16 if token.text.startswith("0x") else 10)
+        number = _integer(token.text[:-1])
         if number >= 2**64:
             return self._report(token.at, "invalid uint literal")
         return Literal_(Uint(number), at=token.at, type=UINT)
@@ -389,3 +390,7 @@ def qualified_name(node: Node) -> str | None:
             return None if prefix is None else f"{prefix}.{node.field}"
         case _:
             return None
+
+
+def _integer(text: str) -> int:
+    return int(text, 16) if text.startswith("0x") else bounded_integer(text)

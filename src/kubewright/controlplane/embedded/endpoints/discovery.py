@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.apimachinery.status import no_such_resource
 from kubewright.controlplane.embedded.http.exchange import HTTPResponse, failure
 from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions
@@ -240,7 +241,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
     found = _VERSION.fullmatch(version)
     if found is None:
         return len(_STAGES), 0, 0, version
-    return _STAGES.index(found[2] or ""), -int(found[1]), -int(found[3] or 0), ""
+    return _STAGES.index(found[2] or ""), -bounded_integer(found[1]), -bounded_integer(found[3] or "0"), ""
 
 
 def _versions_by_group(served: Iterable[ResourceType]) -> dict[str, list[str]]:

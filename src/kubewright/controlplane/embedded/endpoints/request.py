@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
@@ -38,7 +38,7 @@ class QueryParameters:
     """The query of a request. Of a parameter that is given twice, the first counts, as in Go."""
 
     values: Mapping[str, str] = field(default_factory=dict)
-    repeated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    repeated: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """The value of a parameter; empty when it is not given."""
@@ -73,9 +73,9 @@ def parse_query(text: str) -> QueryParameters:
     # As in Go, what cannot be decoded is skipped.
     readable = "&".join(pair for pair in text.split("&") if not _UNREADABLE.search(pair))
     pairs = parse_qsl(readable, keep_blank_values=True)
-    repeated: dict[str, tuple[str, ...]] = {}
+    repeated: dict[str, list[str]] = {}
     for name, value in pairs:
-        repeated[name] = (*repeated.get(name, ()), value)
+        repeated.setdefault(name, []).append(value)
     return QueryParameters({name: values[0] for name, values in repeated.items()}, repeated)
 
 

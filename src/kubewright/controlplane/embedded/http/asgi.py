@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 from kubewright.controlplane.embedded.apimachinery.decoding import MAX_BODY_SIZE
@@ -18,9 +19,10 @@ Send: TypeAlias = Callable[[ASGIMessage], Awaitable[None]]
 PEER = "kubewright.peer"
 """The key of the scope under which the client's certificate (DER) is found."""
 
-
 CLOSE = "kubewright.close"
 """The key of the scope under which there is a function that ends the connection."""
+_MAX_WRITE = 64 * 1024
+_LINGER = 0.5
 
 
 class Application:
@@ -40,10 +42,13 @@ class Application:
         if scope["type"] != "http":
             return
         request = await _request(scope, receive)
+        if request is None:
+            return
         try:
             response = await self._server.respond(request)
             if response.stream is None:
-                await _send_whole(response, send)
+                linger = _discarded(receive) if len(request.body) > MAX_BODY_SIZE else None
+                await _send_whole(response, send, linger)
             else:
                 await self._send_stream(response, receive, send)
         except ConnectionCut:
@@ -61,7 +66,8 @@ class Application:
             if response.stream is None:
                 return
             async for piece in response.stream:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                for part in _parts(piece):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
 
         await send(_start(response, length=None))
         # The head is sent at once: a watch has begun even if no event ever comes.
@@ -82,22 +88,25 @@ class Application:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _request(scope: ASGIMessage, receive: Receive) -> HTTPRequest:
+async def _request(scope: ASGIMessage, receive: Receive) -> HTTPRequest | None:
+    """A request with its body, or with as much of it as is too much; None when its client has left meanwhile."""
     fields = tuple((name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in scope["headers"])
-    body = b""
-    while True:
+    pieces: list[bytes] = []
+    size, is_complete = 0, False
+    while not is_complete and size <= MAX_BODY_SIZE:
         message = await receive()
-        # One byte over the limit is enough to be refused; the rest is read and forgotten.
-        body += message.get("body", b"")[: MAX_BODY_SIZE + 1 - len(body)]
-        if not message.get("more_body"):
-            break
+        if message["type"] == "http.disconnect":
+            return None
+        pieces.append(message["body"])
+        size += len(message["body"])
+        is_complete = not message["more_body"]
     return HTTPRequest(
         method=scope["method"],
         path=cast(bytes, scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
         query=cast(bytes, scope["query_string"]).decode("latin-1"),
         headers=dict(reversed(fields)),
         repeated=fields,
-        body=body,
+        body=b"".join(pieces),
         certificate=scope.get(PEER),
     )
 
@@ -114,6 +123,33 @@ def _start(response: HTTPResponse, *, length: int | None) -> ASGIMessage:
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def _send_whole(response: HTTPResponse, send: Send) -> None:
-    await send(_start(response, length=len(response.body)))
-    await send({"type": "http.response.body", "body": response.body})
+async def _send_whole(response: HTTPResponse, send: Send, linger: Awaitable[None] | None) -> None:
+    """Send a response; the connection ends after it, and after `linger`, if that is given."""
+    start = _start(response, length=len(response.body))
+    if linger is not None:
+        start["headers"].append((b"connection", b"close"))
+    await send(start)
+    *parts, last = _parts(response.body)
+    for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    if linger is not None:
+        await send({"type": "http.response.body", "body": last, "more_body": True})
+        await linger
+        last = b""
+    await send({"type": "http.response.body", "body": last})
+
+
+async def _discarded(receive: Receive) -> None:
+    """Let a client finish a body that was refused: to close in the middle of it would discard the response."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER):
+            while (await receive()).get("more_body"):
+                pass
+
+
+def _parts(piece: bytes) -> Sequence[bytes | memoryview]:
+    """What is written at once. A client that does not read holds no more than that, beside the whole itself."""
+    if len(piece) <= _MAX_WRITE:
+        return (piece,)
+    view = memoryview(piece)
+    return [view[start : start + _MAX_WRITE] for start in range(0, len(piece), _MAX_WRITE)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
-import yaml
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
@@ -35,28 +34,32 @@ class HTTPRequest:
 
 @dataclass(slots=True)
 class HTTPResponse:
-    """What the server returns: all at once, or piece by piece."""
+    """What the server returns: all at once, or piece by piece.
+
+    A body that is long work is made by `pieces`: it is complete when they are through, and between two of them other
+    requests are answered.
+    """
 
     status: int
     body: bytes = b""
     content_type: str = "application/json"
     headers: list[tuple[str, str]] = field(default_factory=list)
     stream: AsyncIterator[bytes] | None = None
+    pieces: Iterator[bytes] | None = None
+
+    async def complete(self) -> None:
+        """Make the body."""
+        if self.pieces is not None:
+            made: list[bytes] = []
+            for piece in self.pieces:
+                made.append(piece)
+                await asyncio.sleep(0)
+            self.body, self.pieces = b"".join(made), None
 
 
 def json_response(content: object, status: int = 200) -> HTTPResponse:
     """A response of plain values."""
     return HTTPResponse(status, msgspec.json.encode(content) + b"\n")
-
-
-def as_yaml(response: HTTPResponse) -> HTTPResponse:
-    """The same response as YAML; a stream is left as it is."""
-    if response.stream is None and response.content_type == "application/json":
-        # Where indenting would take more than the stack has (and more room than anybody has), JSON is YAML, too.
-        with suppress(RecursionError):
-            response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=True).encode()
-        response.content_type = "application/yaml"
-    return response
 
 
 def failure(error: StatusError) -> HTTPResponse:

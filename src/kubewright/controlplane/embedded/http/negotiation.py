@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 Representation: TypeAlias = Literal["object", "metadata", "table"]
 
 _YAML = "application/yaml"
+_MAX_RANGES = 256
+"""Media ranges of an Accept header that are considered."""
 _SUPPORTED = ("application/json", _YAML, "application/vnd.kubernetes.protobuf")
 _STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != _YAML)
 
@@ -41,7 +43,7 @@ class _Range:
 
 
 # Clients send the same header with each request, so the few there are get parsed once.
-@lru_cache(maxsize=256)
+@remembered(256)
 def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> MediaTypeOptions:
     """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
 
@@ -61,7 +63,7 @@ def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidisc
     raise not_acceptable()
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def check_representation(accept: str, available: tuple[str, ...] = _SUPPORTED, *, streamed: bool = False) -> None:
     """Raise 406 when not even the media type is one that a route has: those of built-in kinds refuse it themselves."""
     known = (*available, *_STREAMED) if streamed else available
@@ -96,7 +98,7 @@ def _form(parameters: dict[str, str], *, yaml: bool = False) -> MediaTypeOptions
 
 def _ranges(accept: str) -> list[_Range]:
     ranges: list[_Range] = []
-    for text in accept.split(","):
+    for text in accept.split(",", _MAX_RANGES)[:_MAX_RANGES]:
         media_type, *rest = (part.strip() for part in text.split(";"))
         parameters = dict(part.split("=", 1) for part in rest if "=" in part)
         try:

@@ -1,20 +1,25 @@
-"""How a response is encoded: compact or indented JSON, YAML, compressed."""
+"""How a response is encoded: compact or indented JSON, YAML, compressed. What is long yields to other requests."""
 
 from __future__ import annotations
 
-import gzip
+import zlib
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from typing import Final
 
 import msgspec
 
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.endpoints.request import QueryParameters
-from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, as_yaml
+from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
 from kubewright.controlplane.embedded.http.negotiation import negotiate
+from kubewright.controlplane.embedded.http.yaml_encoding import yaml_pieces
 
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
-_LARGE = 128 * 1024
+_LARGE: Final = 128 * 1024
+_STEP: Final = 1 << 20
+"""Bytes that are compressed at once."""
 
 
 def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParameters) -> HTTPResponse:
@@ -28,28 +33,69 @@ def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParamete
         # No encoding in common: the error is shown as JSON.
         return indented(response)
     if options.yaml:
-        response = as_yaml(response)
+        if response.content_type == "application/json":
+            response = _continued(response, yaml_pieces)
+            response.content_type = "application/yaml"
     elif options.pretty or _is_for_people(request, query):
         response = indented(response)
-    return _compressed(response, request)
+    if "gzip" in (part.strip() for part in request.header("accept-encoding").split(",")):
+        response = _compressed(response)
+    return response
+
+
+def _continued(response: HTTPResponse, follow: Callable[[bytes], Iterator[bytes]]) -> HTTPResponse:
+    """What `follow` makes of the body of a response: at once when it is there and small."""
+    if response.pieces is None and len(response.body) < _LARGE:
+        response.body = b"".join(follow(response.body))
+        return response
+
+    def pieces(earlier: Iterator[bytes]) -> Iterator[bytes]:
+        body = yield from _whole(earlier)
+        yield from follow(body)
+
+    response.pieces = pieces(response.pieces or iter((response.body,)))
+    return response
+
+
+def _whole(pieces: Iterator[bytes]) -> Generator[bytes, None, bytes]:
+    """All pieces as one, with a pause after each."""
+    made: list[bytes] = []
+    for piece in pieces:
+        made.append(piece)
+        yield b""
+    return b"".join(made)
 
 
 def indented(response: HTTPResponse) -> HTTPResponse:
     """JSON by lines, as the real server indents it: by two, and without a line break at the end."""
     if response.content_type.startswith("application/json"):
-        with suppress(RecursionError):  # thousands of levels stay compact
-            response.body = msgspec.json.format(response.body.rstrip(b"\n"), indent=2)
+        return _continued(response, _indented)
     return response
 
 
-def _compressed(response: HTTPResponse, request: HTTPRequest) -> HTTPResponse:
-    """The same response, compressed, when it is large and its client accepts that. As in Kubernetes, `q` is ignored."""
-    if len(response.body) <= _LARGE:
+def _indented(body: bytes) -> Iterator[bytes]:
+    compact = body.rstrip(b"\n")
+    with suppress(RecursionError):  # thousands of levels stay compact
+        compact = msgspec.json.format(compact, indent=2)
+    yield compact
+
+
+def _compressed(response: HTTPResponse) -> HTTPResponse:
+    """The same response, compressed when it is large. As in Kubernetes, the `q` of an encoding is ignored."""
+    if response.pieces is None and len(response.body) <= _LARGE:
         return response
-    if "gzip" in (part.strip() for part in request.header("accept-encoding").split(",")):
-        response.body = gzip.compress(response.body, compresslevel=1, mtime=0)
+
+    def pieces(body: bytes) -> Iterator[bytes]:
+        if len(body) <= _LARGE:
+            yield body
+            return
         response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    return response
+        gzip = zlib.compressobj(level=1, wbits=31)
+        for start in range(0, len(body), _STEP):
+            yield gzip.compress(body[start : start + _STEP])
+        yield gzip.flush()
+
+    return _continued(response, pieces)
 
 
 def _is_for_people(request: HTTPRequest, query: QueryParameters) -> bool:

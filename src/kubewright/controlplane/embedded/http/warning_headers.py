@@ -34,7 +34,9 @@ def _cut(warnings: list[str]) -> list[str]:
 
 
 def _quoted(warning: str) -> str:
-    return warning.replace("\\", "\\\\").replace('"', '\\"')
+    # Half of a surrogate pair is no character: as in Go, one that says so takes its place.
+    characters = warning.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return characters.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _has_control_characters(warning: str) -> bool:

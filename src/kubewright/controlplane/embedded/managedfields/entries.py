@@ -99,8 +99,9 @@ def _second(time: str) -> str:
     if not time:
         return ""
     try:
-        return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except ValueError as error:
+        moment = datetime.fromisoformat(time).astimezone(UTC).replace(tzinfo=None)
+        return f"{moment.isoformat(timespec='seconds')}Z"
+    except (ValueError, OverflowError) as error:
         raise MalformedFields(f"{time!r} is no time") from error
 
 

@@ -9,16 +9,18 @@ structured-merge-diff. Sets are shared and never changed in place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import TypeAlias, cast
 
 import msgspec
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 Path: TypeAlias = tuple[str, ...]
 
+_MAX_DIGITS = 40
 LEAF: FieldSet = {}
 """A field that belongs to the set, with nothing below it; as a whole set: the empty one."""
 
@@ -160,7 +162,7 @@ def ordered(fields: FieldSet) -> FieldSet:
     return {element: fields[element] for element in elements}
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _rank(element: str) -> tuple[int, tuple[tuple[str, int, float | str], ...]]:
     """Names, then keys, then values, then indexes; numbers by size."""
     kind, rest = element[0], element[2:]
@@ -170,7 +172,7 @@ def _rank(element: str) -> tuple[int, tuple[tuple[str, int, float | str], ...]]:
     if kind == "v":
         return 2, (("", *_rank_of_value(msgspec.json.decode(rest))),)
     if kind == "i":
-        return 3, (("", 0, int(rest)),)
+        return 3, (("", 0, bounded_integer(rest)),)
     return 0, ((rest, 0, 0),)
 
 
@@ -185,7 +187,7 @@ def _rank_of_value(value: object) -> tuple[int, float | str]:
     return rank, msgspec.json.encode(value).decode()
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def quoted(string: str) -> str:
     """A string as Go's JSON encoder writes it, which escapes what HTML would mind."""
     text = msgspec.json.encode(string).decode()
@@ -243,12 +245,19 @@ def _canonical_element(element: str) -> str | None:
         if kind == "k:":
             return f"k:{canonical(msgspec.json.decode(rest, type=dict))}"
         if kind == "i:":
-            return f"i:{int(rest)}"
+            return f"i:{_index(rest)}"
     except (ValueError, RecursionError) as error:
         raise MalformedFields(f"{element!r} is no path element") from error
     if len(kind) < 2 or kind[1] != ":":
         raise MalformedFields(f"{element!r} is no path element")
     return None
+
+
+def _index(text: str) -> int:
+    """The number of a path element. Raises ValueError when it is none, or out of range."""
+    if len(text) > _MAX_DIGITS or not -(2**63) <= (index := int(text)) < 2**63:
+        raise ValueError(text)
+    return index
 
 
 def path_text(path: Path) -> str:

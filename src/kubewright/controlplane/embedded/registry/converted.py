@@ -18,6 +18,9 @@ from kubewright.controlplane.embedded.storage.stored_object import StoreChange, 
 
 Conversion: TypeAlias = Callable[[JSONObject], JSONObject]
 
+_MAX_REMEMBERED = 8 << 20
+"""Bytes of the JSON of what is remembered of a version."""
+
 
 class SeenStore:
     """An `ObjectStore` whose objects are shown by `seen`; what is written goes in as it is."""
@@ -92,7 +95,8 @@ class VersionView:
     """How one version of a custom kind sees what is stored: defaulted and pruned by the current schemas.
 
     What was written since `since` by this very version is that already, except that a new object is stored without its
-    status, which `defaults_status` says is filled in. The latest form of each object is remembered.
+    status, which `defaults_status` says is filled in. The latest forms of objects are remembered, up to a number of
+    bytes.
     What is not stored in the form `form` is a change when it is stored again; of the forms in `unreadable`, nothing is
     shown but why.
     """
@@ -112,6 +116,7 @@ class VersionView:
         self._unreadable = unreadable or {}
         self._defaults_status = defaults_status
         self._latest: dict[str, tuple[int, StoredObject]] = {}
+        self._size = 0
 
     def __call__(self, entry: StoredObject) -> StoredObject:
         """The entry as this version shows it; itself when there is no difference."""
@@ -132,6 +137,10 @@ class VersionView:
             else StoredObject(entry.key, value, entry.revision, entry.created, adapted=True, form=entry.form)
         )
         if entry.revision > known:
+            self._size += len(entry.raw)
+            if self._size > _MAX_REMEMBERED:
+                self._latest.clear()
+                self._size = len(entry.raw)
             self._latest[entry.key] = entry.revision, seen
         return seen
 
@@ -154,6 +163,15 @@ class ConvertedSubscription:
             )
             for change in await self._subscription.changes()
         ]
+
+    @property
+    def closed(self) -> bool:
+        """See `Subscription`."""
+        return self._subscription.closed
+
+    def interrupt(self) -> None:
+        """See `Subscription`."""
+        self._subscription.interrupt()
 
     def close(self) -> None:
         """See `Subscription`."""

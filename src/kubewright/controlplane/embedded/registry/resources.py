@@ -91,9 +91,9 @@ class Strategy:
     """Seconds of grace for a deletion (given the requested number); None: the kind has no grace period."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResourceType:
-    """One kind in one version."""
+    """One kind in one version, for as long as its definition stays the same."""
 
     gvk: GroupVersionKind
     plural: str

@@ -15,14 +15,22 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.request import QueryParameters, Target
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.rest.presentation import EventLines
 from kubewright.controlplane.embedded.storage.store import Range, StoreChange, StoredObject
 
 
 class ChangeSubscription(Protocol):
     """A subscription to a store, as far as the handlers use it."""
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+
     async def changes(self) -> list[StoreChange]:
-        """The changes since the last call; empty once it has ended."""
+        """The changes since the last call; empty when it was interrupted, or has ended."""
+
+    def interrupt(self) -> None:
+        """Let `changes` return an empty list, once it has returned all there are."""
 
     def close(self) -> None:
         """End it."""
@@ -83,6 +91,7 @@ class Services:
     new_uid: Callable[[], str]
     suffix: Callable[[], str]
     """Five random characters, for generated names."""
+    event_lines: EventLines = field(default_factory=EventLines)
     patience: float = 3.0
     """How many seconds a read waits for a revision that is still to come."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,7 +21,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.metadata import is_kept
 from kubewright.controlplane.embedded.rest.options import dry_run_errors
-from kubewright.controlplane.embedded.rest.reading import Listed, list_entries
+from kubewright.controlplane.embedded.rest.reading import MANY, Listed
 from kubewright.controlplane.embedded.rest.writing import modified
 from kubewright.controlplane.embedded.storage.store import RevisionConflict, StoredObject
 
@@ -110,10 +111,9 @@ def delete(call: Call, options: Options) -> Deleted:
     raise modified(call)
 
 
-def delete_collection(call: Call, options: Options) -> Listed:
-    """Delete what a list would show; returns that list."""
-    listed = list_entries(call)
-    for entry in listed.entries:
+def delete_collection(call: Call, options: Options, listed: Listed) -> Iterator[None]:
+    """Delete what a list shows; the iterator pauses after every `MANY` objects."""
+    for number, entry in enumerate(listed.entries, 1):
         call.services.admission.check(call, entry.value, entry.value, "DELETE")
         for _ in range(_ATTEMPTS):
             current = call.services.store.get(entry.key)
@@ -125,7 +125,8 @@ def delete_collection(call: Call, options: Options) -> Listed:
                 break
             except RevisionConflict:
                 continue
-    return listed
+        if number % MANY == 0:
+            yield
 
 
 def check_preconditions(call: Call, options: Options, entry: StoredObject) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
@@ -20,13 +19,22 @@ from kubewright.controlplane.embedded.rest.bodies import read_object
 from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.deleting import delete, delete_collection, options_of, success
 from kubewright.controlplane.embedded.rest.options import check_options
-from kubewright.controlplane.embedded.rest.reading import Listed, get, list_entries, rendered, rendered_list
+from kubewright.controlplane.embedded.rest.presentation import WatchPresentation
+from kubewright.controlplane.embedded.rest.reading import (
+    MANY,
+    Listed,
+    get,
+    json_list,
+    list_entries,
+    rendered,
+    rendered_list,
+)
 from kubewright.controlplane.embedded.rest.reviews import REVIEWS
 from kubewright.controlplane.embedded.rest.subresources import HANDLERS
 from kubewright.controlplane.embedded.rest.watching import watch
 from kubewright.controlplane.embedded.rest.writing import create, update
 from kubewright.controlplane.embedded.storage.store import StoredObject
-from kubewright.controlplane.embedded.tables import table_of, watch_rendering
+from kubewright.controlplane.embedded.tables import table_of, watch_presentation
 
 
 def dispatch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
@@ -56,14 +64,19 @@ def _list(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPRes
 
 
 def _watch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
-    resource = call.resource
     if wanted.yaml:
         raise not_acceptable(watch=True)
+    return HTTPResponse(200, stream=watch(call, _presentation(call, wanted)))
+
+
+def _presentation(call: Call, wanted: MediaTypeOptions) -> WatchPresentation:
     if wanted.form == "table":
-        return HTTPResponse(200, stream=watch(call, watch_rendering(call, wanted.version)))
+        return watch_presentation(call, wanted.version)
+    resource, version = call.resource, wanted.version
     if wanted.form == "metadata":
-        return HTTPResponse(200, stream=watch(call, lambda entry: _metadata_bytes(entry, wanted.version)))
-    return HTTPResponse(200, stream=watch(call, lambda entry: rendered(resource, entry)))
+        return WatchPresentation(lambda entry: _metadata_bytes(entry, version), lambda: (resource, version))
+    opening = resource.opening
+    return WatchPresentation(lambda entry: opening + entry.raw[1:], lambda: resource)
 
 
 def _create(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
@@ -92,7 +105,20 @@ def _delete(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPR
 
 
 def _delete_collection(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
-    return answer_list(call, delete_collection(call, options_of(call, _read_options(request))), wanted)
+    options = options_of(call, _read_options(request))
+    listed = list_entries(call)
+    deletions = delete_collection(call, options, listed)
+    if len(listed.entries) <= MANY:
+        for _ in deletions:
+            pass
+        return answer_list(call, listed, wanted)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in deletions:
+            yield b""
+        yield from answer_list(call, listed, wanted).pieces or ()
+
+    return HTTPResponse(200, pieces=pieces())
 
 
 _VERBS: dict[str, Callable[[Call, HTTPRequest, MediaTypeOptions], HTTPResponse]] = {
@@ -124,7 +150,7 @@ def _read_options(request: HTTPRequest) -> JSONObject | None:
 def answer(call: Call, entry: StoredObject, wanted: MediaTypeOptions, status: int = 200) -> HTTPResponse:
     """One object in the representation that was negotiated."""
     if wanted.form == "table":
-        return json_response(table_of(call, [entry], None, wanted.version), status)
+        return HTTPResponse(status, b"".join(table_of(call, [entry], None, wanted.version)))
     if wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadata")
         return HTTPResponse(status, _metadata_bytes(entry, wanted.version) + b"\n")
@@ -134,11 +160,15 @@ def answer(call: Call, entry: StoredObject, wanted: MediaTypeOptions, status: in
 def answer_list(call: Call, listed: Listed, wanted: MediaTypeOptions) -> HTTPResponse:
     """Several objects in the representation that was negotiated."""
     if wanted.form == "table":
-        return json_response(table_of(call, listed.entries, listed, wanted.version))
-    if wanted.form == "metadata":
+        pieces = table_of(call, listed.entries, listed, wanted.version)
+    elif wanted.form == "metadata":
         _check_plurality(call, wanted, "PartialObjectMetadataList")
-        return HTTPResponse(200, b"".join(_metadata_list(listed, wanted.version)))
-    return HTTPResponse(200, b"".join(rendered_list(call.resource, listed)))
+        pieces = _metadata_list(listed, wanted.version)
+    else:
+        pieces = rendered_list(call.resource, listed)
+    if len(listed.entries) > MANY:
+        return HTTPResponse(200, pieces=pieces)
+    return HTTPResponse(200, b"".join(pieces))
 
 
 def _check_plurality(call: Call, wanted: MediaTypeOptions, kind: str) -> None:
@@ -164,15 +194,16 @@ def _metadata_bytes(entry: StoredObject, version: str) -> bytes:
     )
 
 
-def _metadata_list(listed: Listed, version: str) -> Iterable[bytes]:
+def _metadata_list(listed: Listed, version: str) -> Iterator[bytes]:
     metadata: JSONObject = {"resourceVersion": str(listed.revision)}
     if listed.continue_:
         metadata["continue"] = listed.continue_
-    # Of nothing, the real server sends null.
-    found = [msgspec.Raw(_metadata_bytes(entry, version)) for entry in listed.entries]
-    items = cast("list[JSONValue] | None", found or None)
     api_version = f"meta.k8s.io/{version}"
-    yield msgspec.json.encode(
-        {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": items}
+    opening = msgspec.json.encode(
+        {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": metadata, "items": None}
     )
-    yield b"\n"
+    # Of nothing, the real server sends null.
+    if not listed.entries:
+        return iter((opening, b"\n"))
+    items = (_metadata_bytes(entry, version) for entry in listed.entries)
+    return json_list(opening.removesuffix(b"null}"), items, b"}\n")

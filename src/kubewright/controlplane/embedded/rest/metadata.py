@@ -6,7 +6,7 @@ from typing import Literal
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import at, inside, items, mapping, text
-from kubewright.controlplane.embedded.apimachinery.gotext import summarized
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, summarized
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
     StatusError,
@@ -100,7 +100,9 @@ def begin(call: Call, obj: JSONObject) -> None:
     """The metadata of a new object."""
     metadata = inside(obj, "metadata")
     revision = text(metadata, "resourceVersion")
-    if revision.isdecimal() and int(revision) and not call.query.dry_run:
+    # What is no number of 64 bits is ignored, as by the real server.
+    is_set = revision.isdecimal() and revision.isascii() and 0 < bounded_integer(revision) < 2**64
+    if is_set and not call.query.dry_run:
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     for name in (*_KEPT, "resourceVersion"):
         # What is not counted is not the server's: a generation that the client sets stays.

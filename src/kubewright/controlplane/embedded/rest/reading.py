@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from kubewright.api.markers import JSONObject
 from kubewright.api.selectors import FieldMatcher, FieldRequirement, LabelMatcher
@@ -26,6 +27,9 @@ from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.freshness import must_be_listable, not_reached
 from kubewright.controlplane.embedded.storage.continuation import decode_continue, encode_continue, expired_continue
 from kubewright.controlplane.embedded.storage.store import Compacted, FutureRevision, StoredObject
+
+MANY: Final = 256
+"""Objects that are rendered, deleted or otherwise treated before other requests have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,19 +252,26 @@ def rendered(resource: ResourceType, entry: StoredObject) -> bytes:
 
 
 def rendered_list(resource: ResourceType, listed: Listed) -> Iterator[bytes]:
-    """A list as JSON, piece by piece. Items of built-in kinds come without apiVersion and kind."""
-    yield resource.list_opening
-    yield f'{{"resourceVersion":"{listed.revision}"'.encode()
+    """A list as JSON, in pieces of many objects. Items of built-in kinds come without apiVersion and kind."""
+    opening = resource.list_opening + f'{{"resourceVersion":"{listed.revision}"'.encode()
     if listed.continue_:
-        yield f',"continue":"{listed.continue_}"'.encode()
+        opening += f',"continue":"{listed.continue_}"'.encode()
         if listed.remaining:
-            yield f',"remainingItemCount":{listed.remaining}'.encode()
+            opening += f',"remainingItemCount":{listed.remaining}'.encode()
     elif resource.custom:
-        yield b',"continue":""'
-    yield b'},"items":['
-    separator = b""
-    for entry in listed.entries:
-        yield separator
-        yield rendered(resource, entry) if resource.custom else entry.raw
-        separator = b","
-    yield b"]}\n"
+        opening += b',"continue":""'
+    if resource.custom:
+        item = resource.opening
+        rendered = (item + entry.raw[1:] for entry in listed.entries)
+    else:
+        rendered = (entry.raw for entry in listed.entries)
+    return json_list(opening + b'},"items":', rendered, b"}\n")
+
+
+def json_list(opening: bytes, items: Iterator[bytes], closing: bytes) -> Iterator[bytes]:
+    """A JSON array between two texts, in pieces of `MANY` items."""
+    opening += b"["
+    while batch := list(islice(items, MANY)):
+        yield opening + b",".join(batch)
+        opening = b","
+    yield (opening if opening != b"," else b"") + b"]" + closing

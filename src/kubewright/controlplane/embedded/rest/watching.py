@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -25,6 +25,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 )
 from kubewright.controlplane.embedded.rest.call import Call, ChangeSubscription
 from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, must_be_listable, reached
+from kubewright.controlplane.embedded.rest.presentation import WatchPresentation, event_line
 from kubewright.controlplane.embedded.rest.reading import (
     ObjectSelection,
     collection_prefix,
@@ -35,9 +36,8 @@ from kubewright.controlplane.embedded.storage.store import StoreChange, StoredOb
 
 BOOKMARK_INTERVAL = 60.0
 _MIN_DEFAULT_TIMEOUT = 1800.0
-
-Rendering = Callable[[StoredObject], bytes]
-"""Renders an object in the representation that was negotiated."""
+_MAX_PIECE = 64 * 1024
+"""Bytes of events that are sent at once: so much is held for a watcher that does not read, or a single event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,14 @@ class _Options:
     timeout: float
 
 
-def watch(call: Call, render: Rendering) -> AsyncIterator[bytes]:
+def watch(call: Call, presentation: WatchPresentation) -> AsyncIterator[bytes]:
     """The lines of a watch. Raises StatusError at once for invalid options."""
     options, selected = _options(call), selection(call)
     must_be_listable(call)
-    return _events(call, render, options, selected, call.services.store.revision)
+    return _events(call, _Lines(call, selected, presentation), options, call.services.store.revision)
 
 
-async def _events(
-    call: Call, render: Rendering, options: _Options, selected: ObjectSelection, now: int
-) -> AsyncIterator[bytes]:
+async def _events(call: Call, lines: _Lines, options: _Options, now: int) -> AsyncIterator[bytes]:
     prefix, store = collection_prefix(call), call.services.store
     wanted = options.after or 0
     if options.initial and wanted > store.revision and not await _comes(call, wanted):
@@ -75,12 +73,12 @@ async def _events(
     try:
         if options.initial:
             for entry in store.range(prefix, revision=after).entries:
-                if selected.matches(entry.value):
-                    yield _line("ADDED", render(entry))
+                if line := lines.of_initial(entry):
+                    yield line
             if options.bookmarks:
-                yield _line("BOOKMARK", render(_bookmark(after, initial=True)))
-        async for line in _live(call, subscription, selected, render, options, after):
-            yield line
+                yield lines.of_bookmark(after, initial=True)
+        async for piece in _live(call, subscription, lines, options, after):
+            yield piece
     finally:
         subscription.close()
 
@@ -96,66 +94,94 @@ def _born(call: Call) -> int:
 
 
 async def _live(
-    call: Call,
-    subscription: ChangeSubscription,
-    selected: ObjectSelection,
-    render: Rendering,
-    options: _Options,
-    start: int,
+    call: Call, subscription: ChangeSubscription, lines: _Lines, options: _Options, start: int
 ) -> AsyncIterator[bytes]:
     loop, store = asyncio.get_running_loop(), call.services.store
     end = loop.time() + options.timeout
     # Without bookmarks there is no wake-up for them.
     interval = BOOKMARK_INTERVAL if options.bookmarks else math.inf
-    bookmark = loop.time() + interval
-    while True:
-        # Read before the changes are: a bookmark must not be ahead of a change that is still to be sent.
-        revision, now, due = store.revision, loop.time(), min(end, bookmark)
-        try:
-            async with asyncio.timeout(max(0.0, due - now)):
-                changes = await subscription.changes()
-        except TimeoutError:
-            if now < due:
-                continue  # once more, without waiting: then all up to `revision` has been sent
+    # One timer for each of these moments, not for each event.
+    timer = loop.call_at(min(end, loop.time() + interval), subscription.interrupt)
+    try:
+        while True:
+            changes = await subscription.changes()
+            if changes:
+                piece = b""
+                for change in changes:
+                    if change.revision > start:
+                        piece += lines.of_change(change)
+                        if len(piece) > _MAX_PIECE:
+                            yield piece
+                            piece = b""
+                if piece:
+                    yield piece
+                if loop.time() >= end:
+                    return
+                continue
+            if subscription.closed:
+                return  # too slow, or nothing of this kind is served any more
+            # Read where nothing is left to be sent: a bookmark must not be ahead of a change.
+            revision, now = store.revision, loop.time()
             if options.bookmarks and revision > start:
-                yield _line("BOOKMARK", render(_bookmark(revision)))
+                yield lines.of_bookmark(revision)
             if now >= end:
                 return
-            bookmark = now + interval
-            continue
-        if not changes:
-            return  # ended: too slow, or nothing of this kind is served any more
-        if changes[0].revision <= start:
-            changes = [change for change in changes if change.revision > start]
-        lines = b"".join(filter(None, (_change_line(change, selected, render) for change in changes)))
-        if lines:
-            yield lines
-        if now >= end:
-            return
+            timer = loop.call_at(min(end, now + interval), subscription.interrupt)
+    finally:
+        timer.cancel()
 
 
-def _change_line(change: StoreChange, selected: ObjectSelection, render: Rendering) -> bytes:
-    """What a change means to a watcher that sees only the selected objects."""
-    before = change.previous is not None and selected.matches(change.previous.value)
-    after = change.kind == "put" and selected.matches(change.entry.value)
-    if after:
-        return _line("MODIFIED" if before else "ADDED", render(change.entry))
-    if not before or change.previous is None:
-        return b""
-    if change.kind == "delete":
-        return _line("DELETED", render(change.entry))
-    # It is still there, but no longer among the selected: they see it go as they knew it, at this revision.
-    last = copied_object(change.previous.value)
-    inside(last, "metadata")["resourceVersion"] = str(change.entry.revision)
-    return _line("DELETED", render(StoredObject(change.entry.key, last, change.entry.revision, change.entry.created)))
+class _Lines:
+    """What one watcher is sent: events of what it has selected, in the representation that it has negotiated."""
 
+    __slots__ = ("_known", "_presentation", "_selected")
 
-def _line(event_type: str, rendered: bytes) -> bytes:
-    return b'{"type":"%s","object":%s}\n' % (event_type.encode(), rendered.rstrip(b"\n"))
+    def __init__(self, call: Call, selected: ObjectSelection, presentation: WatchPresentation) -> None:
+        self._known = call.services.event_lines
+        self._selected = None if selected.selects_all else selected
+        self._presentation = presentation
+
+    def of_initial(self, entry: StoredObject) -> bytes:
+        """An object that is there already; nothing when it is not selected."""
+        return self._own(b"ADDED", entry) if self._selects(entry) else b""
+
+    def of_change(self, change: StoreChange) -> bytes:
+        """What a change means to a watcher that sees only the selected objects."""
+        entry, previous = change.entry, change.previous
+        before = previous is not None and self._selects(previous)
+        if change.kind == "put" and self._selects(entry):
+            return self._shared(b"MODIFIED" if before else b"ADDED", entry)
+        if not before or previous is None:
+            return b""
+        if change.kind == "delete":
+            return self._shared(b"DELETED", entry)
+        # It is still there, but no longer among the selected: they see it go as they knew it, at this revision.
+        last = copied_object(previous.value)
+        inside(last, "metadata")["resourceVersion"] = str(entry.revision)
+        return self._shared(b"DELETED", StoredObject(entry.key, last, entry.revision, entry.created))
+
+    def of_bookmark(self, revision: int, *, initial: bool = False) -> bytes:
+        """How far the watch is."""
+        return self._own(b"BOOKMARK", _bookmark(revision, initial=initial))
+
+    def _selects(self, entry: StoredObject) -> bool:
+        return self._selected is None or self._selected.matches(entry.value)
+
+    def _shared(self, event_type: bytes, entry: StoredObject) -> bytes:
+        if self._presentation.first is not None:
+            return self._own(event_type, entry)
+        return self._known.line(event_type, entry, self._presentation)
+
+    def _own(self, event_type: bytes, entry: StoredObject) -> bytes:
+        presentation = self._presentation
+        if presentation.first is None:
+            return event_line(event_type, presentation.render(entry))
+        self._presentation = replace(presentation, first=None)
+        return event_line(event_type, presentation.first(entry))
 
 
 def _error_line(error: StatusError) -> bytes:
-    return _line("ERROR", msgspec.json.encode(error.body()))
+    return event_line(b"ERROR", msgspec.json.encode(error.body()))
 
 
 def _bookmark(revision: int, *, initial: bool = False) -> StoredObject:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
 from kubewright.controlplane.embedded.apimachinery.status import (
     MODIFIED,
     FieldError,
@@ -202,9 +202,11 @@ def _check_revision(call: Call, obj: JSONObject, entry: StoredObject) -> None:
                 [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")],
             )
         return
-    if not revision.isdecimal():
+    if not revision.isdecimal() or not revision.isascii():
         raise StatusError(500, "", f"strconv.ParseUint: parsing {quoted(revision)}: invalid syntax")
-    if int(revision) != entry.revision:
+    if (number := bounded_integer(revision)) >= 2**64:
+        raise StatusError(500, "", f"strconv.ParseUint: parsing {quoted(revision)}: value out of range")
+    if number != entry.revision:
         raise modified(call)
 
 

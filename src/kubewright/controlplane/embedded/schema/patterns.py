@@ -7,10 +7,11 @@ differ: a pattern that Go would refuse is refused with Go's.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
 
 import re2  # type: ignore[import-untyped]  # it has no stubs
+
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 
 # How RE2 names what is wrong, and how Go does.
 _PROBLEMS: Final = {
@@ -67,7 +68,7 @@ class GoPattern:
         return found
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def go_pattern(pattern: str) -> GoPattern:
     """The compiled pattern. Raises `InvalidPattern` when Go has no such expression."""
     return GoPattern(pattern)

@@ -44,8 +44,6 @@ from kubewright.controlplane.embedded.storage.store import TooLarge
 
 _log = logging.getLogger("kubewright.controlplane")
 
-_RBAC = "rbac.authorization.k8s.io"
-
 
 @dataclass(frozen=True, slots=True)
 class _ParsedRequest:
@@ -98,6 +96,7 @@ class APIServer:
                     response = self._handle(request, parsed, warnings)
                 else:
                     response = out_of_time()
+            await response.complete()
         except ConnectionCut:
             raise
         except StatusError as error:
@@ -110,6 +109,7 @@ class APIServer:
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             response = failure(StatusError(500, "InternalError", "Internal error occurred: see the server's log"))
+        await response.complete()
         if warnings:
             response.headers += [("Warning", value) for value in warning_headers(warnings)]
         self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
@@ -147,12 +147,8 @@ class APIServer:
         if resource.deprecation:
             warnings.append(resource.deprecation)
         call = Call(services, resource, target, parsed.query, parsed.user, request.header("user-agent"), warnings)
-        try:
-            wanted = negotiate(request.header("accept"))
-            return presented(dispatch(call, request, wanted), request, parsed.query)
-        finally:
-            if target.group == _RBAC and target.verb not in ("get", "list", "watch"):
-                self.services.authorizer.invalidate()
+        wanted = negotiate(request.header("accept"))
+        return presented(dispatch(call, request, wanted), request, parsed.query)
 
     def _non_resource(self, request: HTTPRequest, parsed: _ParsedRequest) -> HTTPResponse:
         path = parsed.target.path

@@ -33,7 +33,7 @@ from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.audit import AuditLog
 from kubewright.controlplane.embedded.server.faults import Faults
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
-from kubewright.controlplane.embedded.storage.store import MemoryStore
+from kubewright.controlplane.embedded.storage.store import MemoryStore, StoreChange
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
@@ -109,6 +109,12 @@ def assemble(
 
     authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=(ISSUER,))
     authorizer = Authorizer(_Roles(store))
+
+    def roles_changed(change: StoreChange) -> None:
+        if change.key.startswith(_RBAC):
+            authorizer.invalidate()
+
+    store.observe(roles_changed)
     services = Services(
         store=store,
         catalog=catalog,

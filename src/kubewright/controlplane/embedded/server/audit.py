@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from weakref import WeakSet
 
 from kubewright.controlplane.embedded.auth.users import UserInfo
@@ -13,6 +13,8 @@ from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 
 _KEPT = 10_000
+_MAX_LENGTH = 1024
+"""Characters that are kept of a path or a user agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class AuditEvent:
     @classmethod
     def of(cls, request: HTTPRequest, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
         """The event of an answered request; the user is empty when authentication failed."""
+        if len(target.path) > _MAX_LENGTH:
+            target = Target(*(_truncated(part) for part in astuple(target)))
         return cls(
             time,
             user.name if user is not None else "",
@@ -46,9 +50,13 @@ class AuditEvent:
             target.namespace,
             target.name,
             target.path,
-            request.header("user-agent"),
+            _truncated(request.header("user-agent")),
             status,
         )
+
+
+def _truncated(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}...TRUNCATED"
 
 
 class AuditLog:

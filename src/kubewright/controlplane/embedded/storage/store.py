@@ -18,6 +18,7 @@ from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.document import inside, mapping
 from kubewright.controlplane.embedded.storage.collection import Collection
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
+from kubewright.controlplane.embedded.storage.retention import Retention
 from kubewright.controlplane.embedded.storage.stored_object import ChangeKind
 from kubewright.controlplane.embedded.storage.stored_object import StoreChange as StoreChange
 from kubewright.controlplane.embedded.storage.stored_object import StoredObject as StoredObject
@@ -107,9 +108,10 @@ class MemoryStore:
     """Everything that the API server stores.
 
     The last `history` changes can be read and watched (up to a quarter more are kept); none of them longer than twice
-    `interval` seconds, and none that is younger than `interval` is dropped before there are that many. `buffer` is how
-    many changes a watcher may fall behind. In the directories that `lifetimes` names, expired objects are deleted:
-    when they are read, or at the next `sweep`.
+    `interval` seconds, and none that is younger than `interval` is dropped before there are that many, or their JSON
+    has more than `history_size` bytes. `buffer` is how many changes a watcher may fall behind, and `buffer_size` how
+    many bytes of JSON. In the directories that `lifetimes` names, expired objects are deleted: when they are read, or
+    at the next `sweep`.
     """
 
     def __init__(
@@ -117,8 +119,10 @@ class MemoryStore:
         *,
         revision: int = 1,
         history: int = 20_000,
+        history_size: int = 64 << 20,
         interval: float = 300.0,
         buffer: int = 10_000,
+        buffer_size: int = 32 << 20,
         lifetimes: Mapping[str, Lifetime] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -131,7 +135,8 @@ class MemoryStore:
         self._mark = revision
         self._due = clock() + interval
         self._collections: dict[str, Collection] = {}
-        self._watchers = Watchers(buffer)
+        self._retention = Retention(history_size)
+        self._watchers = Watchers(buffer, buffer_size)
         self._lifetimes = dict(lifetimes or {})
         self._observers: list[Callable[[StoreChange], None]] = []
 
@@ -255,6 +260,7 @@ class MemoryStore:
             raise FutureRevision(revision, self._revision)
         if revision > self._compacted:
             self._compacted = revision
+            self._retention.forget(revision)
             for collection in self._collections.values():
                 collection.forget(revision)
 
@@ -306,6 +312,7 @@ class MemoryStore:
         change = StoreChange(kind, key, entry, previous)
         self._revision = revision
         collection.apply(change)
+        self._retention.add(change)
         if lifetime := self._lifetimes.get(_directory(key)):
             if kind == "put":
                 lifetime.renew(key)
@@ -319,6 +326,8 @@ class MemoryStore:
     def _expire(self) -> None:
         if self._revision - self._compacted > self._history + self._history // 4:
             self.compact(self._revision - self._history)
+        if excess := self._retention.excess:
+            self.compact(excess)
         now = self._clock()
         if now >= self._due:
             # Every write checks the clock, so one that is a whole interval late follows a pause of at least that long,

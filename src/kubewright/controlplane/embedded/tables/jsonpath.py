@@ -7,11 +7,13 @@ once and applied to many objects; a field that is missing is no error, an index 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 from kubewright.api.markers import JSONValue
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
+from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 
 JSONValues: TypeAlias = list[JSONValue]
 Step: TypeAlias = Callable[[JSONValues], JSONValues]
@@ -29,19 +31,17 @@ class JSONPath:
 
     def find(self, value: JSONValue) -> JSONValues:
         """All it leads to, in order; raises PathError where client-go's evaluation fails."""
-        values = [value]
-        for step in self._steps:
-            values = step(values)
-        return values
+        return _sequence(self._steps)([value])
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def compile_path(path: str) -> JSONPath:
     """Read a path such as `.status.conditions[?(@.type=="Ready")].status`."""
     return JSONPath(_parse(path))
 
 
 _FIELD = re.compile(r"(?:\\.|[^\\\s.,\[\]$@{}])+")
+_FEW = 64
 _QUOTED_KEY = re.compile(r"'([^']*)'")
 _SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
 _FILTER = re.compile(r"([^!<>=]+)([!<>=]+)(.+)", re.DOTALL)
@@ -101,7 +101,7 @@ def _literal(rest: str) -> tuple[JSONValue, int]:
         return re.sub(r"\\(.)", r"\1", found[2]), found.end()
     if number := _NUMBER.match(rest):
         try:
-            return (float(number[0]) if "." in number[0] else int(number[0])), number.end()
+            return (float(number[0]) if "." in number[0] else bounded_integer(number[0])), number.end()
         except ValueError:
             raise JSONPathError(f"cannot parse number {number[0]}") from None
     if (word := _WORD.match(rest)) and word[0] in ("true", "false"):
@@ -147,7 +147,9 @@ def _descend(values: JSONValues) -> JSONValues:
 
 def _bracket(inner: str) -> Step:
     if "," in inner:
-        return _union([_bracket(part.strip(" ")) for part in inner.split(",")])
+        # Once is as good as often, and twice as being found more than once.
+        parts = Counter(part.strip(" ") for part in inner.split(","))
+        return _union([_bracket(part) for part, count in parts.items() for _ in range(min(count, 2))])
     if inner == "*":
         return _slice(0, None, None)
     if quoted := _QUOTED_KEY.fullmatch(inner):
@@ -156,14 +158,14 @@ def _bracket(inner: str) -> Step:
     found = _SLICE.fullmatch(inner)
     if found is None:
         raise JSONPathError(f"invalid array index {inner}")
-    start = int(found[1]) if found[1] not in ("", "-") else 0
+    start = bounded_integer(found[1]) if found[1] not in ("", "-") else 0
     if found[2] is None:
         return _index(start)
     return _slice(start, *(_bound(text) for text in (found[2], found[3])))
 
 
 def _bound(text: str | None) -> int | None:
-    return None if text is None or text in (":", ":-") else int(text[1:])
+    return None if text is None or text in (":", ":-") else bounded_integer(text[1:])
 
 
 def _union(steps: Sequence[Step]) -> Step:
@@ -173,10 +175,26 @@ def _union(steps: Sequence[Step]) -> Step:
 def _sequence(steps: Sequence[Step]) -> Step:
     def apply(values: JSONValues) -> JSONValues:
         for step in steps:
-            values = step(values)
+            values = _without_copies(step(values))
         return values
 
     return apply
+
+
+def _without_copies(values: JSONValues) -> JSONValues:
+    """The same without a third appearance of anything: more would only multiply with the next step.
+
+    Of all that is found, the first counts, and whether it is the only one.
+    """
+    if len(values) <= _FEW:
+        return values
+    found: JSONValues = []
+    counts: dict[int, int] = {}
+    for value in values:
+        count = counts[id(value)] = counts.get(id(value), 0) + 1
+        if count <= 2:
+            found.append(value)
+    return found
 
 
 def _lists(values: JSONValues) -> list[JSONValues]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -12,7 +12,8 @@ from kubewright.controlplane.embedded.apimachinery.document import at, text
 from kubewright.controlplane.embedded.apimachinery.status import bad_request, invalid_value
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call
-from kubewright.controlplane.embedded.rest.reading import Listed
+from kubewright.controlplane.embedded.rest.presentation import WatchPresentation
+from kubewright.controlplane.embedded.rest.reading import Listed, json_list
 from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 from kubewright.controlplane.embedded.tables import cluster, network, policy, storage, workloads
 from kubewright.controlplane.embedded.tables.custom import custom_printer
@@ -29,6 +30,7 @@ _PRINTERS: dict[tuple[str, str], Printer] = {
     **storage.PRINTERS,
     **workloads.PRINTERS,
 }
+_encode = msgspec.json.Encoder().encode
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -39,8 +41,11 @@ def printer_for(resource: ResourceType) -> Printer:
     return _PRINTERS.get((resource.gvk.group, resource.plural), CREATED)
 
 
-def table_of(call: Call, entries: Sequence[StoredObject], listed: Listed | None, version: str) -> JSONObject:
-    """Objects as a table: of a list with its position, or of a single object without. Raises for a bad query."""
+def table_of(call: Call, entries: Sequence[StoredObject], listed: Listed | None, version: str) -> Iterator[bytes]:
+    """Objects as a table, in pieces: of a list with its position, or of a single object without.
+
+    Raises for a bad query, before the first piece.
+    """
     include, printer, now = _include(call), printer_for(call.resource), call.services.clock()
     metadata: JSONObject = {}
     if listed is not None:
@@ -51,23 +56,27 @@ def table_of(call: Call, entries: Sequence[StoredObject], listed: Listed | None,
                 metadata["remainingItemCount"] = listed.remaining
     elif entries:
         metadata["resourceVersion"] = text(entries[0].value, "metadata", "resourceVersion")
-    rows: list[JSONValue] = [_row(call.resource, printer, entry.value, include, now, version) for entry in entries]
-    return _table(metadata, _definitions(printer), rows, version)
+    opening = msgspec.json.encode(_table(metadata, _definitions(printer), [], version)).removesuffix(b"[]}")
+    rows = (_encode(_row(call.resource, printer, entry.value, include, now, version)) for entry in entries)
+    return json_list(opening, rows, b"}\n")
 
 
-def watch_rendering(call: Call, version: str) -> Callable[[StoredObject], bytes]:
-    """How each event of one watch is rendered: a table of one row, the columns in the first event only."""
+def watch_presentation(call: Call, version: str) -> WatchPresentation:
+    """How the events of a watch are rendered: each is a table of one row, the columns are in the first event only."""
     include, printer, clock = _include(call), printer_for(call.resource), call.services.clock
-    columns: list[JSONValue] | None = _definitions(printer)
+    resource = call.resource
 
-    def render(entry: StoredObject) -> bytes:
-        nonlocal columns
+    def rendered(entry: StoredObject, columns: list[JSONValue] | None) -> bytes:
         metadata: JSONObject = {"resourceVersion": text(entry.value, "metadata", "resourceVersion")}
-        row = _row(call.resource, printer, entry.value, include, clock(), version)
-        table, columns = _table(metadata, columns, [row], version), None
-        return msgspec.json.encode(table)
+        row = _row(resource, printer, entry.value, include, clock(), version)
+        return msgspec.json.encode(_table(metadata, columns, [row], version))
 
-    return render
+    return WatchPresentation(
+        lambda entry: rendered(entry, None),
+        # A row says how old its object is, by the second.
+        lambda: (resource, include, version, int(clock())),
+        first=lambda entry: rendered(entry, _definitions(printer)),
+    )
 
 
 def _include(call: Call) -> Include:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kubewright.controlplane.embedded.apimachinery.gotext import ESCAPES
+from kubewright.controlplane.embedded.apimachinery.gotext import ESCAPES, bounded_integer
 from kubewright.controlplane.embedded.cel.library.numbers import double_text
 from kubewright.controlplane.embedded.cel.library.times import duration_text, timestamp_text
 from kubewright.controlplane.embedded.cel.values import (
@@ -24,6 +24,8 @@ from kubewright.controlplane.embedded.cel.values import (
 )
 
 _PRECISION: Final = 6
+_MAX_PRECISION: Final = 10_000
+"""Digits after the point; the real one has memory for more."""
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.([0-9]*))?(.)?)", re.DOTALL)
 
 ALLOWED: Final[dict[str, tuple[frozenset[str], str]]] = {
@@ -103,7 +105,9 @@ def clauses(template: str, count: int) -> Iterator[Clause]:
             raise FormatError(f"could not parse formatting clause: {message}: invalid syntax")
         if letter.lower() not in ALLOWED or (letter.isupper() and letter != "X"):
             raise FormatError(f'could not parse formatting clause: unrecognized formatting clause "{letter}"')
-        yield Clause(text, index, letter.lower(), _PRECISION if found[2] is None else int(found[2]), letter.isupper())
+        yield Clause(
+            text, index, letter.lower(), _PRECISION if found[2] is None else bounded_integer(found[2]), letter.isupper()
+        )
         text, index = "", index + 1
     yield Clause(text + template[position:], index)
 

@@ -14,6 +14,7 @@ from ipaddress import (
 )
 from typing import Final, TypeAlias
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, INT, STRING, opaque
 from kubewright.controlplane.embedded.cel.values import EvaluationError, NoSuchOverload
@@ -105,7 +106,7 @@ def _address_4(text: str) -> IPv4Address:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 field must have at least one digit (at "{where}")')
         if len(part) > 1 and part[0] == "0":
             raise _AddressError(f'ParseAddr("{text}"): IPv4 field has octet with leading zero')
-        if int(part) > 255:
+        if bounded_integer(part) > 255:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 field has value >255')
         if index == 4:
             raise _AddressError(f'ParseAddr("{text}"): IPv4 address too long')
@@ -160,7 +161,7 @@ def _interface(text: str) -> Interface:
         raise _AddressError(f"{complaint}: IPv6 zones cannot be present in a prefix")
     if not _BITS.fullmatch(bits):
         raise _AddressError(f'{complaint}: bad bits after slash: "{bits}"')
-    if int(bits) > address.max_prefixlen:
+    if bounded_integer(bits) > address.max_prefixlen:
         raise _AddressError(f"{complaint}: prefix length out of range")
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise _AddressError(f'IPv4-mapped IPv6 address "{text}" is not allowed')

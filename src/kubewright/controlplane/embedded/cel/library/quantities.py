@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from kubewright.api.quantity import Quantity
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, DOUBLE, INT, STRING, CelType
 from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, EvaluationError
@@ -51,7 +52,7 @@ def _is_integer(quantity: Quantity) -> bool:
     if suffix.endswith("i"):
         exponent = 10 * (1 + "KMGTPE".index(suffix[0]))
         return not fraction and 14 - len(digits) - int(exponent * 0.3) >= 0
-    exponent = int(suffix[1:]) if suffix[1:] else _POWERS[suffix]
+    exponent = bounded_integer(suffix[1:]) if suffix[1:] else _POWERS[suffix]
     return exponent >= len(fraction) and len(digits) + len(fraction) <= _SAFE_DIGITS
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from typing import Final
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.library.numbers import double_text
 from kubewright.controlplane.embedded.cel.library.overload import Implementation, Overload, function, method
 from kubewright.controlplane.embedded.cel.library.times import (
@@ -69,19 +70,19 @@ def _not_convertible(source: str, target: str) -> EvaluationError:
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(
-    r"[+-]?(?:[0-9](?:_?[0-9])*\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I
+    r"[+-]?(?:[0-9](?:_?[0-9])*+\.?[0-9]*+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?:inf|infinity)|nan", re.I
 )
 
 
 def _text_to_int(text: str) -> int:
-    if _INTEGER.fullmatch(text) and MIN_INT <= int(text) <= MAX_INT:
-        return int(text)
+    if _INTEGER.fullmatch(text) and MIN_INT <= (number := bounded_integer(text)) <= MAX_INT:
+        return number
     raise _not_convertible("string", "int")
 
 
 def _text_to_uint(text: str) -> Uint:
-    if text.isascii() and text.isdigit() and int(text) < 2**64:
-        return Uint(text)
+    if text.isascii() and text.isdigit() and (number := bounded_integer(text)) < 2**64:
+        return Uint(number)
     raise _not_convertible("string", "uint")
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.library.overload import Overload, method
 from kubewright.controlplane.embedded.cel.types import DURATION, INT, STRING, TIMESTAMP
 from kubewright.controlplane.embedded.cel.values import MAX_INT, MIN_INT, Duration, EvaluationError, Timestamp
@@ -24,7 +25,8 @@ _UNITS: Final = {
     "m": 60 * SECOND,
     "h": 3600 * SECOND,
 }
-_GO_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
+_GO_PART: Final = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?+([^0-9.]++)")
+_MAX_FRACTION: Final = 18
 # What OpenAPI's "duration" understands besides: "3 days". The last name of a unit may have any ending.
 _WORD_PART: Final = re.compile(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]+)")
 _WORDS: Final = (
@@ -51,12 +53,14 @@ def parsed_duration(text: str) -> Duration:
     if rest == "0":
         return Duration(0)
     total, position = 0, 0
-    for part in _GO_PART.finditer(rest):
+    while part := _GO_PART.match(rest, position):
         whole, fraction, unit = part.groups()
-        if part.start() != position or not (whole or fraction) or unit not in _UNITS:
+        if not (whole or fraction) or unit not in _UNITS:
             break
         scale = _UNITS[unit]
-        total += int(whole or 0) * scale + int(fraction or 0) * scale // 10 ** len(fraction or "")
+        # More digits than that make no nanosecond.
+        fraction = (fraction or "")[:_MAX_FRACTION]
+        total += bounded_integer(whole) * scale + int(fraction or 0) * scale // 10 ** len(fraction)
         position = part.end()
     if not rest or position != len(rest) or not MIN_INT <= sign * total <= MAX_INT:
         raise ValueError(f'time: invalid duration "{text}"')
@@ -73,7 +77,7 @@ def parsed_json_duration(text: str) -> Duration:
     for number, unit in _WORD_PART.findall(text):
         for names, scale in _WORDS:
             if unit.lower() in names or unit.lower().startswith(names[-1]):
-                total, known = total + int(number) * scale, True
+                total, known = total + bounded_integer(number) * scale, True
     if not known:
         raise ValueError(f"unable to parse {text} as duration")
     return Duration(total)

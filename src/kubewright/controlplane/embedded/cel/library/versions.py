@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer
 from kubewright.controlplane.embedded.cel.library.overload import Overload, function, method
 from kubewright.controlplane.embedded.cel.types import BOOL, INT, STRING, CelType
 from kubewright.controlplane.embedded.cel.values import EvaluationError, Opaque
@@ -31,7 +32,7 @@ class SemanticVersion(Opaque):
     @property
     def order(self) -> tuple[object, ...]:
         """What versions are sorted by: a release is after its pre-releases, numbers are before words."""
-        parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
+        parts = tuple((0, bounded_integer(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
         return self.major, self.minor, self.patch, not self.pre, parts
 
 
@@ -73,9 +74,9 @@ def _number(text: str, name: str) -> int:
         raise ValueError(f'{name.capitalize()} number must not contain leading zeroes "{text}"')
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
-    if int(text) >= 2**64:
+    if (number := bounded_integer(text)) >= 2**64:
         raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
-    return int(text)
+    return number
 
 
 def _normalized(text: str) -> str:
