@@ -13,7 +13,10 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from msgspec import Struct
+
 from kubewright.api.model import Model
+from kubewright.api.naming import python_name
 
 _CALL = re.compile(
     r"(?P<function>[\w.]+)\(\) (?:got an unexpected keyword argument '(?P<keyword>\w+)'"
@@ -116,7 +119,6 @@ _CALLS = {
     "run.clusterwide": "leave it out: without --namespace an operator watches all of them",
     "Predicate.__call__": "a predicate is given as it is, without parentheses: where=generation_changed",
     "Field.default": "Field is for waiting: write a default after the annotation, as in size: int = 1",
-    "Result.RequeueAfter": "write requeue_after=",
     "Result.after": "write requeue_after=",
     "Result.delay": "write requeue_after=",
     "field": 'it declares a field of a model: for waiting write Field("status.phase")',
@@ -133,6 +135,8 @@ _ATTRIBUTES = {
     "Client.delete_all_of": "write client.delete_all(Kind, namespace=...)",
     "Client.log": "write client.logs(pod)",
     "Client.wait": "write client.wait_for(obj, ready)",
+    "Client.read": "write client.get(Kind, name, namespace=...)",
+    "Client.server_side_apply": "write client.apply(obj)",
     "Client.close": "write await client.aclose(), or async with Client() as client",
     "Manager.start": "write await manager.run(), or async with manager.running()",
     "Manager.get_client": "write manager.client",
@@ -184,7 +188,7 @@ def _call_fix(message: str, frame: FrameType | None) -> str | None:
         return "write await before the call"
     subscript = _NOT_SUBSCRIPTABLE.match(message)
     if subscript is not None:
-        is_model = subscript[1] in (each.__name__ for each in _all_models(Model))
+        is_model = subscript[1] in (each.__name__ for each in _all_structures(Model))
         return "its fields are attributes: write .metadata instead of ['metadata']" if is_model else None
     if message.startswith("a coroutine was expected, got None"):
         return "what a manager runs is async: write async def"
@@ -194,8 +198,8 @@ def _call_fix(message: str, frame: FrameType | None) -> str | None:
         return "only errors are raised; a Result is returned"
     if message.startswith("'async for' requires") and message.endswith("got list"):
         return "write for instead of async for, or leave out the await"
-    if message.startswith("Unexpected keyword argument"):  # of a structure that is no model
-        return _CALLS.get(f"Result.{message.rpartition(' ')[2].strip(chr(39))}")
+    if message.startswith("Unexpected keyword argument"):
+        return _structure_fix(message.rpartition(" ")[2].strip("'"), frame)
     call = _CALL.match(message)
     function = _find(call["function"]) if call is not None else None
     if call is None or function is None or not _is_meant(function, message, frame):
@@ -213,6 +217,19 @@ def _call_fix(message: str, frame: FrameType | None) -> str | None:
     if close:
         return f"write {close[0]}="
     return f"it takes {', '.join(parameters)}"
+
+
+def _structure_fix(keyword: str, frame: FrameType | None) -> str | None:
+    """The fix for an argument of a structure that is no model, whose message does not name the class."""
+    code = frame.f_code if frame is not None else None
+    called = {*code.co_names, *code.co_varnames, *code.co_freevars} if code is not None else set()
+    meant = [cls for cls in _all_structures(Struct) if cls.__name__ in called and _is_ours(cls)]
+    meant = [cls for cls in meant if not issubclass(cls, Model) and keyword not in cls.__struct_fields__]
+    if len(meant) != 1:
+        return None
+    name, fields = meant[0].__name__, meant[0].__struct_fields__
+    close = difflib.get_close_matches(python_name(keyword), fields, n=1)
+    return _CALLS.get(f"{name}.{keyword}", f"write {close[0]}=" if close else f"{name} takes {', '.join(fields)}")
 
 
 def _find(qualname: str) -> Callable[..., object] | None:
@@ -294,5 +311,5 @@ def _attribute_fix(owner: object, attribute: str, frame: FrameType | None) -> st
     return f"did you mean {close[0]!r}?" if close else None
 
 
-def _all_models(cls: type[Model]) -> set[type[Model]]:
-    return {cls}.union(*map(_all_models, cls.__subclasses__()))
+def _all_structures(cls: type[Struct]) -> set[type[Struct]]:
+    return {cls}.union(*map(_all_structures, cls.__subclasses__()))
