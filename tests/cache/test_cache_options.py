@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -13,9 +15,11 @@ from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, CachedClient, CacheOptions
-from kubewright.client import Client
+from kubewright.client import Client, Config
 from kubewright.client.errors import NotFound
 from kubewright.controlplane import ControlPlane
+
+ANY: Any = "drop"
 
 
 def settings(name: str, namespace: str = "default", **labels: str) -> ConfigMap:
@@ -87,6 +91,63 @@ async def test_a_strict_cache_refuses_live_reads_of_unwatched_kinds(embedded_con
         assert await client.list(ConfigMap, consistency="live")
         await client.apply(settings("applied"))
         with cache.watch(ConfigMap) as handle:
+            with pytest.raises(LookupError, match="the watch of ConfigMap has not brought its objects yet"):
+                await client.find(ConfigMap, "in", namespace="default")
             await handle.synced()
             assert await client.find(ConfigMap, "in", namespace="default") is not None
             assert await client.find(ConfigMap, "none", namespace="default") is None
+
+
+async def test_a_transformed_object_is_patched_and_not_updated(embedded_control_plane: ControlPlane) -> None:
+    """An update would remove from the server what the transform has dropped."""
+    async with cached(embedded_control_plane, {ConfigMap: CacheOptions(transform=without_y)}) as (_, client, cache):
+        with cache.watch(ConfigMap) as handle:
+            await handle.synced()
+            read = await client.get(ConfigMap, "in", namespace="default")
+            read.data["x"] = "2"
+            with pytest.raises(
+                ValueError, match=r"^ConfigMap default/in was read from a watch with a transform, .*patch"
+            ):
+                await client.update(read)
+            patched = await client.patch(read)
+            assert patched.data == {"x": "2", "y": "2"}
+
+            patched.data["x"] = "3"
+            assert (await client.update(patched)).data == {"x": "3", "y": "2"}
+            whole = await client.get(ConfigMap, "in", namespace="default", consistency="live")
+            whole.data["x"] = "4"
+            assert (await client.update(whole)).data == {"x": "4", "y": "2"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([ConfigMap], "the options of a cache are by kind: write cache={Pod: CacheOptions("),
+        ({"ConfigMap": CacheOptions()}, 'a kind is given by its class, not by its name "ConfigMap"'),
+        ({ConfigMap: {"labels": "app=web"}}, "the cache options of ConfigMap are {'labels': 'app=web'}: write cache="),
+        ({ConfigMap: CacheOptions(labels="a b c")}, '"a b c" is not a label selector'),
+        ({ConfigMap: CacheOptions(fields={"metadata.Name": "a"})}, 'ConfigMap has no field "metadata.Name": did you'),
+        (
+            {ConfigMap: CacheOptions(namespaces="default")},
+            "CacheOptions(namespaces='default') of ConfigMap: expected a",
+        ),
+        ({ConfigMap: CacheOptions(namespaces=["*"])}, 'namespaces="*" cannot be the name of a namespace'),
+        ({Namespace: CacheOptions(namespaces=["a"])}, "Namespace is cluster-scoped and in no namespace: leave out"),
+        (
+            {ConfigMap: CacheOptions(transform=ANY)},
+            "of ConfigMap: expected a function that takes the JSON of an object",
+        ),
+    ],
+)
+async def test_options_that_cannot_be_meant_are_refused_with_the_fix(options: Any, message: str) -> None:
+    async with Client(Config(server="https://localhost")) as client:
+        with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+            Cache(client, options=options)
+
+
+async def test_an_unknown_consistency_is_refused(embedded_control_plane: ControlPlane) -> None:
+    async with cached(embedded_control_plane) as (_, client, _):
+        for read in (client.get, client.find, client.list):
+            arguments: tuple[Any, ...] = (ConfigMap,) if read == client.list else (ConfigMap, "in")
+            with pytest.raises(ValueError, match=r'^consistency="strong": expected cached, own-writes, live$'):
+                await read(*arguments, namespace="default", consistency=cast(Any, "strong"))

@@ -297,13 +297,15 @@ def test_a_transform_that_fails_keeps_the_object_whole_and_the_watch_going(caplo
             raise KeyError("spec")
         return raw.replace(b"large", b"")
 
-    view = synced(thing(3, x="bad large"), thing(4, "b", x="large"), scope=Scope(GVK, transform=fails))
+    things = thing(3, x="bad large"), thing(4, "b", x="large"), thing(5, "c", x="bad")
+    view = synced(*things, scope=Scope(GVK, transform=fails))
     bad, good = view.find(KEY), view.find(ObjectKey("ns", "b"))
     assert bad is not None
     assert good is not None
     assert b"large" in bad.body
     assert b"large" not in good.body
-    assert "the transform of configmaps failed for ns/a" in caplog.text
+    assert "the transform of configmaps failed, first for ns/a; such objects are kept whole" in caplog.text
+    assert len(caplog.records) == 1
 
 
 def test_statistics_count_only_what_the_watch_brought() -> None:

@@ -63,6 +63,7 @@ async def test_the_client_of_a_manager_is_not_one_that_reads_from_a_cache(client
         (lambda client: UNTYPED(client, permissions="secrets"), "expected a list such as [Permission("),
         (lambda client: UNTYPED(client, health_address=8081), 'expected ":8080" for all interfaces'),
         (lambda client: UNTYPED(client, metrics_address="8080"), 'expected ":8080" for all interfaces'),
+        (lambda client: UNTYPED(client, controllers={"workers": 3}), "expected ControllerDefaults(workers=4)"),
         (lambda client: UNTYPED(client, grace=-1), "Manager(grace=-1): expected a number of seconds, or None"),
         (lambda client: UNTYPED(client).add(work()), "give the function itself, manager.add(work)"),
         (lambda client: UNTYPED(client).add(Work), "manager.add(Work): give an instance, Work("),

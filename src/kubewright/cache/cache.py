@@ -38,7 +38,8 @@ class CacheOptions(Struct, frozen=True):
 
     All watches of the kind have these options unless they are given others. Reads through a `CachedClient` are answered
     from what is selected: an object beyond it is not found, and a transformed one comes as it was transformed. Such an
-    object is to be patched, not updated: an update would remove what the transform dropped.
+    object is to be patched: an update would remove what the transform dropped, and is refused. `transform` takes and
+    returns the JSON of an object, as bytes.
     """
 
     labels: Labels | None = None
@@ -71,7 +72,11 @@ class Cache:
         """
         self._client = client
         self.is_strict = strict
-        self._options = {resource_info(kind).gvk: each for kind, each in (options or {}).items()}
+        self._options: dict[GroupVersionKind, CacheOptions] = {}
+        if options:
+            from kubewright.cache.arguments import options_by_kind  # few programs have any
+
+            self._options = options_by_kind(options)
         self._quiet = quiet
         self._stream = stream
         self._namespaces = tuple(dict.fromkeys(namespaces))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from typing import Literal, TypeAlias, TypeVar, overload
+from typing import Literal, TypeAlias, TypeVar, get_args, overload
 
 from msgspec.structs import replace
 
@@ -104,6 +104,8 @@ class CachedClient(Client):
         consistency: Consistency = "own-writes",
     ) -> T:
         """See `Client.get`: from the cache where the kind is watched."""
+        if consistency != "own-writes":
+            _check_consistency(consistency)
         kind, name = kind_and_name(target, name)
         info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
         key = self._operations.key(info, name, namespace)
@@ -141,6 +143,8 @@ class CachedClient(Client):
         consistency: Consistency = "own-writes",
     ) -> T | None:
         """See `Client.find`: from the cache where the kind is watched."""
+        if consistency != "own-writes":
+            _check_consistency(consistency)
         kind, name = kind_and_name(target, name)
         if consistency != "live":
             info = self._operations.mapper.known(kind) or await self._operations.mapper.info(kind)
@@ -169,6 +173,8 @@ class CachedClient(Client):
         index of the cache and the value to look for; it needs a watch.
         """
         check_kind(kind)
+        if consistency != "own-writes":
+            _check_consistency(consistency)
         if namespace:
             check_namespace(namespace, "namespace")
         if labels is not None or fields is not None:
@@ -265,12 +271,19 @@ class CachedClient(Client):
 
     def _check_live_read(self, kind: type[Object]) -> None:
         """Raise a LookupError if the cache is strict: it then reads live only with `consistency="live"`."""
-        if self._cache.is_strict:
+        if not self._cache.is_strict:
+            return
+        if any(not informer.is_settled for informer in self._cache.informers(resource_info(kind).gvk)):
             raise LookupError(
-                f"no watch of {kind.__name__} can answer this read, and the cache is strict: watch the kind (with "
-                f"controller_for(...).owns or .watches, or cache.watch({kind.__name__})), or read it with "
+                f"the watch of {kind.__name__} has not brought its objects yet, and the cache is strict: reconcilers "
+                "run when it has; elsewhere wait for it (await handle.synced() of cache.watch), or read with "
                 'consistency="live"'
             )
+        raise LookupError(
+            f"no watch of {kind.__name__} can answer this read, and the cache is strict: watch the kind (with "
+            f"controller_for(...).owns or .watches, or cache.watch({kind.__name__})), or read it with "
+            'consistency="live"'
+        )
 
     def _local(
         self, kind: type[Object], info: ResourceInfo, key: ObjectKey, consistency: Consistency
@@ -342,6 +355,11 @@ class _CachedSubresource(Subresource):
         """See `CachedClient.apply`."""
         options = WriteOptions(dry_run, field_manager, field_validation)
         return self._client._apply(obj, self._subresource, force, options)
+
+
+def _check_consistency(given: Consistency) -> None:
+    if given not in get_args(Consistency):
+        raise ValueError(f'consistency="{given}": expected {", ".join(get_args(Consistency))}')
 
 
 def _selected(

@@ -384,7 +384,14 @@ class Informer:
             header = parse_header(body)
         except Exception:
             # One object that the function fails for must not stop the watch.
-            _log.exception("the transform of %s failed for %s; it is kept whole", self.kind_name, entry.key)
+            if not self._has_complained:
+                self._has_complained = True
+                _log.exception(
+                    "the transform of %s failed, first for %s; such objects are kept whole. It is a function that "
+                    "takes the JSON of an object and returns the JSON to keep, both as bytes",
+                    self.kind_name,
+                    entry.key,
+                )
             return entry
         if _identity(header) == _identity(entry.header):
             return entry_of(header, body)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from kubewright.api.codec import NOT_JSON
+from kubewright.api.codec import NOT_JSON, origin
 from kubewright.api.header import Header
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.meta import ObjectMeta
@@ -45,6 +45,18 @@ class OwnWrites:
     def needs_whole(self, info: ResourceInfo) -> bool:
         """See `WriteObserver`: the response is laid over whole objects where they are watched."""
         return not all(informer.scope.metadata_only for informer in self._cache.informers(info.gvk))
+
+    def updating(self, endpoint: Endpoint, obj: Object) -> None:
+        """See `WriteObserver`: what a transform has dropped would be removed from the server."""
+        key = ObjectKey(endpoint.namespace, endpoint.name)
+        for informer in self._cache.informers(endpoint.info.gvk):
+            entry = informer.find(key) if informer.scope.transform is not None else None
+            # One of an earlier revision than the cache has is refused by the server.
+            if entry is not None and entry.body == origin(obj):
+                raise ValueError(
+                    f"{obj.kind} {obj.key} was read from a watch with a transform, and an update would remove what "
+                    'that dropped: use patch(obj), or read it with consistency="live"'
+                )
 
     def written(
         self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None

@@ -115,6 +115,8 @@ class Operations(Endpoints, frozen=True, kw_only=True):
         _whole(type(obj))
         endpoint = await self.endpoint(obj, None, None, subresource)
         request = endpoint.request("update")
+        if self.observer is not None and not subresource:
+            self.observer.updating(endpoint, obj)
         body = for_update(obj, endpoint.info, subresource)
         base = obj.metadata.resource_version
         return await self._write("PUT", endpoint, type(obj), body, request, options, base=base)

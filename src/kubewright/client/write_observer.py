@@ -20,6 +20,9 @@ class WriteObserver(Protocol):
     def needs_whole(self, info: ResourceInfo) -> bool:
         """Whether a patch of metadata alone is to be answered with the whole object all the same."""
 
+    def updating(self, endpoint: Endpoint, obj: Object) -> None:
+        """An object is about to be replaced by `obj`. Raises ValueError when that has only a part of it."""
+
     def written(
         self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None
     ) -> None:

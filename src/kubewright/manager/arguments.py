@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from kubewright.cache import CachedClient
 from kubewright.client import Client
 from kubewright.client.arguments import check_namespace
+from kubewright.controller.defaults import ControllerDefaults
 from kubewright.manager.leader_election import LeaderElection
 from kubewright.manager.permissions import Permission
 
 
-def check_arguments(client: object, namespaces: object, election: object, grace: object) -> None:
+def check_arguments(client: object, namespaces: object, election: object, grace: object, controllers: object) -> None:
     """Raise a TypeError or ValueError that names the fix."""
     if not isinstance(client, Client):
         raise TypeError(
@@ -29,6 +30,8 @@ def check_arguments(client: object, namespaces: object, election: object, grace:
         raise TypeError(f'Manager(election={election!r}): expected LeaderElection(client, "name-of-the-lease")')
     if not isinstance(grace, int | float | None) or (grace is not None and grace < 0):
         raise ValueError(f"Manager(grace={grace!r}): expected a number of seconds, or None for no limit")
+    if controllers is not None and not isinstance(controllers, ControllerDefaults):
+        raise TypeError(f"Manager(controllers={controllers!r}): expected ControllerDefaults(workers=4)")
 
 
 def checked_permissions(given: object) -> list[Permission]:

@@ -97,7 +97,7 @@ class Manager:
         no watch can answer are refused; `stream` as in `Cache`. `controllers` are options
         for controllers that are not given their own. `name` is for the log.
         """
-        check_arguments(client, namespaces, election, grace)
+        check_arguments(client, namespaces, election, grace, controllers)
         self.name = name
         self.cluster = Cluster(client, namespaces=namespaces, cache=cache, strict_cache=strict_cache, stream=stream)
         self.controller_defaults = controllers or ControllerDefaults()
