@@ -28,6 +28,7 @@ from kubewright.api.core.v1 import (
     PersistentVolumeClaim,
     Pod,
     ReplicationController,
+    ResourceQuota,
     Service,
     ServiceAccount,
 )
@@ -58,6 +59,7 @@ from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.replication_controllers import ReplicationControllers
+from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
@@ -169,6 +171,7 @@ async def prepare(client: Client) -> None:
         await client.delete(await client.create(from_json(kind, stored)))
 
     await prepare_storage(client)
+    await client.create(from_json(ResourceQuota, {"metadata": {"name": "few"}, "spec": {"hard": {"configmaps": "9"}}}))
 
 
 async def prepare_storage(client: Client) -> None:
@@ -270,6 +273,10 @@ async def volume_is_provisioned(client: Client) -> bool:
     return await client.find(PersistentVolume, f"pvc-{claim.metadata.uid}") is not None
 
 
+async def quota_is_counted(client: Client) -> bool:
+    return bool((await client.get(ResourceQuota, "few")).status.used)
+
+
 async def ephemeral_claim_is_there(client: Client) -> bool:
     return await client.find(PersistentVolumeClaim, "e-scratch") is not None
 
@@ -318,6 +325,7 @@ EFFECTS: dict[str, Question] = {
     VolumeExpander.name: growth_is_reported,
     VolumeProvisioner.name: volume_is_provisioned,
     EphemeralVolumes.name: ephemeral_claim_is_there,
+    ResourceQuotas.name: quota_is_counted,
 }
 
 

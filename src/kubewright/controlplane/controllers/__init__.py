@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet
 from kubewright.api.certificates.v1 import CertificateSigningRequest
-from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
+from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
@@ -19,6 +19,7 @@ from kubewright.controlplane.controllers.namespaces import Namespaces
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
+from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
@@ -69,6 +70,7 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     VolumeExpander.name: VolumeExpander,
     VolumeProvisioner.name: VolumeProvisioner,
     EphemeralVolumes.name: EphemeralVolumes,
+    ResourceQuotas.name: ResourceQuotas,
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
 
@@ -86,6 +88,7 @@ STARTED_BY: dict[str, tuple[type[Object], ...]] = {
     VolumeExpander.name: (PersistentVolumeClaim,),
     VolumeProvisioner.name: (PersistentVolumeClaim,),
     EphemeralVolumes.name: (Pod,),
+    ResourceQuotas.name: (ResourceQuota,),
 }
 """The kinds without whose objects a controller has nothing to do: it may be started with the first of any of them.
 

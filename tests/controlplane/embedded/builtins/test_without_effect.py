@@ -39,6 +39,7 @@ ACTED_ON = {
     "v1 PersistentVolumeClaim",
     "v1 Pod",
     "v1 ReplicationController",
+    "v1 ResourceQuota",
     "v1 Service",
     "v1 ServiceAccount",
 }

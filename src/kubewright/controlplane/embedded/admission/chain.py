@@ -14,6 +14,7 @@ from kubewright.controlplane.embedded.admission.claims import check_growth, give
 from kubewright.controlplane.embedded.admission.ingresses import give_default_ingress_class
 from kubewright.controlplane.embedded.admission.limit_ranges import check_limits, give_limits
 from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
+from kubewright.controlplane.embedded.admission.resource_quotas import charge_quotas
 from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
 from kubewright.controlplane.embedded.apimachinery.document import text
@@ -71,6 +72,9 @@ class AdmissionChain:
         elif resource_name == ("", "pods") and old is None and not call.target.subresource:
             check_limits(call, new)
             check_overhead(call, new)
+        if operation != "DELETE":
+            # The last one: what is refused for another reason is not charged.
+            charge_quotas(call, new, old)
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.admission.pod_resources import Part, container_resources, pod_resources
 from kubewright.controlplane.embedded.admission.pods import displayed_name
 from kubewright.controlplane.embedded.apimachinery.document import inside, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import forbidden
+from kubewright.controlplane.embedded.builtins.pod_resources import Part, container_resources, pod_resources
 from kubewright.controlplane.embedded.builtins.values import quantity
 from kubewright.controlplane.embedded.rest.call import Call
 

@@ -55,7 +55,6 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "resource.k8s.io/v1 ResourceClaim": _NO_DEVICES,
     "resource.k8s.io/v1 ResourceClaimTemplate": Inert("no claims are created from it"),
     "resource.k8s.io/v1 ResourceSlice": _NO_DEVICES,
-    "v1 ResourceQuota": Inert("nothing is counted or limited by it"),
     "v1 Secret": Inert(
         "no token is put into it", lambda secret: text(secret, "type") == "kubernetes.io/service-account-token"
     ),
