@@ -27,6 +27,10 @@ class Observer:
     def needs_whole(self, info: ResourceInfo) -> bool:
         return True
 
+    def updating(self, endpoint: Endpoint, obj: Object) -> None:
+        if obj.metadata.labels.get("cut"):
+            raise ValueError("it has only a part of the object")
+
     def written(
         self, method: str, endpoint: Endpoint, sent: bytes, response: Response, obj: Object | None, base: str | None
     ) -> None:
@@ -102,3 +106,16 @@ async def test_a_deletion_is_reported_before_it_is_sent_and_when_it_has_ended(
         await client.delete(Pod, "web-1")
     deleting = "deleting /api/v1/namespaces/shop/pods/web-1"
     assert observer.seen == [deleting, "deleted", deleting, "failed"]
+
+
+async def test_an_update_that_the_observer_refuses_is_not_sent(
+    client: Client, server: ScriptedServer, observer: Observer
+) -> None:
+    cut = settings(resource_version="6")
+    cut.metadata.labels["cut"] = "yes"
+    with pytest.raises(ValueError, match="it has only a part of the object"):
+        await client.update(cut)
+    assert server.sent == []
+    server.answers(ANSWER)
+    await client.status.update(cut)
+    assert len(server.sent) == 1
