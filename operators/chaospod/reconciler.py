@@ -43,7 +43,9 @@ class ChaosPodReconciler:
         elif pod.metadata.deletion_timestamp is not None:
             return None  # its end enqueues us again
         elif not any(owner.uid == chaos.metadata.uid for owner in pod.metadata.owner_references):
-            raise RuntimeError(f"the pod {pod.key} is not that of this ChaosPod: delete it, or choose another name")
+            problem = f"The pod {pod.key} is not that of this ChaosPod: delete it, or choose another name"
+            self.events.warning(chaos, "NameTaken", problem)
+            return Result(requeue_after=10)  # its end does not enqueue us
         if chaos.status.last_run != pod.metadata.creation_timestamp or chaos.spec.next_stop is None:
             chaos.status.last_run = pod.metadata.creation_timestamp
             chaos.spec.next_stop = now() + self.lifetime()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controller.statistics import QUEUE_BOUNDS, RECONCILE_BOUNDS, HistogramCounts
+from kubewright.controller.statistics import QUEUE_BOUNDS, RECONCILE_BOUNDS, ControllerStatistics, HistogramCounts
 
 
 def test_a_value_counts_in_the_first_bucket_whose_bound_it_does_not_exceed() -> None:
@@ -27,3 +27,13 @@ def test_the_bounds_are_those_of_controller_runtime() -> None:
     assert list(QUEUE_BOUNDS) == pytest.approx([1e-8 * 10**power for power in range(12)])
     HistogramCounts(RECONCILE_BOUNDS)
     HistogramCounts(QUEUE_BOUNDS)
+
+
+def test_steps_of_any_number_of_names_take_a_bounded_amount_of_memory() -> None:
+    statistics = ControllerStatistics(1)
+    for number in range(1000):
+        statistics.observe_step(f"step {number}", "done", 0.1)
+    statistics.observe_step("step 1", "done", 0.1)
+    assert len(statistics.steps) <= 201
+    assert sum(statistics.steps["step 1", "done"].counts) == 2
+    assert sum(sum(histogram.counts) for histogram in statistics.steps.values()) == 1001

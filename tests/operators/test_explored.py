@@ -67,6 +67,7 @@ def test_a_pod_set_has_its_pods_whatever_fails() -> None:
         kinds=[builtins.PodSet],
         when=create_pod_set,
         until=lambda world: world.wait(POD_SET, Field("status.replicas").equals(2)),
+        always=lambda world: len(pods(world)) <= 2,
         seeds=5,
     ).same_end()
 

@@ -85,6 +85,14 @@ def test_a_reason_that_the_server_would_refuse_is_refused_here(reason: str) -> N
     assert obj.status.conditions == []
 
 
+def test_a_verdict_that_is_a_string_is_refused() -> None:
+    """Kubernetes has strings there, and "False" would be true."""
+    obj = parcel()
+    with pytest.raises(TypeError, match=r"'False', …\): expected True, False or None for Unknown"):
+        set_condition(obj, "Ready", "False", "Broken")  # type: ignore[arg-type]  # what is tested
+    assert obj.status.conditions == []
+
+
 def test_a_message_that_is_too_long_for_the_server_is_cut() -> None:
     obj = parcel()
     set_condition(obj, "Ready", False, "Failed", "x" * 40000)

@@ -61,3 +61,12 @@ def test_pauses_grow_by_the_factor() -> None:
 def test_no_tries_at_all_are_refused() -> None:
     with pytest.raises(ValueError, match="tries=0"):
         run_virtual(lambda: retry_on_conflict(Change(0), tries=0))
+
+
+async def test_what_is_not_a_function_is_refused() -> None:
+    async def change() -> None: ...
+
+    called = change()
+    with pytest.raises(TypeError, match="expected an async function, which is called for each try"):
+        await retry_on_conflict(called)  # type: ignore[arg-type]  # what is tested
+    await called

@@ -92,12 +92,13 @@ def test_a_pod_of_somebody_else_is_left_alone() -> None:
             ControlPlane.embedded(definitions=[ChaosPod], nodes=0) as plane,
             plane.client() as admin,
         ):
-            reconciler = ChaosPodReconciler(Manager(admin).client, RecordedEvents())
+            events = RecordedEvents()
+            reconciler = ChaosPodReconciler(Manager(admin).client, events)
             spec = PodSpec(containers=[Container(name="app", image="app:1")])
             await admin.create(Pod(metadata=ObjectMeta(name="it", namespace="default"), spec=spec))
             created = await admin.create(chaos())
-            with pytest.raises(RuntimeError, match="is not that of this ChaosPod"):
-                await reconciler.reconcile(created.key)
+            assert await reconciler.reconcile(created.key) == Result(requeue_after=10)
+            assert [warning.reason for warning in events.warnings] == ["NameTaken"]
             assert (await admin.get(created)).spec.next_stop is None
 
     run_virtual(main)

@@ -28,6 +28,7 @@ from kubewright.client.errors import APIError, Conflict
 from kubewright.patterns.not_yet import NotYet
 
 _REASON = re.compile("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_STATUS: dict[bool | None, Literal["True", "False", "Unknown"]] = {True: "True", False: "False", None: "Unknown"}
 _MAX_REASON, _MAX_MESSAGE = 1024, 32768  # the server's limits
 
 
@@ -82,7 +83,9 @@ def set_condition(
     """
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 3] + "..."
-    status: Literal["True", "False", "Unknown"] = "Unknown" if verdict is None else "True" if verdict else "False"
+    status = _STATUS.get(verdict)
+    if status is None:  # a string would be true, "False" too
+        raise TypeError(f"set_condition(obj, {type!r}, {verdict!r}, …): expected True, False or None for Unknown")
     # Of whatever class: what others lack of these fields is left out below, and their texts may be None.
     before = cast("Condition | None", get_condition(obj, type))
     if before is not None and before.status == status and before.reason == reason and (before.message or "") == message:

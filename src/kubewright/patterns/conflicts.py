@@ -37,6 +37,8 @@ async def retry_on_conflict(
     and up to `jitter` times as much more, and `factor` times as many with each further one. Every other exception is
     raised at once. The defaults are those of client-go.
     """
+    if not callable(change):
+        raise TypeError(f"retry_on_conflict({change!r}): expected an async function, which is called for each try")
     if tries < 1:
         raise ValueError(f"retry_on_conflict(tries={tries}): expected at least 1")
     for _ in range(tries - 1):

@@ -75,6 +75,7 @@ class ObjectReconciler(ABC, Generic[T]):
     async def converge(self, obj: T, /) -> Result | None:
         """Make the observed state match the spec, and put the outcome into `obj.status`.
 
+        The status is written afterwards, and nothing else of `obj`: other changes of it go out by `client.patch`.
         Raise `NotYet` to wait for something; any other exception is retried with back-off.
         """
 

@@ -120,7 +120,7 @@ class RequestReconciler(ABC, Generic[R]):
         return None
 
     def describe(self, request: R, /) -> Mapping[str, str]:
-        """The requested action, for audit records: action, user, role and the like."""
+        """What is requested, for audit records: action, user, role and the like. Metrics distinguish by "action"."""
         return {}
 
     async def reconcile(self, request: Request) -> Result | None:
@@ -155,7 +155,7 @@ class RequestReconciler(ABC, Generic[R]):
             obj = await self.client.status.patch(obj, lock=True)
             status = _status(obj)
             await self._record(obj, before)
-        action = next(iter(self.describe(obj).values()), "act")
+        action = self.describe(obj).get("action", "act")
         time = asyncio.get_running_loop().time
         began = time()
         deadline = asyncio.timeout(self._remaining(obj))
