@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from kubewright.api.apps.v1 import Deployment, ReplicaSet
+from kubewright.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
 from kubewright.api.batch.v1 import Job, JobCondition
 from kubewright.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from kubewright.api.codec import from_json
@@ -35,6 +35,7 @@ from kubewright.api.core.v1 import (
 from kubewright.api.discovery.v1 import EndpointSlice
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta, OwnerReference
+from kubewright.api.policy.v1 import PodDisruptionBudget
 from kubewright.api.rbac.v1 import ClusterRole
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import StorageClass, VolumeAttributesClass
@@ -47,6 +48,7 @@ from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.deployments import Deployments
+from kubewright.controlplane.controllers.disruption import DisruptionBudgets
 from kubewright.controlplane.controllers.endpoint_mirroring import EndpointMirroring
 from kubewright.controlplane.controllers.endpoint_slices import EndpointSlices
 from kubewright.controlplane.controllers.endpoints import EndpointsOfServices
@@ -63,6 +65,7 @@ from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
+from kubewright.controlplane.controllers.stateful_sets import StatefulSets
 from kubewright.controlplane.controllers.storage_protection import (
     AttributesClassProtection,
     ClaimProtection,
@@ -151,6 +154,13 @@ async def prepare(client: Client) -> None:
         "spec": {"template": {"metadata": {"labels": {"app": "old"}}, "spec": POD_SPEC}},
     }
     await client.create(from_json(ReplicationController, old))
+    db: JSONValue = {"matchLabels": {"app": "db"}}
+    template: JSONValue = {"metadata": {"labels": {"app": "db"}}, "spec": POD_SPEC}
+    await client.create(
+        from_json(StatefulSet, {"metadata": {"name": "db"}, "spec": {"selector": db, "template": template}})
+    )
+    budget: JSONValue = {"minAvailable": 1, "selector": db}
+    await client.create(from_json(PodDisruptionBudget, {"metadata": {"name": "db"}, "spec": budget}))
     work = {"metadata": {"labels": {"app": "work"}}, "spec": {**POD_SPEC, "restartPolicy": "Never"}}
     await client.create(from_json(Job, {"metadata": {"name": "work"}, "spec": {"template": work}}))
     done = from_json(Job, {"metadata": {"name": "done"}, "spec": {"template": work, "ttlSecondsAfterFinished": 0}})
@@ -230,6 +240,14 @@ async def replica_set_has_a_pod(client: Client) -> bool:
 
 async def old_controller_has_a_pod(client: Client) -> bool:
     return bool(await client.list(Pod, labels={"app": "old"}))
+
+
+async def stateful_set_has_a_pod(client: Client) -> bool:
+    return await client.find(Pod, "db-0") is not None
+
+
+async def budget_is_counted(client: Client) -> bool:
+    return bool((await client.get(PodDisruptionBudget, "db")).status.conditions)
 
 
 async def job_has_a_pod(client: Client) -> bool:
@@ -315,6 +333,8 @@ EFFECTS: dict[str, Question] = {
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
+    StatefulSets.name: stateful_set_has_a_pod,
+    DisruptionBudgets.name: budget_is_counted,
     Jobs.name: job_has_a_pod,
     JobTTL.name: finished_job_is_gone,
     ReplicationControllers.name: old_controller_has_a_pod,

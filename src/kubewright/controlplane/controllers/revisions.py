@@ -65,7 +65,12 @@ def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
     """A short name for a template, the same each time; another one after each collision."""
     content = json.dumps(to_json(template), sort_keys=True) + (f"#{collisions}" if collisions else "")
     digest = int.from_bytes(hashlib.sha256(content.encode()).digest()[:4], "big")
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(digest))
+    return safe_encoded(str(digest))
+
+
+def safe_encoded(text: str) -> str:
+    """The text in letters of which no word is made."""
+    return "".join(_ALPHABET[ord(character) % len(_ALPHABET)] for character in text)
 
 
 def new_set(
