@@ -38,6 +38,12 @@ async def test_scale_is_read_of_anything_that_scales(client: Client, server: Scr
     assert server.sent[0].target == "/apis/apps/v1/namespaces/shop/deployments/web/scale"
 
 
+async def test_a_scale_is_not_read_as_the_kind_that_scales(client: Client, server: ScriptedServer) -> None:
+    with pytest.raises(TypeError, match=r"^the scale of a Deployment is a Scale: write client\.get_scale"):
+        await client.subresource("scale").get(Deployment, "web")
+    assert server.sent == []
+
+
 async def test_scaling_changes_the_number_and_nothing_else(client: Client, server: ScriptedServer) -> None:
     server.answers(SCALE)
     await client.scale(Deployment, "web", replicas=0, dry_run=True)

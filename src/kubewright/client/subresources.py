@@ -42,8 +42,10 @@ class Subresource(Updater):
     async def get(self, target: type[T], /, name: ObjectName, *, namespace: str | None = None) -> T: ...
 
     async def get(self, target: T | type[T], /, name: ObjectName | None = None, *, namespace: str | None = None) -> T:
-        """Read it, as the kind it is answered as: for status the kind itself."""
+        """Read it where it is answered as the kind itself, as status is; else see `read`."""
         kind, which = kind_and_name(target, name)
+        if self._subresource == "scale":  # which may well look like the kind, and be another
+            raise TypeError(f"the scale of a {kind.__name__} is a Scale: write client.get_scale(...) for it")
         endpoint = await self._operations.endpoint(kind, which, namespace, self._subresource)
         return await self._operations.get(kind, endpoint)
 
