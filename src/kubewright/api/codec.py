@@ -100,17 +100,20 @@ def to_json(value: object) -> JSONValue:
 
 def decode_json(raw: bytes | msgspec.Raw) -> JSONValue:
     """Plain values from JSON."""
-    return cast(JSONValue, _json.decode(raw))
+    value: JSONValue = _json.decode(raw)
+    return value
 
 
 def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
     """A structure from JSON. Raises `DecodeError` with the path of the first field that does not fit."""
     try:
-        return cast(T, _decoder(cls).decode(raw))
+        model: T = _decoder(cls).decode(raw)
     except msgspec.ValidationError as error:
         complaint = error
     except NOT_JSON as error:
         raise _unreadable(error) from None
+    else:
+        return model
     mended = _decode_without_nulls(cls, raw)
     if mended is None:
         raise DecodeError(f"not a valid {cls.__name__}: {complaint}") from None

@@ -359,11 +359,11 @@ def _check_arguments(
 def resource_info(cls: type[Object]) -> ResourceInfo:
     """All that is known of the kind of `cls`; a TypeError when the class was never given one."""
     info = cls.__naming__.info
-    if info is None and cls.__name__ == "Dynamic":
+    if info is not None:
+        return info
+    if cls.__name__ == "Dynamic":
         raise TypeError('Dynamic is of many kinds: write Dynamic.of("example.com/v1", "Widget")')
-    if info is None:
-        raise TypeError(f'{cls.__qualname__} is not a kind yet: decorate it with @resource("group/version")')
-    return info
+    raise TypeError(f'{cls.__qualname__} is not a kind yet: decorate it with @resource("group/version")')
 
 
 def _has_status_type(cls: type[Object]) -> bool:

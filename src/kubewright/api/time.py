@@ -32,10 +32,11 @@ class MicroTime(datetime):
         """The same point in time, in UTC; ValueError when `value` has no time zone."""
         if type(value) is cls and value.tzinfo is UTC:
             return value
-        if value.utcoffset() is None:
-            raise ValueError(_naive(value))
-        utc = value.astimezone(UTC)
-        return cls.combine(utc.date(), utc.timetz())
+        if value.tzinfo is not UTC:
+            if value.utcoffset() is None:
+                raise ValueError(_naive(value))
+            value = value.astimezone(UTC)
+        return cls.combine(value.date(), value.timetz())
 
     @classmethod
     def from_json(cls, value: object) -> Self:

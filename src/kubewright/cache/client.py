@@ -296,11 +296,13 @@ class CachedClient(Client):
                 continue
             if (scope.metadata_only and not issubclass(kind, PartialObject)) or not informer.is_settled:
                 continue
-            is_plain = not (scope.labels or scope.fields or scope.transform)
-            is_all = is_plain or self._cache.shows_all(scope)
+            own_writes = consistency == "own-writes"
+            if not (scope.labels or scope.fields or scope.transform):
+                return True, informer.find(key, own_writes=own_writes)
+            is_all = self._cache.shows_all(scope)
             if scope.transform is not None and not is_all:
                 continue
-            entry = informer.find(key, own_writes=consistency == "own-writes")
+            entry = informer.find(key, own_writes=own_writes)
             # What a selector keeps out of a watch may still exist, unless it selects just this name.
             if entry is not None or is_all or (not scope.labels and scope.fields == f"metadata.name={key.name}"):
                 return True, entry

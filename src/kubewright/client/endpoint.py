@@ -103,11 +103,11 @@ class Endpoints(Struct, frozen=True, kw_only=True):
 
     def namespace_of(self, obj: Object, info: ResourceInfo) -> str:
         """The namespace of an object, which its owners are in; none for cluster-scoped kinds."""
-        namespace = ""
+        namespace, metadata = "", obj.metadata
         if info.namespaced:
-            self._stay(obj.metadata.namespace)
-            namespace = obj.metadata.namespace or self.scope or self._assumed_namespace(obj)
-        if obj.metadata.owner_references:
+            self._stay(metadata.namespace)
+            namespace = metadata.namespace or self.scope or self._assumed_namespace(obj)
+        if metadata.owner_references:
             check_owners(obj, namespace)
         return namespace
 

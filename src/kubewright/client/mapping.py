@@ -73,7 +73,7 @@ class Mapper:
 
     def known(self, kind: type[Object]) -> ResourceInfo | None:
         """All that is needed to address a kind; None when that takes discovery: see `info`."""
-        info = resource_info(kind)
+        info = kind.__naming__.info or resource_info(kind)
         return info if info.namespaced is not None else self._known.get(info.gvk)
 
     async def info(self, kind: type[Object]) -> ResourceInfo:

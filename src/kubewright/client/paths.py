@@ -41,8 +41,14 @@ def api_root(gvk: GroupVersionKind) -> str:
 
 def collection_path(info: ResourceInfo, namespace: str) -> str:
     """The path of all objects of a kind, or of those in one namespace."""
-    scope = f"/namespaces/{segment(namespace)}" if namespace and info.namespaced else ""
-    return f"{api_root(info.gvk)}{scope}/{info.plural}"
+    return _collection_path(info.gvk, info.plural, namespace if info.namespaced else "")
+
+
+# A program writes to few kinds and namespaces, over and over.
+@lru_cache(1024)
+def _collection_path(gvk: GroupVersionKind, plural: str, namespace: str) -> str:
+    scope = f"/namespaces/{segment(namespace)}" if namespace else ""
+    return f"{api_root(gvk)}{scope}/{plural}"
 
 
 def object_path(info: ResourceInfo, namespace: str, name: str, subresource: str = "") -> str:

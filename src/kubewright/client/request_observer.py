@@ -1,4 +1,4 @@
-"""Observing requests: how long each attempt took, and how it ended. Nothing is measured without an observer."""
+"""Observing requests: how long each attempt took, and how it ended."""
 
 from __future__ import annotations
 

@@ -164,6 +164,7 @@ class Session:
                 f"{request}: the client is closed: use it within its `async with` block, or before aclose()"
             )
         refreshed = False
+        now = asyncio.get_running_loop().time
         for number in range(MAX_RETRIES + 1):
             if self._rate_limit is not None:
                 await self._rate_limit.acquire()
@@ -174,16 +175,16 @@ class Session:
             fields = (*self._headers, *credential.headers.items(), *headers)
             if method not in ("GET", "HEAD"):
                 check_write()
-            begun = asyncio.get_running_loop().time() if self._observers else None
+            begun = now()
             try:
                 response = await send(method, target, fields, body, timeout=self._timeout)
             except TransportError as error:
-                self._count("<error>", method, target, begun)
+                self._count("<error>", method, target, now() - begun)
                 if not isinstance(error, ConnectionLost) or method not in ("GET", "HEAD") or last or self._is_closed:
                     raise described(error, request) from error
                 await self._sleep(_BROKEN.delay(number + 1))
                 continue
-            self._count(str(response.status), method, target, begun)
+            self._count(str(response.status), method, target, now() - begun)
             if response.status < 300:
                 self._warnings.read(response.headers, request)
                 return response
@@ -211,14 +212,11 @@ class Session:
         self._warnings.read(response.headers, request)
         raise failure(response.status, response.headers, await self._rest(response, request), request)
 
-    def _count(self, code: str, method: str, target: str, begun: float | None) -> None:
+    def _count(self, code: str, method: str, target: str, seconds: float) -> None:
         key = (code, method, self._host)
         self.answers[key] = self.answers.get(key, 0) + 1
-        if begun is not None:
-            seconds = asyncio.get_running_loop().time() - begun
-            attempt = RequestAttempt(method, self._host, target, code, seconds)
-            for observer in self._observers:
-                observer(attempt)
+        for observer in self._observers:
+            observer(RequestAttempt(method, self._host, target, code, seconds))
 
     async def _has_another(self, credential: Credential, response: Response | StreamedResponse) -> bool:
         """True when a rejected credential has a successor; `response` is left to the caller only when it has none."""

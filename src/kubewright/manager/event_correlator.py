@@ -133,11 +133,12 @@ class EventCorrelator:
             event.count += 1
             event.last = now
             event.note = note
-            return event if not is_queued(event) and self._may_write(subject, now) else None
-        if not self._may_write(subject, now):
+            return event if not is_queued(event) and self._may_write(subject, now.timestamp()) else None
+        seconds = now.timestamp()
+        if not self._may_write(subject, seconds):
             return None
         about = subject.regarding
-        name, namespace = self._name(about.name, now), about.namespace or "default"
+        name, namespace = self._name(about.name, seconds), about.namespace or "default"
         event = RecordedEvent(
             subject, is_combined, note, name, namespace, regarding_revision, related_revision, now, now
         )
@@ -153,17 +154,17 @@ class EventCorrelator:
     def _is_over(self, event: RecordedEvent, now: datetime) -> bool:
         return self._series_window is not None and now - event.last >= self._series_window
 
-    def _may_write(self, subject: Subject, now: datetime) -> bool:
+    def _may_write(self, subject: Subject, now: float) -> bool:
         # Each type has its own bucket, so that no number of normal events suppresses a warning.
         source = subject.component, subject.instance, subject.regarding, subject.type
         bucket = self._buckets.get(source)
         if bucket is None:
             bucket = self._buckets.add(source, TokenBucket(_RATE, BURST))
-        return bucket.take(now.timestamp())
+        return bucket.take(now)
 
-    def _name(self, regarding: str, now: datetime) -> str:
+    def _name(self, regarding: str, now: float) -> str:
         """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
-        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1_000_000) * 1000 + self._offset)
+        self._last_name = max(self._last_name + 1, int(now * 1_000_000) * 1000 + self._offset)
         name = f"{regarding}.{self._last_name:x}"
         is_valid = len(name) <= MAX_NAME and SUBDOMAIN.fullmatch(name)
         # RBAC objects may be called "system:node"; events may not.

@@ -151,7 +151,7 @@ class JSONFormatter(logging.Formatter):
         if second != known:
             text = datetime.fromtimestamp(second, UTC).isoformat()[:19]
             self._latest = second, text  # at once, as several threads may log
-        return f"{text}.{rest:03}Z"
+        return f"{text}.{str(1000 + rest)[1:]}Z"  # a format specification takes five times as long
 
 
 class ConsoleFormatter(logging.Formatter):

@@ -210,10 +210,11 @@ class _MistakenEvent(TypeError):
 
 
 def _check_text(regarding: object, reason: object, note: object) -> None:
-    for name, text in (("reason", reason), ("note", note)):
-        if not isinstance(text, str):
-            about = f" of {regarding.kind} {regarding.key}" if isinstance(regarding, Object) else ""
-            raise _MistakenEvent(f"the {name}{about} is a text, not {text!r}: write normal(obj, reason, note)")
+    if isinstance(reason, str) and isinstance(note, str):
+        return
+    name, text = ("note", note) if isinstance(reason, str) else ("reason", reason)
+    about = f" of {regarding.kind} {regarding.key}" if isinstance(regarding, Object) else ""
+    raise _MistakenEvent(f"the {name}{about} is a text, not {text!r}: write normal(obj, reason, note)")
 
 
 def _identified(obj: Object | ObjectReference) -> tuple[Identity, str, str]:
