@@ -22,6 +22,7 @@ ACTED_ON = {
     "authorization.k8s.io/v1 SelfSubjectAccessReview",
     "authorization.k8s.io/v1 SelfSubjectRulesReview",
     "authorization.k8s.io/v1 SubjectAccessReview",
+    "batch/v1 Job",
     "certificates.k8s.io/v1 CertificateSigningRequest",
     "networking.k8s.io/v1 IngressClass",
     "node.k8s.io/v1 RuntimeClass",

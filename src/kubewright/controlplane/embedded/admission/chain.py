@@ -13,6 +13,7 @@ from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_
 from kubewright.controlplane.embedded.admission.claims import check_growth, give_default_class
 from kubewright.controlplane.embedded.admission.ingresses import give_default_ingress_class
 from kubewright.controlplane.embedded.admission.limit_ranges import check_limits, give_limits
+from kubewright.controlplane.embedded.admission.pod_security import check_pod_security
 from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
 from kubewright.controlplane.embedded.admission.resource_quotas import charge_quotas
 from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
@@ -73,6 +74,7 @@ class AdmissionChain:
             check_limits(call, new)
             check_overhead(call, new)
         if operation != "DELETE":
+            check_pod_security(call, new, old)
             # The last one: what is refused for another reason is not charged.
             charge_quotas(call, new, old)
 
