@@ -15,7 +15,7 @@ from kubewright.api.apps.v1 import Deployment
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.meta import ObjectMeta
+from kubewright.api.meta import ObjectMeta, OwnerReference
 from kubewright.api.model import Model
 from kubewright.api.resources import Object, Resource, resource, resource_info
 from kubewright.cache import Cache, CachedClient
@@ -326,10 +326,12 @@ def test_an_owner_in_another_namespace_is_reported_once(caplog: pytest.LogCaptur
         class Creating(Noting):
             async def reconcile(self, request: Request) -> None:
                 owner = await cached.get(ConfigMap, request)
+                # Written out: one made by as_owner() is refused.
+                reference = OwnerReference(**msgspec.structs.asdict(owner.as_owner()))
                 for namespace in ("default", "kube-system"):
                     for suffix in ("x", "y"):
                         metadata = ObjectMeta(
-                            name=f"{request.name}-{suffix}", namespace=namespace, owner_references=[owner.as_owner()]
+                            name=f"{request.name}-{suffix}", namespace=namespace, owner_references=[reference]
                         )
                         await cached.create(Secret(metadata=metadata))
 

@@ -7,13 +7,13 @@ and one every five minutes after that. Nothing here talks to a server or takes a
 
 from __future__ import annotations
 
-import itertools
 import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
 from typing import Generic, Literal, TypeAlias, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -27,7 +27,6 @@ REFILL = timedelta(minutes=5)
 _RATE = 1 / REFILL.total_seconds()
 MAX_NOTES = 10
 """From this number of different notes on, similar events are combined."""
-_OFFSETS = itertools.cycle(range(0, 1000, 25))
 SIMILAR_WINDOW = timedelta(minutes=10)
 """How long after the last of them another event still counts as similar."""
 MAX_REMEMBERED = 4096
@@ -106,8 +105,6 @@ class EventCorrelator:
         self._notes = _Latest[_Notes]()
         self._buckets = _Latest[TokenBucket]()
         self._last_name = 0
-        # Below a microsecond the clock has no digits: two recorders at the same time must not choose the same name.
-        self._offset = next(_OFFSETS)
 
     def correlate(
         self,
@@ -138,7 +135,7 @@ class EventCorrelator:
         if not self._may_write(subject, seconds):
             return None
         about = subject.regarding
-        name, namespace = self._name(about.name, seconds), about.namespace or "default"
+        name, namespace = self._name(subject, seconds), about.namespace or "default"
         event = RecordedEvent(
             subject, is_combined, note, name, namespace, regarding_revision, related_revision, now, now
         )
@@ -162,10 +159,14 @@ class EventCorrelator:
             bucket = self._buckets.add(source, TokenBucket(_RATE, BURST))
         return bucket.take(now)
 
-    def _name(self, regarding: str, now: float) -> str:
-        """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse."""
-        self._last_name = max(self._last_name + 1, int(now * 1_000_000) * 1000 + self._offset)
-        name = f"{regarding}.{self._last_name:x}"
+    def _name(self, subject: Subject, now: float) -> str:
+        """A name of the usual form: the object's, and the time in nanoseconds; unique also where clocks are coarse.
+
+        What the clock does not show, nanoseconds, is taken from who reports: others may at the same time.
+        """
+        reporter = crc32(f"{subject.component} {subject.instance}".encode()) % 1000
+        self._last_name = max(self._last_name + 1, int(now * 1_000_000) * 1000 + reporter)
+        name = f"{subject.regarding.name}.{self._last_name:x}"
         is_valid = len(name) <= MAX_NAME and SUBDOMAIN.fullmatch(name)
         # RBAC objects may be called "system:node"; events may not.
         return name if is_valid else str(uuid.uuid4())
