@@ -146,3 +146,16 @@ def test_no_module_is_hidden_by_something_of_its_name(package: str) -> None:
     folder = Path(str(module.__file__)).parent
     modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
     assert not modules & set(module.__all__)
+
+
+def test_no_package_imports_a_name_that_is_one_of_its_modules() -> None:
+    """The module could not be imported from the package any longer."""
+    hidden = []
+    for file in Path(kubewright.__file__).parent.rglob("__init__.py"):
+        modules = {path.stem for path in file.parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+        package = "kubewright." + ".".join(file.parent.relative_to(Path(kubewright.__file__).parent).parts)
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.module != package.removesuffix("."):
+                names = {alias.asname or alias.name for alias in node.names}
+                hidden += [f"{package}.{name}" for name in names & modules]
+    assert hidden == []
