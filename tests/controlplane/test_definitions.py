@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kubewright.api.core.v1 import Pod
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONValue
 from kubewright.api.meta import ObjectMeta
@@ -103,6 +106,24 @@ def test_classes_of_one_kind_are_versions_of_one_definition() -> None:
 def write(path: Path, *documents: JSONValue | str) -> Path:
     path.write_text("---\n".join(each if isinstance(each, str) else to_yaml(each) for each in documents))
     return path
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("config/crd", "definitions='config/crd': expected a list, such as ['config/crd']"),
+        (Pod, "definitions=Pod: expected a list, such as [Pod]"),
+        (None, "definitions=None: expected a list"),
+        (
+            [{"kind": "CustomResourceDefinition"}],
+            "expected files, folders, classes of kinds or definitions, not a dict",
+        ),
+        ([Path], "definitions: Path is not a kind: derive it from Resource"),
+    ],
+)
+def test_what_are_no_definitions_is_refused_with_the_fix(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        load_definitions(given)
 
 
 def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:

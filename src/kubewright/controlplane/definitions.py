@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object, resource_info
 from kubewright.client import Client
+from kubewright.client.arguments import check_kind
 from kubewright.client.errors import APIError, DecodeError, NotFound
 from kubewright.client.wait import condition, established
 from kubewright.controlplane.errors import InvalidDefinition
@@ -48,6 +49,7 @@ def load_definitions(sources: Sequence[DefinitionSource]) -> list[LoadedDefiniti
     Of a folder, the YAML and JSON files are read, not its subfolders. Manifests of other kinds are left out, but a
     source without any definition is an error.
     """
+    _check(sources)
     found: dict[str, LoadedDefinition] = {}
     for loaded in _all(sources):
         name = loaded.value.metadata.name
@@ -71,6 +73,20 @@ async def install_definitions(client: Client, definitions: Sequence[LoadedDefini
         except TimeoutError:
             name = definition.value.metadata.name
             raise InvalidDefinition(f"{definition.where}: {name} was not served within {timeout:g} s") from None
+
+
+def _check(sources: object) -> None:
+    """Raise a TypeError that shows the fix unless it is a list of sources."""
+    if isinstance(sources, str | os.PathLike | type | CustomResourceDefinition) or not isinstance(sources, Iterable):
+        shown = sources.__name__ if isinstance(sources, type) else repr(sources)
+        raise TypeError(f"definitions={shown}: expected a list, such as [{shown}]")
+    for source in sources:
+        if isinstance(source, type):
+            check_kind(source, "definitions")
+        elif not isinstance(source, str | os.PathLike | CustomResourceDefinition):
+            raise TypeError(
+                f"definitions: expected files, folders, classes of kinds or definitions, not a {type(source).__name__}"
+            )
 
 
 def _all(sources: Sequence[DefinitionSource]) -> Iterator[LoadedDefinition]:
