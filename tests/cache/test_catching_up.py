@@ -110,6 +110,18 @@ def test_a_list_that_fails_is_repeated(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.text.count("whether the watch of configmaps is behind is not known: ") == 2
 
 
+def test_a_server_that_cannot_list_metadata_is_not_asked_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with world() as here:
+            with here.cache.watch(ConfigMap) as handle:
+                await handle.synced()
+                here.plane.faults.fail(lambda target: target.verb == "list", code=406, times=None)
+                await handle.caught_up(NOW)
+
+    run(scenario)
+    assert caplog.text.count("whether the watch of configmaps is behind is not known: ") == 1
+
+
 def test_a_watch_that_stays_behind_is_reported_and_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with world() as here:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.patterns.parcels import Parcel, parcel
 
-from kubewright import Conflict, ObjectMeta, Resource, now
+from kubewright import Conflict, Model, ObjectMeta, Resource, now
 from kubewright.api.apps.v1 import DeploymentStatus
 from kubewright.api.core.v1 import (
     Namespace,
@@ -145,6 +145,19 @@ def test_conditions_of_built_in_kinds_can_be_set() -> None:
     assert set_condition(pod, "example.com/Connected", True, "Connected")
     assert is_true(pod, "example.com/Connected")
     assert remove_condition(pod, "example.com/Connected")
+
+
+def test_what_a_condition_does_not_have_is_not_looked_for_by_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that names the fields there are costs ten times as much as the condition."""
+
+    def refuse(self: object, name: str) -> object:
+        raise AssertionError(f"{name} was looked for")
+
+    namespace = Namespace(metadata=ObjectMeta(name="shop"))
+    monkeypatch.setattr(Model, "__getattr__", refuse)
+    set_condition(namespace, "A", True, "So")
+    set_condition(namespace, "A", False, "No")
+    assert not is_true(namespace, "A")
 
 
 def test_a_condition_without_generation_or_message_and_one_with_another_time() -> None:

@@ -234,6 +234,11 @@ def set_field(model: Model, name: str, value: object) -> None:
     _set_field(model, name, value)
 
 
+def has_field(model: object, name: str) -> bool:
+    """Whether a model has a field of that name. `hasattr` makes an error that explains what it has, to no use."""
+    return isinstance(model, Struct) and name in model.__struct_fields__
+
+
 def class_attribute(cls: type, name: str) -> object:
     """What the body of a class, or of one of its bases, has by a name: a property or a method, for instance."""
     return next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)

@@ -17,8 +17,10 @@ from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.cache.entry import parse_header, revision_of
 from kubewright.cache.informer import Informer
+from kubewright.cache.reflector import revision_number
 from kubewright.client import Client
 from kubewright.client.backoff import Backoff
+from kubewright.client.errors import Expired
 
 _CHECK = Backoff(0.001, 0.1)
 _RETRY = Backoff(0.1, 10.0, jitter=0.5)
@@ -32,7 +34,7 @@ async def caught_up(client: Client, kind: type[Object], informer: Informer, revi
 
     Nothing is sent if it shows `revision` already, which is of that moment or just before. Otherwise the metadata of
     the objects is listed once, by a consistent read: a server reports its revision on the watch of a kind without
-    changes only once a minute. What differs is waited for.
+    changes only once a minute. What differs is waited for. A server that cannot answer that is logged.
     """
     failures = 0
     while informer.synced.is_set() and informer.revision < revision:
@@ -48,6 +50,8 @@ async def caught_up(client: Client, kind: type[Object], informer: Informer, revi
         except KubernetesError as error:
             failures += 1
             _log.warning("whether the watch of %s is behind is not known: %s", informer.kind_name, error)
+            if not (error.is_temporary or isinstance(error, Expired)):
+                return  # such as a server that cannot list metadata: a leader that never begins would be worse
             await asyncio.sleep(_RETRY.delay(failures))
         else:
             informer.progress(there.revision)
@@ -80,7 +84,7 @@ async def _there(client: Client, kind: type[Object], informer: Informer, enough:
     revision = newest = 0
     async with aclosing(listing) as pages:
         async for metadata, items in pages:
-            revision = int(metadata.resource_version)
+            revision = revision_number(metadata.resource_version)
             for item in items:
                 header = parse_header(bytes(item))
                 found.add(header.key)

@@ -231,7 +231,7 @@ class Reflector:
                 listing = self._client.raw_pages(self._kind, namespace=self._namespace, page_size=1)
                 async with aclosing(listing) as pages:
                     metadata, _ = await anext(pages)
-                if _number(metadata.resource_version) < revision:
+                if revision_number(metadata.resource_version) < revision:
                     _log.warning("%s: the server's revisions went back; relisting", self._what)
                     self._enter(RevisionLost())
 
@@ -266,7 +266,7 @@ class Reflector:
                     case Watching() as watching:
                         watching.is_silent = False
                         if event.type == "BOOKMARK":
-                            watching.revision = _number(header.resource_version)
+                            watching.revision = revision_number(header.resource_version)
                             sink.progress(watching.revision)
                         else:
                             entry = self._entry(header, event.raw)
@@ -282,7 +282,7 @@ class Reflector:
                             listing.count += 1
                             sink.init_apply(self._entry(header, event.raw))
                         elif event.ends_initial_list:
-                            self._enter(ListCompleted(_number(header.resource_version)))
+                            self._enter(ListCompleted(revision_number(header.resource_version)))
             except Exception as error:
                 self._skip(header, error)
 
@@ -318,7 +318,7 @@ class Reflector:
                     self._list_one(bytes(item))
                     if number % 100 == 99:
                         await asyncio.sleep(0)  # a page takes milliseconds; other tasks must not wait for all of it
-        completed = ListCompleted(_number(revision))
+        completed = ListCompleted(revision_number(revision))
         self._enter(completed)
         return completed.revision
 
@@ -388,7 +388,8 @@ class Reflector:
         return f"watching {resource_info(self._kind).plural}{where}"
 
 
-def _number(revision: str) -> int:
+def revision_number(revision: str) -> int:
+    """A resourceVersion as a number, which can be compared."""
     try:
         return int(revision)
     except ValueError:

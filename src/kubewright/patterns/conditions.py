@@ -23,6 +23,7 @@ from typing import Literal, Protocol, TypeVar, cast
 from msgspec import Struct
 
 from kubewright.api import Condition, ObjectMeta, now
+from kubewright.api.model import has_field
 from kubewright.api.shape import fields_of
 from kubewright.client.errors import APIError, Conflict
 from kubewright.patterns.not_yet import NotYet
@@ -89,7 +90,7 @@ def set_condition(
     # Of whatever class: what others lack of these fields is left out below, and their texts may be None.
     before = cast("Condition | None", get_condition(obj, type))
     if before is not None and before.status == status and before.reason == reason and (before.message or "") == message:
-        if hasattr(before, "observed_generation"):
+        if "observed_generation" in before.__struct_fields__:
             before.observed_generation = obj.metadata.generation
         return False
     if not _REASON.fullmatch(reason) or len(reason) > _MAX_REASON:
@@ -106,11 +107,15 @@ def set_condition(
     elif before.status != status:
         before.status, before.last_transition_time = status, at
     before.reason, before.message = reason, message
-    if hasattr(before, "observed_generation"):
+    if "observed_generation" in before.__struct_fields__:
         before.observed_generation = obj.metadata.generation
-    if hasattr(before, "last_update_time"):  # Deployments and others
-        before.last_update_time = at
+    if "last_update_time" in before.__struct_fields__:  # Deployments and others
+        cast(_Updated, before).last_update_time = at
     return True
+
+
+class _Updated(Protocol):
+    last_update_time: datetime
 
 
 @cache
@@ -207,8 +212,9 @@ def message_of(error: Exception) -> str:
 def _holds(condition: AnyCondition, generation: int) -> bool:
     if condition.status != "True":
         return False
-    observed: object = getattr(condition, "observed_generation", None)
-    return observed is None or observed == generation
+    if not has_field(condition, "observed_generation"):
+        return True
+    return cast("Condition", condition).observed_generation in (None, generation)
 
 
 def _described(obj: Conditioned, type: str) -> str:

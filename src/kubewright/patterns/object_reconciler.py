@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from kubewright.api import Object
+from kubewright.api.model import has_field
 from kubewright.cache import CachedClient
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.controller import Request, Result
@@ -30,6 +31,15 @@ from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
 
 T = TypeVar("T", bound=Object)
+
+
+class _WithStatus(Protocol):
+    status: object
+
+
+class _Observing(Protocol):
+    observed_generation: int
+
 
 _log = logging.getLogger(__name__)
 
@@ -147,11 +157,11 @@ class ObjectReconciler(ABC, Generic[T]):
 
     async def _write_status(self, obj: T) -> bool:
         """Write the status; False when there is no such object any more."""
-        status: object = getattr(obj, "status", None)
+        status = cast(_WithStatus, obj).status if has_field(obj, "status") else None
         if status is None:
             return True
-        if hasattr(status, "observed_generation"):
-            status.observed_generation = obj.metadata.generation
+        if has_field(status, "observed_generation"):
+            cast(_Observing, status).observed_generation = obj.metadata.generation
         try:
             await self.client.status.patch(obj, lock=True)
         except Conflict:
