@@ -10,7 +10,7 @@ import sys
 
 from bench.figures import Figure, report
 
-NAMES = ("http", "decode", "imports", "controlplane", "apiserver", "patterns", "explore", "widgets")
+NAMES = ("http", "decode", "imports", "controlplane", "apiserver", "limits", "patterns", "explore", "widgets")
 QUICK = "--quick"
 
 

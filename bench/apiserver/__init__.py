@@ -36,9 +36,9 @@ def run() -> list[Figure]:
 
 
 async def _embedded() -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder, _process(Path(folder) / "kubeconfig") as (pid, kubeconfig):
+    with tempfile.TemporaryDirectory() as folder, embedded_process(Path(folder) / "kubeconfig") as (pid, kubeconfig):
         async with Client(Config.from_kubeconfig(kubeconfig)) as client:
-            return {_MEMORY: _memory([pid]), **await run_loads(client, lambda: _cpu([pid]))}
+            return {_MEMORY: memory_of([pid]), **await run_loads(client, lambda: cpu_of([pid]))}
 
 
 async def _real() -> dict[str, float]:
@@ -46,12 +46,12 @@ async def _real() -> dict[str, float]:
         if not isinstance(plane, RealControlPlane):
             raise TypeError("ControlPlane.real() is a RealControlPlane")
         pids = [program.pid for program in plane.programs]
-        return {_MEMORY: _memory(pids), **await run_loads(client, lambda: _cpu(pids))}
+        return {_MEMORY: memory_of(pids), **await run_loads(client, lambda: cpu_of(pids))}
 
 
 @contextmanager
-def _process(kubeconfig: Path) -> Iterator[tuple[int, Path]]:
-    command = [interpreter(), "-m", "kubewright.cli", "controlplane", "--port", "0", "--kubeconfig", str(kubeconfig)]
+def embedded_process(kubeconfig: Path) -> Iterator[tuple[int, Path]]:
+    command = [interpreter(), "-m", "kubewright", "controlplane", "--port", "0", "--kubeconfig", str(kubeconfig)]
     with subprocess.Popen(
         command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -74,13 +74,13 @@ def _start_of_embedded() -> float:
     return min(asyncio.run(once()) for _ in range(3)) * 1e6
 
 
-def _memory(pids: list[int]) -> float:
+def memory_of(pids: list[int]) -> float:
     """KiB that processes hold in memory."""
     statuses = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
     return sum(float(status.partition("VmRSS:")[2].split()[0]) for status in statuses)
 
 
-def _cpu(pids: list[int]) -> float:
+def cpu_of(pids: list[int]) -> float:
     """Microseconds of CPU that processes have used so far."""
     total = 0.0
     for pid in pids:

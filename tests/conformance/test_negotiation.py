@@ -92,3 +92,15 @@ async def _once_allowed(view: Client) -> list[str]:
                 return [found.metadata.name for found in await view.list(ConfigMap, fields={"metadata.name": "mine"})]
             except Forbidden:
                 await asyncio.sleep(0.01)
+
+
+async def test_there_is_no_table_of_a_review(fetch: Fetch) -> None:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    body = b'{"spec":{"resourceAttributes":{"verb":"get","resource":"pods"}}}'
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    refused, answered = [
+        await fetch(path, "POST", [("Accept", accept), ("Content-Type", "application/json")], body)
+        for accept in (table, f"{table}, application/json")
+    ]
+    assert (refused.status, answered.status) == (406, 201)
+    assert b'"kind":"SelfSubjectAccessReview"' in answered.body

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from contextlib import suppress
+from email.utils import formatdate
+from functools import lru_cache
+from time import time
 from typing import Any, TypeAlias, cast
+from uuid import uuid4
 
 from kubewright.controlplane.embedded.apimachinery.decoding import MAX_BODY_SIZE
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
@@ -23,6 +27,7 @@ CLOSE = "kubewright.close"
 """The key of the scope under which there is a function that ends the connection."""
 _MAX_WRITE = 64 * 1024
 _LINGER = 0.5
+_MAX_AUDIT_ID = 64
 
 
 class Application:
@@ -48,16 +53,16 @@ class Application:
             response = await self._server.respond(request)
             if response.stream is None:
                 linger = _discarded(receive) if len(request.body) > MAX_BODY_SIZE else None
-                await _send_whole(response, send, linger)
+                await _send_whole(response, request, send, linger)
             else:
-                await self._send_stream(response, receive, send)
+                await self._send_stream(response, request, receive, send)
         except ConnectionCut:
             scope[CLOSE]()
         except asyncio.CancelledError:
             # The server has stopped and cut the connection: no one waits for the response any more.
             scope[CLOSE]()
 
-    async def _send_stream(self, response: HTTPResponse, receive: Receive, send: Send) -> None:
+    async def _send_stream(self, response: HTTPResponse, request: HTTPRequest, receive: Receive, send: Send) -> None:
         async def until_gone() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
@@ -69,7 +74,7 @@ class Application:
                 for part in _parts(piece):
                     await send({"type": "http.response.body", "body": part, "more_body": True})
 
-        await send(_start(response, length=None))
+        await send(_start(response, request, length=None))
         # The head is sent at once: a watch has begun even if no event ever comes.
         await send({"type": "http.response.body", "body": b"", "more_body": True})
         gone, sending = asyncio.ensure_future(until_gone()), asyncio.ensure_future(pieces())
@@ -111,8 +116,11 @@ async def _request(scope: ASGIMessage, receive: Receive) -> HTTPRequest | None:
     )
 
 
-def _start(response: HTTPResponse, *, length: int | None) -> ASGIMessage:
+def _start(response: HTTPResponse, request: HTTPRequest, *, length: int | None) -> ASGIMessage:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.headers]
+    # As the real server, under the identifier that the client gave the request.
+    headers.append((b"audit-id", (request.header("audit-id")[:_MAX_AUDIT_ID] or str(uuid4())).encode()))
+    headers.append((b"date", _http_date(int(time()))))
     if not any(name == b"cache-control" for name, _ in headers):
         headers.append((b"cache-control", b"no-cache, private"))
     # A 304 has no content type, because caches would take it over. A 204 has no content.
@@ -123,9 +131,9 @@ def _start(response: HTTPResponse, *, length: int | None) -> ASGIMessage:
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-async def _send_whole(response: HTTPResponse, send: Send, linger: Awaitable[None] | None) -> None:
+async def _send_whole(response: HTTPResponse, request: HTTPRequest, send: Send, linger: Awaitable[None] | None) -> None:
     """Send a response; the connection ends after it, and after `linger`, if that is given."""
-    start = _start(response, length=len(response.body))
+    start = _start(response, request, length=len(response.body))
     if linger is not None:
         start["headers"].append((b"connection", b"close"))
     await send(start)
@@ -137,6 +145,11 @@ async def _send_whole(response: HTTPResponse, send: Send, linger: Awaitable[None
         await linger
         last = b""
     await send({"type": "http.response.body", "body": last})
+
+
+@lru_cache(maxsize=1)
+def _http_date(seconds: int) -> bytes:
+    return formatdate(seconds, usegmt=True).encode()
 
 
 async def _discarded(receive: Receive) -> None:

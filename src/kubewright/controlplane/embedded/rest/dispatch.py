@@ -11,7 +11,7 @@ from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
-from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions, not_acceptable
+from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions, negotiate, not_acceptable
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest import patching
@@ -51,6 +51,8 @@ def dispatch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTP
             return handler(call, request)
     review = REVIEWS.get((resource.gvk.group, resource.plural))
     if review is not None:
+        # There is no table of a review.
+        negotiate(request.header("accept"), groups=())
         return json_response(review(call, read_object(call, request)), 201)
     return _VERBS[target.verb](call, request, wanted)
 
