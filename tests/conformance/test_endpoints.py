@@ -20,7 +20,7 @@ from kubewright.controlplane.embedded.apimachinery.document import items, mappin
 from kubewright.controlplane.embedded.endpoints.health import CHECKS
 
 # Of the real server alone: what it reports of its own internals.
-INTERNALS = {"/flagz", "/metrics", "/metrics/slis", "/openapi/v3/", "/statusz"}
+INTERNALS = {"/flagz", "/metrics/slis", "/openapi/v3/", "/statusz"}
 BUILD = {"gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"}
 
 
@@ -98,6 +98,7 @@ async def test_the_index_lists_every_path(fetch: Fetch, path: str) -> None:
         "/apis",
         "/healthz",
         "/livez",
+        "/metrics",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",
@@ -360,3 +361,14 @@ async def test_an_unknown_path_has_no_status(fetch: Fetch, method: str, path: st
 async def test_heads_are_sent_of_custom_resources_only(fetch: Fetch) -> None:
     assert (await fetch("/apis/example.com/v1/namespaces/default/widgets", "HEAD")).status == 200
     assert (await fetch("/api/v1/nodes", "HEAD")).status == 405
+
+
+async def test_metrics_count_the_requests(fetch: Fetch) -> None:
+    await fetch("/api/v1/namespaces/default/configmaps")
+    response = await fetch("/metrics")
+    lines = response.body.decode().splitlines()
+    assert response.status == 200
+    assert (response.headers.get("Content-Type") or "").startswith("text/plain; version=0.0.4; charset=utf-8")
+    assert "# TYPE apiserver_request_total counter" in lines
+    counted = [line for line in lines if line.startswith("apiserver_request_total{") and 'verb="LIST"' in line]
+    assert any('code="200"' in line and 'resource="configmaps"' in line for line in counted)

@@ -102,5 +102,11 @@ async def test_there_is_no_table_of_a_review(fetch: Fetch) -> None:
         await fetch(path, "POST", [("Accept", accept), ("Content-Type", "application/json")], body)
         for accept in (table, f"{table}, application/json")
     ]
-    assert (refused.status, answered.status) == (406, 201)
+    token = await fetch(
+        "/api/v1/namespaces/default/serviceaccounts/default/token",
+        "POST",
+        [("Accept", table), ("Content-Type", "application/json")],
+        b"{}",
+    )
+    assert (refused.status, answered.status, token.status) == (406, 201, 406)
     assert b'"kind":"SelfSubjectAccessReview"' in answered.body

@@ -40,8 +40,10 @@ def test_a_namespace_is_an_object_and_has_subresources_of_its_own() -> None:
     assert (finalize.resource, finalize.name, finalize.subresource) == ("namespaces", "shop", "finalize")
 
 
-def test_what_is_escaped_in_a_path_stays_one_step() -> None:
-    assert target("GET", "/api/v1/namespaces/a/pods/b%2Fc").name == "b/c"
+def test_an_escaped_slash_in_a_path_is_a_slash() -> None:
+    """As in Go, and so no name can have one."""
+    found = target("GET", "/api/v1/namespaces/a/pods/b%2Fc")
+    assert (found.name, found.subresource) == ("b", "c")
 
 
 @pytest.mark.parametrize("path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps/v1", "/openapi/v3"])

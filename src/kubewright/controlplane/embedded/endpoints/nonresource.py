@@ -58,7 +58,7 @@ class NonResourceEndpoints:
 
     def paths(self) -> list[JSONValue]:
         """What the index lists: every path that is served, in order."""
-        found = {CONFIGURATION_PATH, JWKS_PATH, "/api", "/apis", "/apis/", "/version", *_OPENAPI}
+        found = {CONFIGURATION_PATH, JWKS_PATH, "/api", "/apis", "/apis/", "/metrics", "/version", *_OPENAPI}
         for resource in self._catalog.all():
             group, version = resource.gvk[:2]
             found |= {f"/apis/{group}", f"/apis/{group}/{version}"} if group else {f"/api/{version}"}

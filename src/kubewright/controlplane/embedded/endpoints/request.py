@@ -83,7 +83,8 @@ def parse_target(method: str, raw_path: str, query: QueryParameters) -> Target:
     """Take a path apart. Anything that is not below `/api/` or `/apis/` is no resource."""
     verb = _VERBS.get(method, method.lower())
     path = unquote(raw_path)
-    steps = [unquote(step) for step in raw_path.strip("/").split("/")]
+    # As in Go, an escaped slash is one.
+    steps = path.strip("/").split("/")
     if raw_path.startswith("//"):
         return Target(path, verb)
     if len(steps) >= 3 and steps[0] == "api":

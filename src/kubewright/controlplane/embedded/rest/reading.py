@@ -137,6 +137,8 @@ def list_entries(call: Call) -> Listed:
     if limit == 0 or not selected.selects_all:
         must_be_listable(call)
     prefix = collection_prefix(call)
+    if call.target.namespace in (".", ".."):
+        raise StatusError(500, "", f'invalid key: "/{call.resource.plural}/{call.target.namespace}"')
     token = query.text("continue")
     revision: int | None = None
     start = ""

@@ -5,6 +5,7 @@ Built-in kinds have a route for each operation; custom ones have a handler that 
 
 from __future__ import annotations
 
+from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import (
     bad_request,
     method_not_allowed,
@@ -35,6 +36,11 @@ def check_route(target: Target, resource: ResourceType, method: str) -> None:
         _check_custom(target, resource)
     else:
         _check_built_in(target, resource, method)
+    name = target.name
+    if name in (".", ".."):
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: may not be '{name}'")
+    if "%" in name:
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: may not contain '%'")
 
 
 def _check_built_in(target: Target, resource: ResourceType, method: str) -> None:

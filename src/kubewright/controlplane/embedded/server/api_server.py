@@ -40,6 +40,7 @@ from kubewright.controlplane.embedded.rest.routing import check_route, is_nowher
 from kubewright.controlplane.embedded.server.audit import AuditEvent, AuditLog
 from kubewright.controlplane.embedded.server.deadline import deadline, out_of_time
 from kubewright.controlplane.embedded.server.faults import ConnectionCut, Faults
+from kubewright.controlplane.embedded.server.metrics import metrics_response
 from kubewright.controlplane.embedded.storage.store import TooLarge
 
 _log = logging.getLogger("kubewright.controlplane")
@@ -156,6 +157,8 @@ class APIServer:
         found = self.endpoints.respond(request, path, parsed.query)
         if found is not None:
             return found
+        if path == "/metrics":
+            return metrics_response(self.audit)
         if path.startswith("/openapi/"):
             found = openapi_response(request, self.catalog)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import astuple, dataclass
 from weakref import WeakSet
@@ -64,12 +64,18 @@ class AuditLog:
 
     def __init__(self) -> None:
         self.events: deque[AuditEvent] = deque(maxlen=_KEPT)
+        self.counts: Counter[tuple[str, str, str, str, str, int]] = Counter()
+        """How many requests there were in all, by verb, group, version, resource, subresource and status."""
         # Weakly: who stops following just lets go of the iterator.
         self._followers: WeakSet[asyncio.Queue[AuditEvent]] = WeakSet()
 
     def record(self, event: AuditEvent) -> None:
         """Append the event and notify all followers."""
         self.events.append(event)
+        key = (event.verb, event.group, event.version, event.resource, event.subresource, event.status)
+        # Clients can make up resources; the first ten thousand are counted.
+        if key in self.counts or len(self.counts) < _KEPT:
+            self.counts[key] += 1
         for follower in self._followers:
             follower.put_nowait(event)
 
