@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 
 import pytest
 from cryptography import x509
@@ -14,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from kubewright.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
-from kubewright.api.batch.v1 import Job, JobCondition
+from kubewright.api.apps.v1 import DaemonSet, Deployment, ReplicaSet, StatefulSet
+from kubewright.api.batch.v1 import CronJob, Job, JobCondition
 from kubewright.api.certificates.v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import (
@@ -47,6 +48,8 @@ from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
+from kubewright.controlplane.controllers.cron_jobs import CronJobs
+from kubewright.controlplane.controllers.daemon_sets import DaemonSets
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.disruption import DisruptionBudgets
 from kubewright.controlplane.controllers.endpoint_mirroring import EndpointMirroring
@@ -159,6 +162,20 @@ async def prepare(client: Client) -> None:
     await client.create(
         from_json(StatefulSet, {"metadata": {"name": "db"}, "spec": {"selector": db, "template": template}})
     )
+    log: JSONValue = {"matchLabels": {"app": "log"}}
+    daemon: JSONValue = {"metadata": {"labels": {"app": "log"}}, "spec": POD_SPEC}
+    await client.create(
+        from_json(DaemonSet, {"metadata": {"name": "log"}, "spec": {"selector": log, "template": daemon}})
+    )
+    await client.create(from_json(Node, {"metadata": {"name": "extra"}}))
+    nightly: JSONValue = {"spec": {"template": {"spec": {**POD_SPEC, "restartPolicy": "Never"}}}}
+    cron = from_json(CronJob, {"metadata": {"name": "cron"}, "spec": {"schedule": "* * * * *", "jobTemplate": nightly}})
+    cron.spec.suspend = True
+    cron = await client.create(cron)
+    cron.status.last_schedule_time = now() - timedelta(hours=1)
+    cron = await client.status.update(cron)
+    cron.spec.suspend = False
+    await client.update(cron)
     budget: JSONValue = {"minAvailable": 1, "selector": db}
     await client.create(from_json(PodDisruptionBudget, {"metadata": {"name": "db"}, "spec": budget}))
     work = {"metadata": {"labels": {"app": "work"}}, "spec": {**POD_SPEC, "restartPolicy": "Never"}}
@@ -250,6 +267,14 @@ async def budget_is_counted(client: Client) -> bool:
     return bool((await client.get(PodDisruptionBudget, "db")).status.conditions)
 
 
+async def daemon_set_has_a_pod(client: Client) -> bool:
+    return bool(await client.list(Pod, labels={"app": "log"}))
+
+
+async def cron_job_has_a_job(client: Client) -> bool:
+    return any(job.metadata.name.startswith("cron-") for job in await client.list(Job))
+
+
 async def job_has_a_pod(client: Client) -> bool:
     return bool(await client.list(Pod, labels={"app": "work"}))
 
@@ -333,6 +358,8 @@ EFFECTS: dict[str, Question] = {
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
+    DaemonSets.name: daemon_set_has_a_pod,
+    CronJobs.name: cron_job_has_a_job,
     StatefulSets.name: stateful_set_has_a_pod,
     DisruptionBudgets.name: budget_is_counted,
     Jobs.name: job_has_a_pod,

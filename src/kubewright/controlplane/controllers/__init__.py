@@ -53,6 +53,8 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     AttributesClassProtection.name: AttributesClassProtection,
     "jobs": deferred("jobs", "jobs:Jobs", "batch/v1", "Job"),
     "ttl-after-finished": deferred("ttl-after-finished", "job_ttl:JobTTL", "batch/v1", "Job"),
+    "cronjobs": deferred("cronjobs", "cron_jobs:CronJobs", "batch/v1", "CronJob"),
+    "daemonsets": deferred("daemonsets", "daemon_sets:DaemonSets", "apps/v1", "DaemonSet"),
     "statefulsets": deferred("statefulsets", "stateful_sets:StatefulSets", "apps/v1", "StatefulSet"),
     "disruption": deferred("disruption", "disruption:DisruptionBudgets", "policy/v1", "PodDisruptionBudget"),
     "replication-controllers": deferred(

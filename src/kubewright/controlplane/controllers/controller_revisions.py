@@ -71,6 +71,11 @@ class History:
             await self._client.delete(one, uid=one.metadata.uid, missing_ok=True)
 
 
+def hash_label(owner: Revised) -> str:
+    """The label of a revision that has its hash."""
+    return HASH if isinstance(owner, StatefulSet) else POD_REVISION
+
+
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
     """The pod template of a revision."""
     spec = (revision.data or {}).get("spec")
@@ -98,7 +103,7 @@ def _new(owner: Revised, data: dict[str, JSONValue], number: int, collisions: in
         metadata=ObjectMeta(
             name=f"{owner.metadata.name[:_MAX_PREFIX]}-{hashed}",
             namespace=owner.metadata.namespace,
-            labels=owner.spec.template.metadata.labels | {HASH: hashed},
+            labels=owner.spec.template.metadata.labels | {hash_label(owner): hashed},
             annotations=dict(owner.metadata.annotations),
             owner_references=[owner.as_owner()],
         ),

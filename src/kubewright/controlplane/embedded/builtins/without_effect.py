@@ -20,7 +20,6 @@ class Inert(NamedTuple):
     where: Callable[[JSONObject], bool] = lambda obj: True
 
 
-_NO_PODS = Inert("no pods are created for it")
 _NO_CALLS = Inert("its webhooks are not called")
 _NO_CHECKS = Inert("no request is checked by it")
 _NO_CHANGES = Inert("no request is changed by it")
@@ -42,10 +41,8 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "apiregistration.k8s.io/v1 APIService": Inert(
         "no request is handed on to its service", lambda service: bool(mapping(service, "spec", "service"))
     ),
-    "apps/v1 DaemonSet": _NO_PODS,
     "autoscaling/v1 HorizontalPodAutoscaler": _NO_SCALING,
     "autoscaling/v2 HorizontalPodAutoscaler": _NO_SCALING,
-    "batch/v1 CronJob": Inert("no jobs are created for it"),
     "flowcontrol.apiserver.k8s.io/v1 FlowSchema": _NO_LIMITS,
     "flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration": _NO_LIMITS,
     "networking.k8s.io/v1 ServiceCIDR": Inert("no service gets an address of it"),
