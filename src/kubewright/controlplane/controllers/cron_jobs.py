@@ -95,7 +95,7 @@ class CronJobs(ReportingController):
         if zone is None or cron.spec.suspend:
             return
         schedule = parsed_schedule(cron.spec.schedule, zone)
-        due, missed = _most_recent(cron, schedule, now)
+        due, missed = _last_due(cron, schedule, now)
         if missed > _MANY:
             note = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
             self._recorder.warning(cron, "TooManyMissedTimes", note)
@@ -180,7 +180,7 @@ class CronJobs(ReportingController):
                 await self._delete(cron, status, job)
 
 
-def _most_recent(cron: CronJob, schedule: Schedule, now: datetime) -> tuple[datetime | None, int]:
+def _last_due(cron: CronJob, schedule: Schedule, now: datetime) -> tuple[datetime | None, int]:
     """The last time that was due since the last one that was dealt with, and about how many there were."""
     earliest = cron.status.last_schedule_time or cron.metadata.creation_timestamp or now
     if cron.spec.starting_deadline_seconds is not None:

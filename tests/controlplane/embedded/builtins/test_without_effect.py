@@ -14,18 +14,22 @@ from kubewright.controlplane.embedded.builtins.without_effect import WITHOUT_EFF
 
 # Something comes of them here: they are answered, checked, allocated, run or simulated.
 ACTED_ON = {
+    "apps/v1 DaemonSet",
     "apps/v1 Deployment",
     "apps/v1 ReplicaSet",
+    "apps/v1 StatefulSet",
     "authentication.k8s.io/v1 SelfSubjectReview",
     "authentication.k8s.io/v1 TokenReview",
     "authorization.k8s.io/v1 LocalSubjectAccessReview",
     "authorization.k8s.io/v1 SelfSubjectAccessReview",
     "authorization.k8s.io/v1 SelfSubjectRulesReview",
     "authorization.k8s.io/v1 SubjectAccessReview",
+    "batch/v1 CronJob",
     "batch/v1 Job",
     "certificates.k8s.io/v1 CertificateSigningRequest",
     "networking.k8s.io/v1 IngressClass",
     "node.k8s.io/v1 RuntimeClass",
+    "policy/v1 PodDisruptionBudget",
     "rbac.authorization.k8s.io/v1 ClusterRole",
     "rbac.authorization.k8s.io/v1 ClusterRoleBinding",
     "rbac.authorization.k8s.io/v1 Role",
