@@ -113,11 +113,13 @@ class World:
 
 
 @asynccontextmanager
-async def world(acting: Callable[[Errand], Awaitable[str]] = done, workers: int = 4) -> AsyncIterator[World]:
+async def world(
+    acting: Callable[[Errand], Awaitable[str]] = done, workers: int = 4, made: type[ErrandReconciler] = ErrandReconciler
+) -> AsyncIterator[World]:
     async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
         manager = Manager(admin)
         events, records = RecordedEvents(), Records()
-        reconciler = ErrandReconciler(manager.client, events, records)
+        reconciler = made(manager.client, events, records)
         reconciler.acting = acting
         controller_for(manager, Errand, workers=workers).source(reconciler.turns).complete(reconciler)
         async with manager.running():
@@ -593,6 +595,32 @@ def test_item_86_requests_of_one_key_run_one_at_a_time_the_oldest_first() -> Non
             assert [name for name in order if name != "other"] == names
 
     run_virtual(main)
+
+
+def test_a_request_whose_key_or_description_cannot_be_found_holds_up_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Strict(ErrandReconciler):
+        def serialize_by(self, request: Errand) -> Hashable | None:
+            if request.spec.user == "nobody":
+                raise KeyError(request.spec.user)
+            return "all"
+
+        def describe(self, request: Errand) -> Mapping[str, str]:
+            raise KeyError(request.spec.what)
+
+    async def main() -> None:
+        async with world(made=Strict) as it:
+            await it.admin.create(errand("bad", user="nobody"))
+            await asyncio.sleep(1)
+            await it.admin.create(errand("good", user="bob"))
+            await asyncio.sleep(1)
+            assert [await it.phase("bad"), await it.phase("good")] == ["Pending", "Completed"]
+            assert it.events.reasons == ["Completed"]
+            assert it.records.phases == [("Pending", "Processing"), ("Processing", "Completed")]
+
+    run_virtual(main)
+    assert "what default/good requests could not be described" in caplog.text
 
 
 def test_a_request_continues_when_the_one_before_it_is_deleted() -> None:

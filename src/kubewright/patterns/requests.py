@@ -155,7 +155,7 @@ class RequestReconciler(ABC, Generic[R]):
             obj = await self.client.status.patch(obj, lock=True)
             status = _status(obj)
             await self._record(obj, before)
-        action = self.describe(obj).get("action", "act")
+        action = self._described(obj).get("action", "act")
         time = asyncio.get_running_loop().time
         began = time()
         deadline = asyncio.timeout(self._remaining(obj))
@@ -250,13 +250,26 @@ class RequestReconciler(ABC, Generic[R]):
             return True
         for other in await self.client.list(self.kind):
             status = _status(other)
-            if other.metadata.uid == obj.metadata.uid or status.phase in _FINISHED or self.serialize_by(other) != turn:
+            if other.metadata.uid == obj.metadata.uid or status.phase in _FINISHED:
+                continue
+            try:
+                is_another = self.serialize_by(other) != turn
+            except Exception:  # its own reconcile reports it, and it holds up no other
+                is_another = True
+            if is_another:
                 continue
             if other.metadata.deletion_timestamp is None and (
                 status.phase == "Processing" or _order(other) < _order(obj)
             ):
                 return False
         return True
+
+    def _described(self, obj: R) -> Mapping[str, str]:
+        try:
+            return self.describe(obj)
+        except Exception:
+            _log.exception("what %s requests could not be described", obj.key)
+            return {}
 
     async def _record(self, obj: R, before: str) -> None:
         status, metadata = _status(obj), obj.metadata
@@ -269,7 +282,7 @@ class RequestReconciler(ABC, Generic[R]):
             uid=metadata.uid,
             generation=metadata.generation,
             creator=metadata.annotations.get("creator", ""),
-            action=dict(self.describe(obj)),
+            action=dict(self._described(obj)),
             before=before,
             phase=status.phase,
             attempt=status.attempts,
