@@ -39,6 +39,7 @@ from kubewright.controlplane.embedded.builtins import (
 )
 from kubewright.controlplane.embedded.builtins.allocation import Allocator
 from kubewright.controlplane.embedded.builtins.boot import boot_objects as boot_objects
+from kubewright.controlplane.embedded.builtins.component_statuses import ComponentStatuses
 from kubewright.controlplane.embedded.builtins.metadata import (
     validate_change,
     validate_finalizer_domains,
@@ -236,6 +237,7 @@ def _resource(cls: type[Object], rules: Mapping[str, Strategy]) -> ResourceType:
         strategy=_completed(name, info, rules.get(name, Strategy())),
         storage=_STORED_AS.get(name),
         deprecation=_DEPRECATIONS.get(name, ""),
+        view=ComponentStatuses if name == "v1 ComponentStatus" else None,
     )
     return resource if verbs is None else replace(resource, verbs=verbs)
 

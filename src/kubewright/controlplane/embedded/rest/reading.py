@@ -255,7 +255,10 @@ def rendered(resource: ResourceType, entry: StoredObject) -> bytes:
 
 def rendered_list(resource: ResourceType, listed: Listed) -> Iterator[bytes]:
     """A list as JSON, in pieces of many objects. Items of built-in kinds come without apiVersion and kind."""
-    opening = resource.list_opening + f'{{"resourceVersion":"{listed.revision}"'.encode()
+    opening = resource.list_opening + b"{"
+    # What is not stored has none.
+    if listed.revision:
+        opening += f'"resourceVersion":"{listed.revision}"'.encode()
     if listed.continue_:
         opening += f',"continue":"{listed.continue_}"'.encode()
         if listed.remaining:

@@ -49,13 +49,14 @@ def table_of(call: Call, entries: Sequence[StoredObject], listed: Listed | None,
     include, printer, now = _include(call), printer_for(call.resource), call.services.clock()
     metadata: JSONObject = {}
     if listed is not None:
-        metadata["resourceVersion"] = str(listed.revision)
+        if listed.revision:
+            metadata["resourceVersion"] = str(listed.revision)
         if listed.continue_:
             metadata["continue"] = listed.continue_
             if listed.remaining:
                 metadata["remainingItemCount"] = listed.remaining
-    elif entries:
-        metadata["resourceVersion"] = text(entries[0].value, "metadata", "resourceVersion")
+    elif entries and (revision := text(entries[0].value, "metadata", "resourceVersion")):
+        metadata["resourceVersion"] = revision
     opening = msgspec.json.encode(_table(metadata, _definitions(printer), [], version)).removesuffix(b"[]}")
     rows = (_encode(_row(call.resource, printer, entry.value, include, now, version)) for entry in entries)
     return json_list(opening, rows, b"}\n")
