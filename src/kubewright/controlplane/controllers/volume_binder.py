@@ -108,8 +108,9 @@ class VolumeBinder:
         old, new = event.old_object, event.new_object
         keys = [event.key] if new is not None else []
         for volume in (old, new):
-            if isinstance(volume, PersistentVolume) and (claim := volume.spec.claim_ref) is not None:
-                keys.append(Request(claim.namespace or "", claim.name or ""))
+            claim = volume.spec.claim_ref if isinstance(volume, PersistentVolume) else None
+            if claim is not None and claim.namespace and claim.name:
+                keys.append(Request(claim.namespace, claim.name))
         if isinstance(new, PersistentVolume) and new.spec.claim_ref is None and new.status.phase == "Available":
             keys += self._unbound
         return keys
@@ -212,7 +213,11 @@ class VolumeBinder:
         if reference is None or not reference.uid:
             await self._write_phase(volume, "Available")
             return
-        key = ObjectKey(reference.namespace or "", reference.name or "")
+        if not reference.namespace or not reference.name:
+            # The server accepts it, and there is no such claim.
+            await self._reclaim(volume)
+            return
+        key = ObjectKey(reference.namespace, reference.name)
         claim = await self._client.find(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.uid != reference.uid:
             # A cache may not have seen the claim yet for which a provisioner has made the volume.
