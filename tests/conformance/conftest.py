@@ -72,7 +72,13 @@ async def fetch(control_plane: ControlPlane) -> AsyncIterator[Fetch]:
     async def request(
         path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), body: bytes | None = None
     ) -> Response:
-        return await transport.request(method, path, headers, body, timeout=30)
+        async with asyncio.timeout(30):
+            while True:
+                answer = await transport.request(method, path, headers, body, timeout=30)
+                # The storage of a new kind; the answer to a HEAD has no body that would name it.
+                if answer.status != 429 or not (method == "HEAD" or b"is (re)initializing" in answer.body):
+                    return answer
+                await asyncio.sleep(0.05)
 
     yield request
     await transport.aclose()
