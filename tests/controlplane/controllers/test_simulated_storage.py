@@ -241,3 +241,12 @@ def test_the_newest_of_several_default_classes_is_taken() -> None:
         assert (await claim(admin)).spec.storage_class_name == "c"
 
     run(scenario, nodes=0)
+
+
+def test_a_volume_whose_reference_names_no_claim_is_released() -> None:
+    """The server accepts such references."""
+
+    async def scenario(admin: Client) -> None:
+        await in_phase(admin, await volume(admin, "v", claimRef={"uid": "1"}), "Released")
+
+    run(scenario)

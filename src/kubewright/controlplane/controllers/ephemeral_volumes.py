@@ -9,35 +9,20 @@ from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Object
-from kubewright.cache import Cache
-from kubewright.client import Client
 from kubewright.controller import Event, Handler, Request, Watched
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.pod_claims import claim_name, is_made_for
-from kubewright.controlplane.controllers.runtime import Runtime
-from kubewright.manager.core_event_form import CoreV1
-from kubewright.manager.recorder import EventBroadcaster
+from kubewright.controlplane.controllers.reporting import ReportingController
 
 
 class NotThePods(KubernetesError):
     """A claim has the name of the one that would be made for a pod."""
 
 
-class EphemeralVolumes:
+class EphemeralVolumes(ReportingController):
     """Keeps a claim for each ephemeral volume of a pod."""
 
     name = "ephemeral-volume"
-
-    def __init__(self, client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
-        self._events = EventBroadcaster(
-            client,
-            instance="",
-            now=(clock or SystemClock()).now,
-            form=CoreV1(field_manager="kube-controller-manager"),
-        )
-        self._recorder = self._events.recorder("ephemeral_volume")
+    component = "ephemeral_volume"
 
     async def run(self) -> None:
         """Watch and create until cancelled."""

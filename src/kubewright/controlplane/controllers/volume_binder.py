@@ -18,10 +18,10 @@ from kubewright.api.storage.v1 import StorageClass
 from kubewright.cache import Cache
 from kubewright.client import Client
 from kubewright.controller import Event, Handler, Request, Watched
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
+from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.pod_claims import claims_of
 from kubewright.controlplane.controllers.pods import ENDED
-from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.reporting import ReportingController
 from kubewright.controlplane.controllers.volume_matching import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -37,8 +37,6 @@ from kubewright.controlplane.controllers.volume_matching import (
     same_mode,
 )
 from kubewright.controlplane.controllers.volume_reclaim import Failure, reclaim_action
-from kubewright.manager.core_event_form import CoreV1
-from kubewright.manager.recorder import EventBroadcaster
 
 _PROVISIONER = ("volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/storage-provisioner")
 _PRE_RESIZE = "volume.alpha.kubernetes.io/pre-resize-capacity"
@@ -48,21 +46,14 @@ _VolumePhase: TypeAlias = Literal["Available", "Bound", "Released", "Failed"]
 _ClaimPhase: TypeAlias = Literal["Pending", "Bound", "Lost"]
 
 
-class VolumeBinder:
+class VolumeBinder(ReportingController):
     """Keeps claims and volumes bound to each other, and both of their phases right."""
 
     name = "persistentvolume-binder"
+    component = "persistentvolume-controller"
 
     def __init__(self, client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
-        self._events = EventBroadcaster(
-            client,
-            instance="",
-            now=(clock or SystemClock()).now,
-            form=CoreV1(field_manager="kube-controller-manager"),
-        )
-        self._recorder = self._events.recorder("persistentvolume-controller")
+        super().__init__(client, clock=clock, cache=cache)
         self._unbound: dict[Request, None] = {}
 
     async def run(self) -> None:

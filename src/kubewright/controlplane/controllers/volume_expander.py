@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim
-from kubewright.cache import Cache
-from kubewright.client import Client
 from kubewright.controller import Request, Watched, for_object, predicate
-from kubewright.controlplane.controllers.clock import Clock, SystemClock
-from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.reporting import ReportingController
 from kubewright.controlplane.controllers.volume_matching import requested_size
-from kubewright.manager.core_event_form import CoreV1
-from kubewright.manager.recorder import EventBroadcaster
 
 
-class VolumeExpander:
+class VolumeExpander(ReportingController):
     """Emits one event for each growth of a bound claim."""
 
     name = "persistentvolume-expander"
-
-    def __init__(self, client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> None:
-        self._runtime = Runtime(client, cache)
-        self._client = self._runtime.client
-        self._events = EventBroadcaster(
-            client,
-            instance="",
-            now=(clock or SystemClock()).now,
-            form=CoreV1(field_manager="kube-controller-manager"),
-        )
-        self._recorder = self._events.recorder("volume_expand")
+    component = "volume_expand"
 
     async def run(self) -> None:
         """Watch and report until cancelled."""
