@@ -75,8 +75,8 @@ async def fetch(control_plane: ControlPlane) -> AsyncIterator[Fetch]:
         async with asyncio.timeout(30):
             while True:
                 answer = await transport.request(method, path, headers, body, timeout=30)
-                # The storage of a new kind; the answer to a HEAD has no body that would name it.
-                if answer.status != 429 or not (method == "HEAD" or b"is (re)initializing" in answer.body):
+                # While the storage of a new kind is initialized; no test of such refusals sends a HEAD.
+                if answer.status != 429 or method != "HEAD":
                     return answer
                 await asyncio.sleep(0.05)
 

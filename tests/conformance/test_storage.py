@@ -101,7 +101,8 @@ async def grow(admin: Client, client: Client, ask: Ask, namespace: str) -> Async
                 "storageClassName": namespace,
             },
         }
-        await admin.create(from_json(PersistentVolume, volume))
+        if bound:
+            await admin.create(from_json(PersistentVolume, volume))
         created = await claim(client, storageClassName=namespace, volumeName=namespace if bound else None)
         if bound:
             await client.wait_for(created, Field("status.phase").equals("Bound"), timeout=60)
