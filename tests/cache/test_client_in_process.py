@@ -29,7 +29,7 @@ from kubewright.api.resources import Object, resource
 from kubewright.cache import Cache, CachedClient, own_writes
 from kubewright.cache.client import Consistency
 from kubewright.cache.entry import CacheEntry, parse_entry
-from kubewright.cache.write_context import WriteContext, write_context
+from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
 from kubewright.cache.write_origin import WriteOrigin
 from kubewright.client import Client
 from kubewright.client.errors import InternalError, NotFound, Status
@@ -612,7 +612,7 @@ def test_the_echo_of_a_write_that_changed_something_is_known_as_such(
                 await handle.synced()
                 handle.subscribe(listen)
                 here.hold_watches()
-                write_context.set(WriteContext(7))
+                reconcile_priority.set(7)
                 await write(here.client, made, "2")
                 here.plane.faults.cut_open_watches(lambda target: target.verb == "watch")
                 await here.until(lambda: bool(notified))
@@ -641,10 +641,10 @@ def test_dry_runs_of_every_write_leave_no_trace() -> None:
 
 def test_writes_are_counted_in_the_running_reconcile() -> None:
     async def counted(write: Awaitable[object]) -> int:
-        writes = WriteContext()
-        write_context.set(writes)
+        writes = WriteCount()
+        write_count.set(writes)
         await write
-        return writes.changes
+        return writes.value
 
     async def scenario() -> None:
         async with world() as here:
@@ -668,10 +668,10 @@ def test_writes_are_counted_in_the_running_reconcile() -> None:
 
 def test_writes_that_change_nothing_are_not_counted() -> None:
     async def counted(write: Awaitable[object]) -> int:
-        writes = WriteContext()
-        write_context.set(writes)
+        writes = WriteCount()
+        write_count.set(writes)
         await write
-        return writes.changes
+        return writes.value
 
     async def scenario() -> None:
         async with world() as here:
@@ -694,13 +694,13 @@ def test_a_change_of_an_object_that_was_written_before_forgets_no_other(monkeypa
 
     async def scenario() -> None:
         async with world() as here:
-            writes = WriteContext()
-            write_context.set(writes)
+            writes = WriteCount()
+            write_count.set(writes)
 
             async def patch(obj: ConfigMap, value: str) -> int:
-                before = writes.changes
+                before = writes.value
                 await here.client.patch(obj, MergePatch({"data": {"a": value}}))
-                return writes.changes - before
+                return writes.value - before
 
             objects = [await here.admin.create(settings(name)) for name in ("a", "b")]
             assert [await patch(obj, "1") for obj in objects] == [1, 1]

@@ -19,7 +19,7 @@ from tests.controller.scripted import LONG, Every, Reconciler, always, conflict,
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import reconcile_priority, write_count
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.hot_loop import MAX_IDLE, MAX_WRITING, PAUSE
@@ -235,7 +235,7 @@ async def test_the_next_reconcile_has_the_priority_of_this_one_unless_the_result
     priorities: list[int] = []
 
     async def act(key: str) -> Result | None:
-        priorities.append(write_context.get().priority)
+        priorities.append(reconcile_priority.get())
         return Result(requeue=requeue, requeue_after=0 if requeue else 1) if len(priorities) < 3 else None
 
     controller = Controller("test", Reconciler(act))
@@ -250,7 +250,7 @@ async def test_writes_of_a_reconcile_carry_its_priority() -> None:
     written_with: dict[str, int] = {}
 
     async def act(key: str) -> None:
-        written_with[key] = write_context.get().priority
+        written_with[key] = reconcile_priority.get()
 
     controller = Controller("test", Reconciler(act))
     async with running(controller):
@@ -482,7 +482,7 @@ async def test_an_object_that_many_others_belong_to_is_no_hot_loop() -> None:
 @virtual
 async def test_the_pause_of_a_hot_loop_is_no_work_and_holds_up_no_other_key() -> None:
     async def act(key: str) -> Result | None:
-        write_context.get().changes += 1
+        write_count.get().value += 1
         return Result(requeue_after=0.001) if key == "a" else None
 
     reconciler = Reconciler(act)

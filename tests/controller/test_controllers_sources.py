@@ -12,7 +12,7 @@ from kubewright.api.core.v1 import ConfigMap, Secret
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import write_count
 from kubewright.controller.controllers import Controller
 from kubewright.controller.handler import for_object, mapped
 from kubewright.controller.hot_loop import MAX_WRITING
@@ -224,7 +224,7 @@ async def test_a_source_that_fails_ends_the_sources_and_is_raised() -> None:
 
 def write() -> None:
     """As a client does."""
-    write_context.get().changes += 1
+    write_count.get().value += 1
 
 
 @virtual

@@ -11,7 +11,7 @@ from tests.controller.scripted import LONG, Reconciler, conflict, running
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import write_count
 from kubewright.controller.controllers import Controller
 from kubewright.controller.queue import Reason
 from kubewright.controller.reconcile import Result, TerminalError
@@ -30,7 +30,7 @@ def first(
     async def act(key: str) -> Result | None:
         if not left:
             return None
-        write_context.get().changes += writes
+        write_count.get().value += writes
         await asyncio.sleep(seconds)
         end = left.pop()
         if isinstance(end, Exception):

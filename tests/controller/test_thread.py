@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import write_count
 from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.reconcile import Result, TerminalError
@@ -246,7 +246,7 @@ async def test_context_variables_reach_the_thread_and_what_it_waits_for() -> Non
 
     async def note_later() -> None:
         note()
-        write_context.get().changes += 1
+        write_count.get().value += 1
 
     def reconcile(key: str) -> None:
         note()

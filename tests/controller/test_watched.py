@@ -22,7 +22,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resources import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient
-from kubewright.cache.write_context import WriteContext, write_context
+from kubewright.cache.write_context import reconcile_priority
 from kubewright.client import Client
 from kubewright.controller.event import Event
 from kubewright.controller.handler import Handler, for_object, mapped
@@ -120,7 +120,7 @@ async def test_an_own_write_is_recognized_and_has_the_priority_of_its_reconcile(
             here.plane.faults.delay(reads_config_maps, 5.0)
             await client.create(ConfigMap(metadata=ObjectMeta(name="in-no-reconcile", namespace="default")))
             for name, priority in (("initial", INITIAL_PRIORITY), ("urgent", 7)):
-                write_context.set(WriteContext(priority))
+                reconcile_priority.set(priority)
                 await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default")))
             await asyncio.sleep(10)
             assert await taken(here.queue) == [

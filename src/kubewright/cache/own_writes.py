@@ -15,7 +15,7 @@ from kubewright.api.resources import Object, ResourceInfo
 from kubewright.cache.entry import revision_of
 from kubewright.cache.informer import Informer
 from kubewright.cache.overlay import Removal
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import write_count
 from kubewright.cache.write_origin import WriteOrigin, base_of, origin_of
 from kubewright.client.endpoint import Endpoint
 from kubewright.client.http.transport import Response
@@ -67,10 +67,10 @@ class OwnWrites:
         answer = obj or (_read(response) if informers or not is_created else None)
         if base is None and not is_created:
             base = base_of(sent)
-        writes = write_context.get()
-        writes.sent += 1
+        count = write_count.get()
+        count.sent += 1
         if is_created or answer is None or self._is_change(base, answer.metadata):
-            writes.changes += 1
+            count.value += 1
         if informers and answer is not None:
             revision = answer.metadata.resource_version
             origin = origin_of(method, sent, base, revision=revision, is_created=is_created)
@@ -99,9 +99,9 @@ class OwnWrites:
         def ended(response: Response | None) -> None:
             try:
                 if response is not None:
-                    writes = write_context.get()
-                    writes.sent += 1
-                    writes.changes += 1
+                    count = write_count.get()
+                    count.sent += 1
+                    count.value += 1
                     if removals and (answer := _read(response)) is not None:
                         _note_deletion(
                             removals, self._cache.informers(endpoint.info.gvk), endpoint, answer, response.body

@@ -1,4 +1,4 @@
-"""What a reconcile hands to the writes made in it, through a context variable."""
+"""What a reconcile hands to the writes made in it, through context variables."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 
-class WriteContext(Struct, gc=False, eq=False):
-    """The priority of a reconcile, and the number of its writes, including deletions.
+class WriteCount(Struct, gc=False, eq=False):
+    """The number of writes, including deletions: `value` of those that changed something, `sent` of all."""
 
-    What its writes cause is enqueued with the same `priority`. `sent` are all writes, `changes` those that changed
-    something.
-    """
-
-    priority: int = 0
-    changes: int = 0
+    value: int = 0
     sent: int = 0
 
 
-_OUTSIDE = WriteContext()  # its counts are never read
+_UNREAD = WriteCount()
 
-write_context: ContextVar[WriteContext] = ContextVar("kubewright.write_context", default=_OUTSIDE)
-"""That of the running reconcile."""
+reconcile_priority: ContextVar[int] = ContextVar("kubewright.reconcile_priority", default=0)
+"""The priority of the running reconcile: what its writes cause is enqueued with the same."""
+
+write_count: ContextVar[WriteCount] = ContextVar("kubewright.write_count", default=_UNREAD)
+"""Counts the writes of the running reconcile."""

@@ -14,7 +14,7 @@ from kubewright.api.codec import NOT_JSON, decode_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.origin import merge_patch
 from kubewright.cache.entry import CacheEntry
-from kubewright.cache.write_context import write_context
+from kubewright.cache.write_context import reconcile_priority
 
 _BY_THE_SERVER = ("resourceVersion", "generation")
 """The metadata that every write changes."""
@@ -67,13 +67,13 @@ def origin_of(
     `base` is the revision that the write was sent with: see `base_of`.
     """
     if is_created:
-        return WriteOrigin(write_context.get().priority)
+        return WriteOrigin(reconcile_priority.get())
     if base is None:
         return None
     if base:
         # The server has compared it: either nothing changed, or the write came directly after the base.
-        return WriteOrigin(write_context.get().priority) if base != revision else None
-    return WriteOrigin(write_context.get().priority, sent) if method == "PATCH" else None
+        return WriteOrigin(reconcile_priority.get()) if base != revision else None
+    return WriteOrigin(reconcile_priority.get(), sent) if method == "PATCH" else None
 
 
 def _covers(sent: JSONValue, change: JSONValue) -> bool:

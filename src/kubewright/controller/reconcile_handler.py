@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.cache.write_context import WriteContext, write_context
+from kubewright.cache.write_context import WriteCount, reconcile_priority, write_count
 from kubewright.client.errors import Conflict
 from kubewright.controller.cancelled import Cancelled
 from kubewright.controller.context import ReconcileContext, current, new_reconcile_id
@@ -135,8 +135,9 @@ class ReconcileHandler(Generic[Key]):
             cause = f"{reason.kind} {reason.what}"
             causes[cause] = causes.get(cause, 0) + 1
         statistics.active += 1
-        writes = WriteContext(work.priority)
-        writing, reconciling = write_context.set(writes), current.set(self._context(work))
+        writes = WriteCount()
+        counting, prioritized = write_count.set(writes), reconcile_priority.set(work.priority)
+        reconciling = current.set(self._context(work))
         outcome: Outcome
         seconds = pause = 0.0
         began = time()
@@ -156,14 +157,15 @@ class ReconcileHandler(Generic[Key]):
                 raise
             finally:
                 seconds = time() - began
-            self._conclude(work, outcome, seconds, writes.changes)
+            self._conclude(work, outcome, seconds, writes.value)
             if self._on_error is not None and isinstance(outcome, GivenUp | Failed):
                 await self._notify(self._on_error, key, outcome)
-            if self._hot_loops is not None and (writes.changes or _may_be_own_doing(work)):
+            if self._hot_loops is not None and (writes.value or _may_be_own_doing(work)):
                 pause = self._pause(self._hot_loops, work, writes)
         finally:
             current.reset(reconciling)
-            write_context.reset(writing)
+            reconcile_priority.reset(prioritized)
+            write_count.reset(counting)
             statistics.active -= 1
             statistics.reconcile_time.observe(seconds)
             self._queue.done(key, pause=pause)
@@ -289,10 +291,10 @@ class ReconcileHandler(Generic[Key]):
         except Exception:
             _log.exception("the error hook failed")
 
-    def _pause(self, hot_loops: HotLoops[Key], work: Work[Key], writes: WriteContext) -> float:
+    def _pause(self, hot_loops: HotLoops[Key], work: Work[Key], writes: WriteCount) -> float:
         """Seconds to pause a key: more than 0 where each of its reconciles seems to cause the next."""
         # Writes that change nothing cause no event. They are part of a loop only if it asks for each reconcile itself.
-        of_loop = writes.changes or (writes.sent and any(reason.key is None for reason in work.reasons))
+        of_loop = writes.value or (writes.sent and any(reason.key is None for reason in work.reasons))
         pause = hot_loops.note(work.key, of_loop, asyncio.get_running_loop().time())
         if pause:
             self._statistics.hot_loops += 1
@@ -300,7 +302,7 @@ class ReconcileHandler(Generic[Key]):
                 "hot loop: reconciled over and over, many times a second; pausing it for %g s. %s",
                 pause,
                 "Does every reconcile write something that the server or another controller changes back?"
-                if writes.changes
+                if writes.value
                 else "Is its requeue_after too short, or does a source send it because of its own reconciles?",
             )
         return pause
