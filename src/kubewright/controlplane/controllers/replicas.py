@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from msgspec.structs import asdict
+
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from kubewright.api.core.v1 import Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubewright.api.core.v1.replication_controller import ReplicationControllerCondition, ReplicationControllerStatus
@@ -118,16 +120,7 @@ def _status(owner: ReplicaSet | ReplicationController, pods: list[Pod], now: dat
         available_replicas=sum(available_in(pod, min_ready_seconds, now) == 0 for pod in active) or None,
         terminating_replicas=sum(is_terminating(pod) for pod in pods),
         observed_generation=owner.metadata.generation,
-        conditions=[
-            ReplicaSetCondition(
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
-                last_transition_time=one.last_transition_time,
-            )
-            for one in owner.status.conditions
-        ],
+        conditions=[ReplicaSetCondition(**asdict(one)) for one in owner.status.conditions],
     )
 
 
@@ -138,16 +131,7 @@ def _converted(status: ReplicaSetStatus) -> ReplicationControllerStatus:
         ready_replicas=status.ready_replicas,
         available_replicas=status.available_replicas,
         observed_generation=status.observed_generation,
-        conditions=[
-            ReplicationControllerCondition(
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
-                last_transition_time=one.last_transition_time,
-            )
-            for one in status.conditions
-        ],
+        conditions=[ReplicationControllerCondition(**asdict(one)) for one in status.conditions],
     )
 
 
