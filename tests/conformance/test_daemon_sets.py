@@ -98,7 +98,7 @@ async def test_a_daemon_set_has_a_pod_on_each_node_that_fits(client: Client, nod
 
     # A new template: the pod that does not serve is replaced at once, the other one once its replacement serves.
     some.spec.template.spec.containers[0].image = "log:2"
-    await client.update(some)
+    await client.patch(some)
     (new,) = await pods(client, 1, lambda pod: pod.spec.containers[0].image == "log:2")
     assert one.metadata.name in [pod.metadata.name for pod in await client.list(Pod)]
     await make_ready(client, new)
@@ -113,7 +113,7 @@ async def test_a_daemon_set_has_a_pod_on_each_node_that_fits(client: Client, nod
         await client.bind(pod, _place(pod))
     node = await client.get(Node, nodes[0].metadata.name)
     node.spec.taints = [*node.spec.taints, Taint(key="example.com/away", effect="NoExecute")]
-    await client.update(node)
+    await client.patch(node)
     (left,) = await pods(client, 1, lambda pod: pod.metadata.deletion_timestamp is None)
     assert left.spec.node_name == nodes[1].metadata.name
     less = await until(client, made, lambda found: found.status.desired_number_scheduled == 1)
@@ -132,7 +132,7 @@ async def test_a_cron_job_creates_the_job_that_is_due(client: Client) -> None:
     made.status.last_schedule_time = now() - timedelta(days=3)
     made = await client.status.update(made)
     made.spec.suspend = False
-    await client.update(made)
+    await client.patch(made)
     (job,) = await eventually(lambda: client.list(Job), lambda found: len(found) == 1)
     busy = await until(client, made, lambda found: bool(found.status.active))
     due = busy.status.last_schedule_time

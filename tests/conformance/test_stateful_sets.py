@@ -90,7 +90,7 @@ async def test_pods_come_go_and_are_replaced_one_by_one(client: Client) -> None:
 
     # The last one is replaced first, and only then the one before it.
     full.spec.template.spec.containers[0].image = "db:2"
-    await client.update(full)
+    await client.patch(full)
     new = await eventually(lambda: client.find(Pod, "db-1"), lambda pod: pod is not None and is_fresh(pod))
     assert new is not None
     assert new.spec.containers[0].image == "db:2"
@@ -114,7 +114,7 @@ async def test_pods_come_go_and_are_replaced_one_by_one(client: Client) -> None:
     done.spec.template.spec.containers[0].image = "db:1"
     done.spec.update_strategy.type = "OnDelete"
     done.spec.update_strategy.rolling_update = None
-    await client.update(done)
+    await client.patch(done)
     back = await until(client, made, lambda found: found.status.update_revision == revision.metadata.name)
     assert back.status.updated_replicas is None
     assert sorted(one.revision for one in await client.list(ControllerRevision)) == [2, 3]
@@ -145,7 +145,7 @@ async def test_a_parallel_set_with_a_partition_and_claims_that_go(client: Client
 
     await eventually(owners, lambda found: found == [["StatefulSet"]] * 3)
     full.spec.template.spec.containers[0].image = "db:2"
-    await client.update(full)
+    await client.patch(full)
     await eventually(
         lambda: client.list(Pod), lambda found: [pod.metadata.name for pod in found if is_fresh(pod)] == ["db-7"]
     )
