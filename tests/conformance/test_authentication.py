@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from kubewright.api.resources import Object
 from kubewright.client import Client, Config
 from kubewright.client.config.credentials import ANONYMOUS, StaticCredentials, bearer
 from kubewright.client.errors import APIError, Forbidden, Unauthorized
-from kubewright.controlplane import ControlPlane
+from kubewright.controlplane import ControlPlane, certificates
 from kubewright.controlplane.embedded.apimachinery.document import at, mapping, text
 
 
@@ -62,6 +63,17 @@ async def test_a_certificate_is_a_user_in_groups(control_plane: ControlPlane) ->
     credential = at(user, "extra", "authentication.kubernetes.io/credential-id")
     assert isinstance(credential, list)
     assert str(credential[0]).startswith("X509SHA256=")
+
+
+async def test_a_certificate_that_has_expired_is_unauthorized(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "_NEVER", datetime.now(UTC) - timedelta(minutes=1))
+    jane = control_plane.add_user("jane")
+
+    async with Client(Config.from_kubeconfig_text(jane.kubeconfig)) as client:
+        with pytest.raises(Unauthorized):
+            await client.create(SelfSubjectReview())
 
 
 async def test_a_token_is_its_service_account(control_plane: ControlPlane, client: Client, namespace: str) -> None:

@@ -16,6 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME = timedelta(days=365)
+# What RFC 5280 has for certificates without an end.
+_NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 # Containers and virtual machines that were paused come back with a clock that is behind.
 _CLOCK_SKEW = timedelta(hours=1)
 # X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones.
@@ -33,13 +35,17 @@ class KeyPair:
 
 
 class CertificateAuthority:
-    """Signs server and client certificates that are valid for one year, and the certificate requests of others."""
+    """Signs server certificates that are valid for one year, client certificates, and the requests of others.
+
+    A client certificate has no end: whether it has expired would be decided by the clock of the API server, which a
+    test may set to any time.
+    """
 
     def __init__(self, name: str = "kubewright") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         certificate = (
-            _builder(self._subject, self._key)
+            _builder(self._subject, self._key, datetime.now(UTC) + _LIFETIME)
             .issuer_name(self._subject)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(_key_usage(signs=True, signs_certificates=True), critical=True)
@@ -57,7 +63,9 @@ class CertificateAuthority:
         """A certificate for a TLS server that is reached by any of `hosts` (DNS names and IP addresses)."""
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
-        return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+        # The machine's clock and not a test's: clients check certificates by it.
+        end = datetime.now(UTC) + _LIFETIME
+        return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, end, alternatives)
 
     def client(self, user: str, groups: Iterable[str] = ()) -> KeyPair:
         """A certificate that Kubernetes reads as `user` in `groups`.
@@ -66,7 +74,7 @@ class CertificateAuthority:
         """
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, _checked("group", group)) for group in groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, _checked("user", user)))
-        return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH)
+        return self._issue(x509.Name(attributes), ExtendedKeyUsageOID.CLIENT_AUTH, _NEVER)
 
     def certify(
         self, request: x509.CertificateSigningRequest, usages: Collection[str], *, begin: datetime, end: datetime
@@ -102,11 +110,12 @@ class CertificateAuthority:
         self,
         subject: x509.Name,
         usage: x509.ObjectIdentifier,
+        end: datetime,
         alternatives: x509.SubjectAlternativeName | None = None,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _builder(subject, key)
+            _builder(subject, key, end)
             .issuer_name(self._subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs=True), critical=True)
@@ -123,16 +132,14 @@ def signing_key() -> str:
     return _key_pem(ec.generate_private_key(ec.SECP256R1()))
 
 
-def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    # The machine's clock and not a test's: TLS checks certificates by it.
-    now = datetime.now(UTC)
+def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_before(datetime.now(UTC) - _CLOCK_SKEW)
+        .not_valid_after(end)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 

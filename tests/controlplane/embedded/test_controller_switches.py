@@ -30,6 +30,7 @@ from kubewright.api.core.v1 import (
     Pod,
     ReplicationController,
     ResourceQuota,
+    Secret,
     Service,
     ServiceAccount,
 )
@@ -47,6 +48,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
+from kubewright.controlplane.controllers.certificate_cleaner import CertificateCleaner
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
 from kubewright.controlplane.controllers.cron_jobs import CronJobs
 from kubewright.controlplane.controllers.daemon_sets import DaemonSets
@@ -67,6 +69,7 @@ from kubewright.controlplane.controllers.replication_controllers import Replicat
 from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.controllers.service_account_tokens import ServiceAccountTokens
 from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
 from kubewright.controlplane.controllers.stateful_sets import StatefulSets
 from kubewright.controlplane.controllers.storage_protection import (
@@ -78,6 +81,7 @@ from kubewright.controlplane.controllers.volume_binder import VolumeBinder
 from kubewright.controlplane.controllers.volume_expander import VolumeExpander
 from kubewright.controlplane.controllers.volume_matching import BIND_COMPLETED
 from kubewright.controlplane.controllers.volume_provisioner import DRIVER, VolumeProvisioner
+from kubewright.controlplane.embedded.auth.tokens import TokenSigner
 
 Question = Callable[[Client], Awaitable[bool]]
 
@@ -143,7 +147,8 @@ async def prepare(client: Client) -> None:
     await client.create(from_json(ReplicaSet, {**DEPLOYMENT, "metadata": {"name": "b"}}))
     await client.create(from_json(Pod, {"metadata": {"name": "p"}, "spec": POD_SPEC}))
     await client.create(from_json(Pod, {"metadata": {"name": "placed"}, "spec": {**POD_SPEC, "nodeName": "node-1"}}))
-    for name, signer in (("kubelet", "kubernetes.io/kube-apiserver-client-kubelet"), ("user", USERS)):
+    kubelets = "kubernetes.io/kube-apiserver-client-kubelet"
+    for name, signer in (("kubelet", kubelets), ("user", USERS), ("denied", USERS)):
         given: JSONValue = {
             "metadata": {"name": name},
             "spec": {"request": ASKED, "signerName": signer, "usages": ["client auth", "digital signature"]},
@@ -152,6 +157,18 @@ async def prepare(client: Client) -> None:
     user = await client.get(CertificateSigningRequest, "user")
     user.status.conditions = [CertificateSigningRequestCondition(type="Approved", status="True")]
     await client.subresource("approval").update(user)
+    denied = await client.get(CertificateSigningRequest, "denied")
+    before = now() - timedelta(hours=2)
+    denied.status.conditions = [
+        CertificateSigningRequestCondition(type="Denied", status="True", last_update_time=before)
+    ]
+    await client.subresource("approval").update(denied)
+    annotations: JSONValue = {"kubernetes.io/service-account.name": "default"}
+    token: JSONValue = {
+        "metadata": {"name": "token", "annotations": annotations},
+        "type": "kubernetes.io/service-account-token",
+    }
+    await client.create(from_json(Secret, token))
     old = {
         "metadata": {"name": "old"},
         "spec": {"template": {"metadata": {"labels": {"app": "old"}}, "spec": POD_SPEC}},
@@ -303,6 +320,14 @@ async def user_has_a_certificate(client: Client) -> bool:
     return bool((await client.get(CertificateSigningRequest, "user")).status.certificate)
 
 
+async def denied_request_is_gone(client: Client) -> bool:
+    return await client.find(CertificateSigningRequest, "denied") is None
+
+
+async def secret_has_a_token(client: Client) -> bool:
+    return "token" in (await client.get(Secret, "token")).data
+
+
 async def volume_is_available(client: Client) -> bool:
     return (await client.get(PersistentVolume, "free")).status.phase == "Available"
 
@@ -355,6 +380,8 @@ EFFECTS: dict[str, Question] = {
     PodSimulator.name: pod_runs,
     CertificateApprover.name: kubelet_is_approved,
     CertificateSigner.name: user_has_a_certificate,
+    CertificateCleaner.name: denied_request_is_gone,
+    ServiceAccountTokens.name: secret_has_a_token,
     ClaimProtection.name: is_gone(PersistentVolumeClaim),
     VolumeProtection.name: is_gone(PersistentVolume),
     AttributesClassProtection.name: is_gone(VolumeAttributesClass),
@@ -399,6 +426,7 @@ async def test_a_controller_that_is_left_out_does_nothing_until_it_is_run(left_o
         options: dict[str, dict[str, object]] = {
             RootCAPublisher.name: {"ca_certificate": plane.ca_certificate},
             CertificateSigner.name: {"authority": CertificateAuthority()},
+            ServiceAccountTokens.name: {"signer": TokenSigner.generate("a"), "ca_certificate": plane.ca_certificate},
         }
         running = asyncio.create_task(CONTROLLERS[left_out](client, **options.get(left_out, {})).run())
         await until(EFFECTS[left_out], client)

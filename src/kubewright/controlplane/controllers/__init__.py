@@ -11,7 +11,7 @@ from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
 from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
-from kubewright.controlplane.controllers.deferred_controllers import deferred, is_of_user, may_be_mirrored
+from kubewright.controlplane.controllers.deferred_controllers import deferred, holds_token, is_of_user, may_be_mirrored
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from kubewright.controlplane.controllers.garbage import GarbageCollector
@@ -69,6 +69,16 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
         "Endpoints",
         may_be_mirrored,
         plural="endpoints",
+    ),
+    "csrcleaner": deferred(
+        "csrcleaner",
+        "certificate_cleaner:CertificateCleaner",
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        namespaced=False,
+    ),
+    "serviceaccount-token": deferred(
+        "serviceaccount-token", "service_account_tokens:ServiceAccountTokens", "v1", "Secret", holds_token
     ),
     VolumeBinder.name: VolumeBinder,
     VolumeExpander.name: VolumeExpander,

@@ -35,6 +35,11 @@ def may_be_mirrored(endpoints: CacheEntry) -> bool:
     )
 
 
+def holds_token(secret: CacheEntry) -> bool:
+    """Whether a Secret is, by its annotation, for the token of a service account."""
+    return b'"kubernetes.io/service-account.name"' in secret.body
+
+
 class Deferred:
     """Runs a controller, made by `make`, from the first object of a kind on that concerns it."""
 
@@ -45,6 +50,7 @@ class Deferred:
         api_version: str,
         kind: str,
         plural: str,
+        namespaced: bool,
         concerns: Concerns,
         cache: Cache,
     ) -> None:
@@ -52,7 +58,7 @@ class Deferred:
         self._make = make
         # Its class is not needed before there is an object.
         self._view = metadata_only(
-            Dynamic.of(api_version, kind, plural=plural or default_plural(kind), namespaced=True)
+            Dynamic.of(api_version, kind, plural=plural or default_plural(kind), namespaced=namespaced)
         )
         self._concerns = concerns
         self._cache = cache
@@ -72,19 +78,28 @@ class Deferred:
 
 
 def deferred(
-    name: str, module: str, api_version: str, kind: str, concerns: Concerns = lambda entry: True, *, plural: str = ""
+    name: str,
+    module: str,
+    api_version: str,
+    kind: str,
+    concerns: Concerns = lambda entry: True,
+    *,
+    plural: str = "",
+    namespaced: bool = True,
 ) -> Callable[..., BuiltInController]:
     """Makes a controller of this package, by `module:class`, that begins with an object of a kind.
 
     One that shares its cache with no other is not deferred.
     """
 
-    def make(client: Client, *, clock: Clock | None = None, cache: Cache | None = None) -> BuiltInController:
+    def make(
+        client: Client, *, clock: Clock | None = None, cache: Cache | None = None, **options: object
+    ) -> BuiltInController:
         def made() -> BuiltInController:
             file, _, class_name = module.partition(":")
             controller = getattr(import_module(f"{__package__}.{file}"), class_name)
-            return cast("BuiltInController", controller(client, clock=clock, cache=cache))
+            return cast("BuiltInController", controller(client, clock=clock, cache=cache, **options))
 
-        return made() if cache is None else Deferred(name, made, api_version, kind, plural, concerns, cache)
+        return made() if cache is None else Deferred(name, made, api_version, kind, plural, namespaced, concerns, cache)
 
     return make

@@ -17,14 +17,15 @@ from kubewright.controlplane.embedded.auth.users import ANONYMOUS_USER
 if TYPE_CHECKING:
     from tests.controlplane.embedded.auth.conftest import Cluster
 
+END = datetime(2024, 1, 1, tzinfo=UTC)
+"""Of the certificates here; the cluster's clock shows a time before."""
 UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 
 def certificate(*subject: tuple[x509.ObjectIdentifier, str]) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(kind, value) for kind, value in subject])
-    now = datetime(2024, 1, 1, tzinfo=UTC)
-    signed = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1)).sign(
+    signed = x509.CertificateBuilder(name, name, key.public_key(), 1, END - timedelta(days=1), END).sign(
         key, hashes.SHA256()
     )
     return signed.public_bytes(serialization.Encoding.DER)
@@ -50,7 +51,7 @@ def test_a_certificate_names_the_user_and_its_groups(cluster: Cluster) -> None:
 
 def test_a_certificate_may_carry_one_uid() -> None:
     name = (NameOID.COMMON_NAME, "jane")
-    user = user_of_certificate(certificate(name, (UID, "7")))
+    user, _ = user_of_certificate(certificate(name, (UID, "7")))
 
     assert user is not None
     assert user.uid == "7"
@@ -62,6 +63,17 @@ def test_a_certificate_without_common_name_is_anonymous(cluster: Cluster) -> Non
     der = certificate((NameOID.ORGANIZATION_NAME, "dev"))
 
     assert cluster.authenticator.authenticate(der, None) is ANONYMOUS_USER
+    assert cluster.authenticator.authenticate(der, "Bearer static").name == "ann"
+
+
+def test_a_certificate_is_worth_nothing_once_it_has_expired(cluster: Cluster) -> None:
+    der = certificate((NameOID.COMMON_NAME, "jane"))
+    cluster.now = END.timestamp()
+    assert cluster.authenticator.authenticate(der, None).name == "jane"
+
+    cluster.now += 1
+    with pytest.raises(StatusError, match="Unauthorized"):
+        cluster.authenticator.authenticate(der, None)
     assert cluster.authenticator.authenticate(der, "Bearer static").name == "ann"
 
 

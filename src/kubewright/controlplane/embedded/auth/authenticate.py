@@ -1,7 +1,8 @@
 """Authentication by client certificate, static token or service account token; anonymous otherwise.
 
 A client certificate comes first; a bad token beside a good certificate is ignored, as in Kubernetes. That the
-certificate is valid now and was signed by our authority, the TLS layer has checked already.
+certificate was signed by our authority, the TLS layer has checked already; whether it has expired is checked here, by
+the server's clock.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, not_found
 from kubewright.controlplane.embedded.auth.quoting import quoted_list
-from kubewright.controlplane.embedded.auth.tokens import BadSignature, TokenSigner
+from kubewright.controlplane.embedded.auth.secret_tokens import InvalidSecretToken, secret_token_user
+from kubewright.controlplane.embedded.auth.tokens import LEGACY_ISSUER, BadSignature, TokenSigner
 from kubewright.controlplane.embedded.auth.users import (
     ANONYMOUS_USER,
     CREDENTIAL_ID,
@@ -65,7 +67,8 @@ class Authenticator:
     """Knows the users of one server.
 
     Guarantee: a service account token is worth nothing as soon as it has expired, or its service account or the object
-    it is bound to was deleted or replaced; nothing of that is cached between requests.
+    it is bound to or stored in was deleted or replaced; nothing of that is cached between requests. A
+    certificate is worth nothing once it has expired.
     """
 
     def __init__(
@@ -86,12 +89,16 @@ class Authenticator:
 
     def authenticate(self, certificate: bytes | None, authorization: str | None) -> UserInfo:
         """The user of a request with this client certificate (DER) and `Authorization` header. Raises the 401."""
+        has_expired = False
         if certificate is not None:
-            user = user_of_certificate(certificate)
-            if user is not None:
+            user, end = user_of_certificate(certificate)
+            has_expired = self._clock() > end
+            if user is not None and not has_expired:
                 return user
         token = _bearer_token(authorization) if authorization else ""
         if not token:
+            if has_expired:
+                raise unauthorized()
             return ANONYMOUS_USER
         try:
             return self.user_of_token(token, self.audiences).user
@@ -108,14 +115,22 @@ class Authenticator:
                 raise BadToken
             return TokenUser(authenticated(known), shared)
         claims = self._verified(token)
-        accepted = items(claims, "aud")
+        accepted: Sequence[JSONValue] = items(claims, "aud")
+        is_of_secret = claims["iss"] == LEGACY_ISSUER
+        if is_of_secret:
+            accepted = self.audiences
         shared = tuple(audience for audience in audiences if audience in accepted)
         if not shared:
             named = [audience for audience in accepted if isinstance(audience, str)]
             raise BadToken(
                 f"token audiences {quoted_list(named)} is invalid for the target audiences {quoted_list(audiences)}"
             )
-        return TokenUser(authenticated(self._service_account(claims)), shared)
+        if not is_of_secret:
+            return TokenUser(authenticated(self._service_account(claims)), shared)
+        try:
+            return TokenUser(authenticated(secret_token_user(token, claims, self._lookup)), shared)
+        except InvalidSecretToken as error:
+            raise BadToken(str(error)) from None
 
     def _verified(self, token: str) -> JSONObject:
         # Whether a signature is good never changes, and checking it costs more than everything else here.
@@ -188,12 +203,16 @@ class Authenticator:
 
 
 @lru_cache(_REMEMBERED)
-def user_of_certificate(certificate: bytes) -> UserInfo | None:
-    """The user of a client certificate (DER): the common name, in the organizations; None without a common name."""
-    subject = x509.load_der_x509_certificate(certificate).subject
+def user_of_certificate(certificate: bytes) -> tuple[UserInfo | None, float]:
+    """The user of a client certificate (DER) and the Unix time of its end.
+
+    The user is the common name, in the organizations; None without a common name.
+    """
+    parsed = x509.load_der_x509_certificate(certificate)
+    subject, end = parsed.subject, parsed.not_valid_after_utc.timestamp()
     names = _values(subject, NameOID.COMMON_NAME)
     if not names or not names[-1]:
-        return None
+        return None, end
     uids = _values(subject, _UID)
     if len(uids) > 1 or uids == ("",):
         raise unauthorized()
@@ -204,7 +223,7 @@ def user_of_certificate(certificate: bytes) -> UserInfo | None:
         uids[0] if uids else "",
         {CREDENTIAL_ID: (credential,)},
     )
-    return authenticated(user)
+    return authenticated(user), end
 
 
 def _values(subject: x509.Name, kind: x509.ObjectIdentifier) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ from kubewright.api.markers import JSONObject, JSONValue
 _COORDINATE = 32
 """Bytes of a coordinate of P-256, and of each half of an ES256 signature."""
 
+LEGACY_ISSUER = "kubernetes/serviceaccount"
+"""The issuer of the tokens in Secrets, which are signed with the same key as all others."""
 JWKS_PATH = "/openid/v1/jwks"
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 
@@ -50,13 +52,13 @@ class TokenSigner:
         return cls(issuer, ec.generate_private_key(ec.SECP256R1()))
 
     def sign(self, claims: JSONObject) -> str:
-        """A token with these claims; `iss` is added."""
-        payload = msgspec.json.encode({**claims, "iss": self.issuer}, order="sorted")
+        """A token with these claims; without an `iss` it is from the issuer of this server."""
+        payload = msgspec.json.encode({"iss": self.issuer, **claims}, order="sorted")
         signed = f"{self._header}.{_encoded(payload)}"
         return f"{signed}.{_encoded(self._signature(signed.encode()))}"
 
     def verified(self, token: str) -> JSONObject | None:
-        """The claims of a token of this issuer; None for anything else. Raises BadSignature for a forged one."""
+        """The claims of a token of this server; None for anything else. Raises BadSignature for a forged one."""
         parts = token.split(".")
         if len(parts) != 3:
             return None
@@ -64,7 +66,7 @@ class TokenSigner:
             header, claims, signature = _document(parts[0]), _document(parts[1]), _decoded(parts[2])
         except ValueError:
             return None
-        if claims.get("iss") != self.issuer or not isinstance(header.get("alg"), str):
+        if claims.get("iss") not in (self.issuer, LEGACY_ISSUER) or not isinstance(header.get("alg"), str):
             return None
         if header.get("kid", "") not in ("", self.key_id):
             raise BadSignature("invalid signature, no keys found")

@@ -50,9 +50,6 @@ WITHOUT_EFFECT: Mapping[str, Inert] = {
     "resource.k8s.io/v1 ResourceClaim": _NO_DEVICES,
     "resource.k8s.io/v1 ResourceClaimTemplate": Inert("no claims are created from it"),
     "resource.k8s.io/v1 ResourceSlice": _NO_DEVICES,
-    "v1 Secret": Inert(
-        "no token is put into it", lambda secret: text(secret, "type") == "kubernetes.io/service-account-token"
-    ),
 }
 """By apiVersion and kind."""
 

@@ -50,6 +50,7 @@ class Assembled:
     server: APIServer
     definitions: DefinitionController
     store: MemoryStore
+    signer: TokenSigner
 
 
 class _Roles:
@@ -135,7 +136,7 @@ def assemble(
     _boot(services, (*everywhere, *objects))
     endpoints = NonResourceEndpoints(catalog, signer)
     server = APIServer(services, conversions, endpoints=endpoints, faults=Faults(), audit=AuditLog())
-    return Assembled(server, DefinitionController(store, catalog, services.now), store)
+    return Assembled(server, DefinitionController(store, catalog, services.now), store, signer)
 
 
 def _used(store: MemoryStore, what: str) -> set[str]:
