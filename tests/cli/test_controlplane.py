@@ -350,3 +350,13 @@ def test_help_has_an_example(arguments: list[str]) -> None:
     answer = run(*arguments)
     assert answer.returncode == 0
     assert "example: kubewright controlplane" in answer.stdout
+
+
+def test_envtest_finds_its_programs_by_what_the_command_prints(tmp_path: Path) -> None:
+    directory = tmp_path / "for envtest"
+    said = run("controlplane", "--envtest-dir", str(directory))
+    assert (said.returncode, said.stdout) == (0, f"export KUBEBUILDER_ASSETS='{directory}'\n")
+    assert sorted(path.name for path in directory.iterdir()) == ["etcd", "kube-apiserver", "kubectl"]
+    refused = run("controlplane", "--envtest-dir", str(directory), "--port", "6443")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("kubewright: --envtest-dir runs no control plane: ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ipaddress
+import shlex
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.envtest.programs import lay_down
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -34,7 +36,10 @@ def add_command(commands: Commands) -> None:
         "controlplane",
         help="run a Kubernetes API server here",
         description="Run a Kubernetes API server in the foreground. Ctrl-C ends it; nothing is kept.",
-        epilog="example: kubewright controlplane --kubeconfig ./kubeconfig --nodes 3",
+        epilog="""examples:
+  kubewright controlplane --kubeconfig ./kubeconfig --nodes 3
+  eval "$(kubewright controlplane --envtest-dir bin/envtest)" && go test ./...""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--real", action="store_true", help="the genuine kube-apiserver, etcd and controller manager")
     parser.add_argument("--host", type=_host, help=f"the address to listen on (default {_HOST})")
@@ -47,7 +52,9 @@ def add_command(commands: Commands) -> None:
         help="where to write the admin's kubeconfig, readable only by you, until the end (default ./%(default)s)",
     )
     parser.add_argument(
-        "--force", action="store_true", help="overwrite FILE although this command has not written what is in it"
+        "--force",
+        action="store_true",
+        help="overwrite FILE, or programs in DIR, although this command has not written them",
     )
     parser.add_argument(
         "--controllers",
@@ -64,6 +71,13 @@ def add_command(commands: Commands) -> None:
         default=[],
         metavar="PATH",
         help="a file or folder of CustomResourceDefinitions to serve from the start; may be given several times",
+    )
+    parser.add_argument(
+        "--envtest-dir",
+        type=Path,
+        metavar="DIR",
+        help="run nothing, but lay down kube-apiserver, etcd and kubectl in DIR for envtest of Go projects, "
+        "and print the KUBEBUILDER_ASSETS for them",
     )
     parser.set_defaults(run=_run)
 
@@ -97,6 +111,9 @@ def _host(text: str) -> str:
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.envtest_dir is not None:
+        _lay_down(options)
+        return
     if options.real and (options.host, options.port, options.controllers) != (None, None, None):
         raise SystemExit("kubewright: --real chooses host, port and controllers itself: leave those options out")
     if not options.kubeconfig.parent.is_dir():
@@ -118,6 +135,18 @@ def _run(options: argparse.Namespace) -> None:
         definitions=options.definitions,
     )
     asyncio.run(_serve(plane, options.kubeconfig, host=host))
+
+
+def _lay_down(options: argparse.Namespace) -> None:
+    given = options.host, options.port, options.controllers
+    if options.real or options.definitions or given != (None, None, None):
+        raise SystemExit(
+            "kubewright: --envtest-dir runs no control plane: envtest chooses host, port and definitions itself, and "
+            "runs no controllers: leave those options out"
+        )
+    directory = options.envtest_dir.absolute()
+    lay_down(directory, force=options.force)
+    print(f"export KUBEBUILDER_ASSETS={shlex.quote(str(directory))}")
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,7 +6,7 @@ class, claims grow only where it allows that, and users grant only rights that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
@@ -25,58 +25,88 @@ from kubewright.controlplane.embedded.rest.call import Call
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
-_DEFAULT_CLASSES: Mapping[tuple[str, str], Callable[[Call, JSONObject], None]] = {
-    ("", "persistentvolumeclaims"): give_default_class,
-    ("networking.k8s.io", "ingresses"): give_default_ingress_class,
+_DEFAULT_CLASSES: Mapping[tuple[str, str], tuple[str, Callable[[Call, JSONObject], None]]] = {
+    ("", "persistentvolumeclaims"): ("DefaultStorageClass", give_default_class),
+    ("networking.k8s.io", "ingresses"): ("DefaultIngressClass", give_default_ingress_class),
 }
 _UNDELETABLE = frozenset(("default", "kube-system", "kube-public"))
 
 
+OPTIONAL_PLUGINS = frozenset(
+    (
+        "DefaultIngressClass",
+        "DefaultStorageClass",
+        "DefaultTolerationSeconds",
+        "LimitRanger",
+        "NamespaceLifecycle",
+        "PersistentVolumeClaimResize",
+        "PodSecurity",
+        "Priority",
+        "ResourceQuota",
+        "RuntimeClass",
+        "ServiceAccount",
+    )
+)
+"""Those that can be disabled."""
+
+
 class AdmissionChain:
-    """The plugins, in the real server's order."""
+    """The plugins, in the real server's order, without the disabled ones (see `OPTIONAL_PLUGINS`)."""
+
+    def __init__(self, disabled: Collection[str] = ()) -> None:
+        self._enabled = OPTIONAL_PLUGINS.difference(disabled)
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Change `new` in place, or raise StatusError."""
-        resource = call.resource
+        resource, enabled = call.resource, self._enabled
         if operation == "CREATE":
             _check_definition(call, new)
-            _check_namespace(call, new)
+            if "NamespaceLifecycle" in enabled:
+                _check_namespace(call, new)
         resource_name = resource.gvk.group, resource.plural
         if resource_name == ("", "pods") and not call.target.subresource:
-            if old is None:
+            if old is None and "LimitRanger" in enabled:
                 give_limits(call, new)
-            admit_pod(call, new, old)
-            if old is None:
+            admit_pod(call, new, old, enabled)
+            if old is None and "RuntimeClass" in enabled:
                 give_runtime_class(call, new)
         elif operation == "CREATE" and resource_name in _DEFAULT_CLASSES:
-            _DEFAULT_CLASSES[resource_name](call, new)
+            plugin, give = _DEFAULT_CLASSES[resource_name]
+            if plugin in enabled:
+                give(call, new)
         if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
         """Raise StatusError to refuse."""
-        resource_name = call.resource.gvk.group, call.resource.plural
+        resource_name, enabled = (call.resource.gvk.group, call.resource.plural), self._enabled
         if operation == "DELETE":
             name = text(new, "metadata", "name")
-            if resource_name == ("", "namespaces") and name in _UNDELETABLE:
+            guarded = resource_name == ("", "namespaces") and "NamespaceLifecycle" in enabled
+            if guarded and name in _UNDELETABLE:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
         elif resource_name == ("scheduling.k8s.io", "priorityclasses"):
-            check_priority_class(call, new, old)
+            if "Priority" in enabled:
+                check_priority_class(call, new, old)
         elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
         elif resource_name == ("", "persistentvolumeclaims") and not call.target.subresource:
-            if old is None or not text(old, "metadata", "deletionTimestamp"):
+            if "LimitRanger" in enabled and (old is None or not text(old, "metadata", "deletionTimestamp")):
                 check_limits(call, new)
-            if old is not None:
+            if old is not None and "PersistentVolumeClaimResize" in enabled:
                 check_growth(call, new, old)
         elif resource_name == ("", "pods") and old is None and not call.target.subresource:
-            check_limits(call, new)
-            check_overhead(call, new)
+            if "LimitRanger" in enabled:
+                check_limits(call, new)
+            if "RuntimeClass" in enabled:
+                check_overhead(call, new)
         if operation != "DELETE":
-            check_pod_security(call, new, old)
+            if "PodSecurity" in enabled:
+                check_pod_security(call, new, old)
             # The last one: what is refused for another reason is not charged.
-            charge_quotas(call, new, old)
+            if "ResourceQuota" in enabled:
+                charge_quotas(call, new, old)
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import at, inside, items, mapping, text
@@ -25,14 +25,17 @@ _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _TOLERATED_SECONDS = 300
 
 
-def admit_pod(call: Call, pod: JSONObject, old: JSONObject | None) -> None:
+def admit_pod(call: Call, pod: JSONObject, old: JSONObject | None, plugins: Collection[str]) -> None:
     """Complete a pod that is created, or replaced when there is an `old` one. Raises StatusError."""
-    if old is None:
+    if old is None and "ServiceAccount" in plugins:
         _give_service_account(call, pod)
-        _give_priority(call, pod)
-    else:
-        _keep_priority(pod, old)
-    _give_tolerations(pod)
+    if "Priority" in plugins:
+        if old is None:
+            _give_priority(call, pod)
+        else:
+            _keep_priority(pod, old)
+    if "DefaultTolerationSeconds" in plugins:
+        _give_tolerations(pod)
 
 
 def check_priority_class(call: Call, new: JSONObject, old: JSONObject | None) -> None:

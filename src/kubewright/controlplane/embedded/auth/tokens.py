@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -30,20 +32,23 @@ class BadSignature(Exception):
     """A token of ours by its issuer, but not signed by our key."""
 
 
-class TokenSigner:
-    """Signs tokens as one issuer with one key, P-256 (ES256) or RSA (RS256). The key is in no repr."""
+PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+PublicKey: TypeAlias = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
-    def __init__(self, issuer: str, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
-        curve = key.curve.name if isinstance(key, ec.EllipticCurvePrivateKey) else ""
-        if curve not in ("", ec.SECP256R1.name):
-            raise ValueError(f"service account tokens are signed with RSA or P-256 keys, not with {curve}")
+
+class TokenSigner:
+    """Signs tokens as one issuer with one key, P-256 (ES256) or RSA (RS256). The key is in no repr.
+
+    Tokens are checked with the public part of it, or else with the keys in `trusted`.
+    """
+
+    def __init__(self, issuer: str, key: PrivateKey, trusted: Iterable[PublicKey] = ()) -> None:
+        public = key.public_key()
         self.issuer = issuer
         self._key = key
-        public = key.public_key().public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        self.key_id = _encoded(hashlib.sha256(public).digest())
-        self.algorithm = "ES256" if curve else "RS256"
+        self.key_id = _key_id(public)
+        self.algorithm = _algorithm(public)
+        self._trusted = {_key_id(found): found for found in trusted} or {self.key_id: public}
         self._header = _encoded(msgspec.json.encode({"alg": self.algorithm, "kid": self.key_id}))
 
     @classmethod
@@ -68,34 +73,17 @@ class TokenSigner:
             return None
         if claims.get("iss") not in (self.issuer, LEGACY_ISSUER) or not isinstance(header.get("alg"), str):
             return None
-        if header.get("kid", "") not in ("", self.key_id):
+        keys = [key for name, key in self._trusted.items() if header.get("kid", "") in ("", name)]
+        if not keys:
             raise BadSignature("invalid signature, no keys found")
-        if header["alg"] != self.algorithm or not self._signed(f"{parts[0]}.{parts[1]}".encode(), signature):
+        signed = f"{parts[0]}.{parts[1]}".encode()
+        if not any(header["alg"] == _algorithm(key) and _is_signature(signature, signed, key) for key in keys):
             raise BadSignature("go-jose/go-jose: error in cryptographic primitive")
         return claims
 
     def keys(self) -> JSONObject:
-        """What is served at `JWKS_PATH`: the public key."""
-        key: dict[str, JSONValue] = {"use": "sig", "kty": "", "kid": self.key_id}
-        public = self._key.public_key()
-        if isinstance(public, ec.EllipticCurvePublicKey):
-            point = public.public_numbers()
-            key |= {
-                "kty": "EC",
-                "crv": "P-256",
-                "alg": self.algorithm,
-                "x": _encoded(point.x.to_bytes(_COORDINATE)),
-                "y": _encoded(point.y.to_bytes(_COORDINATE)),
-            }
-        else:
-            numbers = public.public_numbers()
-            key |= {
-                "kty": "RSA",
-                "alg": self.algorithm,
-                "n": _encoded(_shortest(numbers.n)),
-                "e": _encoded(_shortest(numbers.e)),
-            }
-        return {"keys": [key]}
+        """What is served at `JWKS_PATH`: the public keys."""
+        return {"keys": [_published(name, key) for name, key in self._trusted.items()]}
 
     def configuration(self, server: str) -> JSONObject:
         """What is served at `CONFIGURATION_PATH`; `server` is the URL of the API server."""
@@ -104,7 +92,7 @@ class TokenSigner:
             "jwks_uri": f"{server.rstrip('/')}{JWKS_PATH}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": [self.algorithm],
+            "id_token_signing_alg_values_supported": [*dict.fromkeys(map(_algorithm, self._trusted.values()))],
         }
 
     def _signature(self, signed: bytes) -> bytes:
@@ -113,19 +101,52 @@ class TokenSigner:
         r, s = decode_dss_signature(self._key.sign(signed, ec.ECDSA(hashes.SHA256())))
         return r.to_bytes(_COORDINATE) + s.to_bytes(_COORDINATE)
 
-    def _signed(self, signed: bytes, signature: bytes) -> bool:
-        public = self._key.public_key()
-        try:
-            if isinstance(public, rsa.RSAPublicKey):
-                public.verify(signature, signed, padding.PKCS1v15(), hashes.SHA256())
-                return True
-            if len(signature) != 2 * _COORDINATE:
-                return False
-            r, s = int.from_bytes(signature[:_COORDINATE]), int.from_bytes(signature[_COORDINATE:])
-            public.verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
-        except InvalidSignature:
+
+def _key_id(key: PublicKey) -> str:
+    public = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return _encoded(hashlib.sha256(public).digest())
+
+
+def _algorithm(key: PublicKey) -> str:
+    if isinstance(key, rsa.RSAPublicKey):
+        return "RS256"
+    if key.curve.name != ec.SECP256R1.name:
+        raise ValueError(f"service account tokens are signed with RSA or P-256 keys, not with {key.curve.name}")
+    return "ES256"
+
+
+def _is_signature(signature: bytes, signed: bytes, key: PublicKey) -> bool:
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            key.verify(signature, signed, padding.PKCS1v15(), hashes.SHA256())
+            return True
+        if len(signature) != 2 * _COORDINATE:
             return False
-        return True
+        r, s = int.from_bytes(signature[:_COORDINATE]), int.from_bytes(signature[_COORDINATE:])
+        key.verify(encode_dss_signature(r, s), signed, ec.ECDSA(hashes.SHA256()))
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _published(name: str, key: PublicKey) -> JSONObject:
+    published: dict[str, JSONValue] = {"use": "sig", "kty": "", "kid": name}
+    if isinstance(key, rsa.RSAPublicKey):
+        numbers = key.public_numbers()
+        return published | {
+            "kty": "RSA",
+            "alg": _algorithm(key),
+            "n": _encoded(_shortest(numbers.n)),
+            "e": _encoded(_shortest(numbers.e)),
+        }
+    point = key.public_numbers()
+    return published | {
+        "kty": "EC",
+        "crv": "P-256",
+        "alg": _algorithm(key),
+        "x": _encoded(point.x.to_bytes(_COORDINATE)),
+        "y": _encoded(point.y.to_bytes(_COORDINATE)),
+    }
 
 
 def _shortest(number: int) -> bytes:

@@ -11,8 +11,10 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 _RECENT = 256
+_MAX_ADDRESSES = 65536
 
 
 class PoolExhausted(Exception):
@@ -69,7 +71,7 @@ class Allocator:
     ports: AllocationPool = field(init=False)
 
     def __post_init__(self) -> None:
-        hosts = [str(address) for address in self.network.hosts()][:65536]
+        hosts = [str(address) for address in islice(self.network.hosts(), _MAX_ADDRESSES)]
         object.__setattr__(self, "addresses", AllocationPool(hosts, self.addresses_in_use))
         ports = [str(port) for port in range(self.lowest_port, self.highest_port + 1)]
         object.__setattr__(self, "ports", AllocationPool(ports, self.ports_in_use))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network
 from random import Random, SystemRandom
 
 from kubewright.api.markers import JSONObject
@@ -15,6 +16,7 @@ from kubewright.controlplane.embedded.admission.chain import AdmissionChain
 from kubewright.controlplane.embedded.apiextensions.definition import definition_strategy
 from kubewright.controlplane.embedded.apiextensions.establishing import DefinitionController
 from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
+from kubewright.controlplane.embedded.auth.always_allow import AlwaysAllow
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
 from kubewright.controlplane.embedded.auth.bootstrap import bootstrap_objects
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
@@ -33,9 +35,11 @@ from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.audit import AuditLog
 from kubewright.controlplane.embedded.server.faults import Faults
 from kubewright.controlplane.embedded.storage.lifetime import Lifetime
+from kubewright.controlplane.embedded.storage.saved import SavedStore
 from kubewright.controlplane.embedded.storage.store import MemoryStore, StoreChange
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
+SERVICE_NETWORK = IPv4Network("10.0.0.0/24")
 _DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
 _RBAC = "/rbac.authorization.k8s.io/"
 _LIFE_OF_EVENTS = 3600.0
@@ -51,6 +55,20 @@ class Assembled:
     definitions: DefinitionController
     store: MemoryStore
     signer: TokenSigner
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What can be chosen of a server, as by flags of kube-apiserver."""
+
+    network: IPv4Network | IPv6Network = SERVICE_NETWORK
+    """The addresses of services."""
+    audiences: Sequence[str] = ()
+    """For which tokens are good by default; the issuer when it is empty."""
+    always_allow: bool = False
+    """Every user may do everything, instead of what roles allow."""
+    disabled_plugins: Collection[str] = ()
+    """The admission plugins that do nothing, by their names in Kubernetes."""
 
 
 class _Roles:
@@ -86,20 +104,28 @@ def assemble(
     patience: float = 3.0,
     random: Random | None = None,
     objects: Iterable[JSONObject] = (),
+    options: ServerOptions | None = None,
+    saved: SavedStore | None = None,
 ) -> Assembled:
     """A server with nothing but what every cluster has. `tokens` are static bearer tokens.
 
     `client_ca` (PEM) is the authority of client certificates, `patience` how many seconds a read waits for a revision.
-    `random` makes uids and generated names. `objects` are there from the beginning, and complete.
+    `random` makes uids and generated names. `objects` are there from the beginning, and complete. `saved` is what
+    another server has left, with which this one goes on.
     """
+    options = options or ServerOptions()
     source = random or SystemRandom()
 
     def moment() -> datetime:
         return datetime.fromtimestamp(clock(), UTC)
 
     store = MemoryStore(lifetimes={"/core/events/": Lifetime(_LIFE_OF_EVENTS, clock)})
+    if saved is not None:
+        saved.fill(store)
     allocator = Allocator(
-        addresses_in_use=lambda: _used(store, "clusterIPs"), ports_in_use=lambda: _used(store, "nodePort")
+        options.network,
+        addresses_in_use=lambda: _used(store, "clusterIPs"),
+        ports_in_use=lambda: _used(store, "nodePort"),
     )
     catalog = Catalog(built_in_resources(allocator, now=moment, rules={_DEFINITION: definition_strategy()}))
     signer = signer or TokenSigner.generate(ISSUER)
@@ -108,8 +134,9 @@ def assemble(
         entry = store.get(f"/core/{plural}/{namespace}/{name}" if namespace else f"/core/{plural}/{name}")
         return entry.value if entry is not None else None
 
-    authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=(ISSUER,))
-    authorizer = Authorizer(_Roles(store))
+    audiences = options.audiences or (signer.issuer,)
+    authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=audiences)
+    authorizer = (AlwaysAllow if options.always_allow else Authorizer)(_Roles(store))
 
     def roles_changed(change: StoreChange) -> None:
         if change.key.startswith(_RBAC):
@@ -119,10 +146,10 @@ def assemble(
     services = Services(
         store=store,
         catalog=catalog,
-        admission=AdmissionChain(),
+        admission=AdmissionChain(options.disabled_plugins),
         authenticator=authenticator,
         authorizer=authorizer,
-        token_issuer=TokenIssuer(signer, lookup, clock, (ISSUER,)),
+        token_issuer=TokenIssuer(signer, lookup, clock, audiences),
         clock=clock,
         new_uid=lambda: str(uuid.UUID(int=source.getrandbits(128), version=4)),
         suffix=lambda: "".join(source.choice(_ALPHABET) for _ in range(5)),
@@ -150,6 +177,8 @@ def _used(store: MemoryStore, what: str) -> set[str]:
 def _boot(services: Services, objects: Iterable[JSONObject]) -> None:
     now = services.now()
     for key, obj in (*_ready(services.catalog, objects), *_ready_roles()):
+        if services.store.get(key) is not None:
+            continue
         metadata = {**mapping(obj, "metadata"), "uid": services.new_uid(), "creationTimestamp": now}
         if "managedFields" in metadata:
             metadata["managedFields"] = [{**mapping(entry), "time": now} for entry in items(metadata, "managedFields")]

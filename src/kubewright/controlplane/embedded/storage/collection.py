@@ -38,6 +38,11 @@ class Collection:
             self.entries[key] = change.entry
         self._log.append(change)
 
+    def take_over(self, entry: StoredObject) -> None:
+        """Begin with an object, without a change that made it."""
+        insort(self._keys, entry.key)
+        self.entries[entry.key] = entry
+
     def at(self, key: str, revision: int) -> StoredObject | None:
         """What a key held at a retained revision."""
         for change in self.after(revision):

@@ -287,6 +287,14 @@ class MemoryStore:
                 # The snapshot is updated, so that the next restore does not take this for a difference.
                 snapshot.entries[key] = self._commit("put", key, _restamped(wanted), collection, present, wanted.form)
 
+    def take_over(self, entries: Iterable[StoredObject], revision: int) -> None:
+        """Begin with the content of another store, as it was at a revision; before anything is written here."""
+        for entry in entries:
+            self._collection(entry.key).take_over(entry)
+            if lifetime := self._lifetimes.get(_directory(entry.key)):
+                lifetime.renew(entry.key)
+        self._revision = self._compacted = self._mark = revision
+
     def _commit(
         self,
         kind: ChangeKind,
