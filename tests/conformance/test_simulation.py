@@ -84,7 +84,7 @@ async def test_a_pod_that_crashes_is_started_again(client: Client) -> None:
 
 
 async def test_a_pod_whose_image_cannot_be_had_never_starts(client: Client) -> None:
-    created = await client.create(pod("a", waiting="ImagePullBackOff"))
+    created = await client.create(pod("a", failed_pulls="always"))
     waiting = Field("status.containerStatuses[0].state.waiting.reason").equals("ImagePullBackOff")
     stuck = await client.wait_for(created, waiting, timeout=30)
 

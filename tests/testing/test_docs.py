@@ -27,7 +27,7 @@ def test_the_examples_pass_as_a_project_of_their_own(project: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 def test_the_examples_pass_mypy_strict(project: Path) -> None:

@@ -25,6 +25,7 @@ from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour
+from kubewright.controlplane.controllers.pod_script import PodScript
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.pods import is_ready
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
@@ -190,7 +191,7 @@ async def test_a_settled_deployment_costs_no_writes(
 async def test_recreating_waits_until_every_old_pod_is_gone(
     client: Client, pod_namespace: str, start: Start, clock: AdvancingClock
 ) -> None:
-    simulator = PodSimulator(client, rule=lambda pod: Behaviour(stop=5), clock=clock)
+    simulator = PodSimulator(client, script=PodScript(lambda pod: Behaviour(stop=5)), clock=clock)
     controllers: list[BuiltInController] = [SimulatedNodes(client), Scheduler(client), simulator]
     for controller in [*controllers, ReplicaSets(client), Deployments(client)]:
         start(controller)
@@ -242,7 +243,7 @@ async def test_a_rollout_that_gets_nowhere_misses_its_deadline_and_can_be_undone
     subject = await client.create(desired)
     await client.wait_for(subject, rolled_out("1"))
 
-    await client.patch(subject, as_template(waiting="ImagePullBackOff"))
+    await client.patch(subject, as_template(failed_pulls="always"))
     # Two of the new pods may be there, and they do not become ready.
     await client.wait_for(
         subject, Field("status.updatedReplicas").equals(2) & Field("status.replicas").equals(4) & condition("Available")

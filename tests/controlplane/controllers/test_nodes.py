@@ -40,7 +40,8 @@ async def test_nodes_are_ready_roomy_and_open_for_pods(client: Client, start: St
         "Ready": "True",
     }
     addresses = [address.address for node in (first, second) for address in node.status.addresses]
-    assert addresses == ["10.0.0.1", "node-1", "10.0.0.2", "node-2"]
+    assert addresses == ["198.18.0.1", "node-1", "198.18.0.2", "node-2"]
+    assert [node.spec.pod_cidrs for node in (first, second)] == [["10.244.0.0/24"], ["10.244.1.0/24"]]
 
 
 async def test_existing_nodes_are_left_as_they_are(client: Client, writes: list[str]) -> None:

@@ -42,12 +42,18 @@ def node(labels: Mapping[str, str] = {}, **allocatable: str) -> Node:
     return Node(
         metadata=ObjectMeta(name="node-1", labels=dict(labels)),
         spec=NodeSpec(),
-        status=NodeStatus(allocatable={name: Quantity(amount) for name, amount in allocatable.items()}),
+        status=NodeStatus(
+            allocatable={name: Quantity(amount) for name, amount in {"pods": "110", **allocatable}.items()}
+        ),
     )
 
 
 def test_an_empty_node_accepts_a_pod_without_constraints() -> None:
     assert objections(pod(), node(), []) == []
+
+
+def test_a_node_that_has_not_reported_its_room_accepts_none() -> None:
+    assert objections(pod(), Node(metadata=ObjectMeta(name="bare")), []) == ["Too many pods"]
 
 
 def test_a_cordoned_node_accepts_only_pods_that_tolerate_it() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from kubewright.api.core.v1 import Pod, PodSpec
@@ -21,9 +23,32 @@ def test_a_pod_without_annotations_starts_at_once_runs_for_ever_and_ends_within_
 
 
 def test_every_stage_can_be_annotated() -> None:
-    behaviour = annotated(pod(start="2", ready="0.5", run="0", exit_code="3", stop="1e1", waiting="ErrImagePull"))
+    behaviour = annotated(
+        pod(
+            start="2",
+            ready="0.5",
+            run="0",
+            exit_code="3",
+            reason="OOMKilled",
+            crashes="4",
+            stop="1e1",
+            failed_pulls="5",
+            waiting="CreateContainerError",
+        )
+    )
 
-    assert behaviour == Behaviour(start=2, ready=0.5, run=0, exit_code=3, stop=10, waiting="ErrImagePull")
+    assert behaviour == Behaviour(
+        start=2,
+        ready=0.5,
+        run=0,
+        exit_code=3,
+        reason="OOMKilled",
+        crashes=4,
+        stop=10,
+        failed_pulls=5,
+        waiting="CreateContainerError",
+    )
+    assert annotated(pod(ready="never", failed_pulls="always")) == Behaviour(ready=inf, failed_pulls=inf)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +59,12 @@ def test_every_stage_can_be_annotated() -> None:
         ({"stop": "nan"}, f'the annotation {PREFIX}stop is "nan": expected seconds, such as "2.5"'),
         ({"ready": "inf"}, f'the annotation {PREFIX}ready is "inf": expected seconds, such as "2.5"'),
         ({"exit_code": "256"}, f'the annotation {PREFIX}exit-code is "256": expected a number from 0 to 255'),
+        ({"crashes": "some"}, f'the annotation {PREFIX}crashes is "some": expected a number, such as "3"'),
+        ({"failed_pulls": "99999"}, f'the annotation {PREFIX}failed-pulls is "99999": expected a number, such as "3"'),
         (
             {"delay": "1"},
-            f"the annotation {PREFIX}delay is not known (known: start, ready, run, exit-code, stop, waiting)",
+            f"the annotation {PREFIX}delay is not known (known: start, ready, run, exit-code, reason, crashes, stop, "
+            "failed-pulls, waiting)",
         ),
     ],
 )

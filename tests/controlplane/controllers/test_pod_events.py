@@ -9,7 +9,12 @@ import pytest
 from kubewright.api.core.v1 import Container, Pod, PodSpec
 from kubewright.api.meta import ObjectMeta
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour
-from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
+from kubewright.controlplane.controllers.pod_events import (
+    PodEvent,
+    events_of_deletion,
+    events_of_eviction,
+    events_of_step,
+)
 from kubewright.controlplane.controllers.pod_life import Addresses, step
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,15 +100,55 @@ def test_the_pull_policy_is_heeded() -> None:
     assert [event.reason for event in events] == ["Pulling", "Pulled", "Created", "Started"]
 
 
-def test_a_pod_that_never_starts_has_a_reason() -> None:
-    _, events = stepped(pod(init=True), Behaviour(waiting="ImagePullBackOff"))
-    assert words(events) == [
-        ("Pulling", 'Pulling image "web:1"'),
-        ("BackOff", 'Back-off pulling image "web:1"'),
-        ("Failed", "Error: ImagePullBackOff"),
+def test_each_failed_pull_and_each_back_off_is_reported() -> None:
+    behaviour = Behaviour(failed_pulls=2)
+    pulling = ("Pulling", 'Pulling image "web:1"')
+    failed = [
+        ("Failed", 'Failed to pull image "web:1": failed to pull and unpack image "web:1": not found'),
+        ("Failed", "Error: ErrImagePull"),
     ]
-    assert events[-1].type == "Warning"
+    backing_off = [("BackOff", 'Back-off pulling image "web:1"'), ("Failed", "Error: ImagePullBackOff")]
 
+    subject, events = stepped(pod(init=True), behaviour)
+    assert words(events) == [pulling, *failed]
+    assert {event.type for event in events[1:]} == {"Warning"}
+    subject, events = stepped(subject, behaviour, 1)
+    assert words(events) == backing_off
+    subject, events = stepped(subject, behaviour, 10)
+    assert words(events) == [pulling, *failed]
+    subject, events = stepped(subject, behaviour, 11)
+    assert words(events) == backing_off
+    _, events = stepped(subject, behaviour, 30)
+    assert [event.reason for event in events] == ["Pulling", "Pulled", "Created", "Started"]
+
+
+def test_a_slow_pull_that_fails_is_announced_once() -> None:
+    behaviour = Behaviour(start=5, failed_pulls=1)
+    subject, events = stepped(pod(), behaviour)
+    assert [event.reason for event in events] == ["Pulling"]
+
+    _, events = stepped(subject, behaviour, 5)
+    assert [event.reason for event in events] == ["Failed", "Failed"]
+
+
+def test_a_pod_that_waits_for_its_volumes_has_nothing_to_report() -> None:
+    subject, events = stepped(pod(), Behaviour(waiting="ContainerCreating"))
+    assert events == []
+
+    _, events = stepped(subject, Behaviour())
+    assert [event.reason for event in events] == ["Pulling", "Pulled", "Created", "Started"]
+
+
+def test_an_evicted_pod_is_reported_with_its_containers() -> None:
+    running, _ = stepped(pod(), Behaviour())
+
+    assert list(events_of_eviction(running, "low on memory")) == [
+        PodEvent("Warning", "Evicted", "low on memory", ""),
+        PodEvent("Normal", "Killing", "Stopping container main", "spec.containers{main}"),
+    ]
+
+
+def test_a_pod_that_never_starts_has_a_reason() -> None:
     _, events = stepped(pod(), Behaviour(waiting="CreateContainerConfigError", message="no such thing"))
     assert words(events) == [("Failed", "Error: no such thing")]
 

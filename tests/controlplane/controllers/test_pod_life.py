@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime, timedelta
+from math import inf
 from typing import Literal
 
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from kubewright.api.core.v1 import Container, Pod, PodCondition, PodReadinessGate, PodSpec
 from kubewright.api.meta import ObjectMeta
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour
-from kubewright.controlplane.controllers.pod_life import Addresses, ended, entered_at, seconds_to_next, stage_of, step
+from kubewright.controlplane.controllers.pod_life import (
+    Addresses,
+    ended,
+    entered_at,
+    evicted,
+    seconds_to_next,
+    stage_of,
+    step,
+)
 from kubewright.controlplane.controllers.pods import is_ready
 from kubewright.patterns.conditions import get_condition
 
@@ -100,10 +109,76 @@ def test_the_back_off_message_has_duration_and_container_and_never_exceeds_five_
     assert (last.exit_code, last.reason) == (1, "Error")
 
 
+def test_a_pod_that_crashes_some_times_then_runs_on() -> None:
+    assert lived(pod(), Behaviour(run=1, exit_code=1, crashes=2), 1000) == [
+        "0: Running, running, 0, ready",
+        "1: Running, running, 1, ready",
+        "2: Running, CrashLoopBackOff, 1, not ready",
+        "12: Running, running, 2, ready",
+    ]
+
+
+def test_images_that_cannot_be_pulled_are_tried_again_after_10_s_20_s_and_so_on() -> None:
+    subject = pod()
+
+    assert lived(subject, Behaviour(start=0.1, failed_pulls=2), 1000) == [
+        "0: Pending, ContainerCreating, 0, not ready",
+        "0.1: Pending, ErrImagePull, 0, not ready",
+        "1.1: Pending, ImagePullBackOff, 0, not ready",
+        "10.1: Pending, ErrImagePull, 0, not ready",
+        "11.1: Pending, ImagePullBackOff, 0, not ready",
+        "30.1: Running, running, 0, ready",
+    ]
+
+
+def test_an_image_that_can_never_be_pulled_is_tried_every_five_minutes() -> None:
+    subject = pod()
+    stages = lived(subject, Behaviour(failed_pulls=inf), 1300)
+
+    attempts = [int(stage.partition(":")[0]) for stage in stages if "ErrImagePull" in stage]
+    assert attempts == [0, 10, 30, 70, 150, 310, 610, 910, 1210]
+    main, proxy = (status.state.waiting for status in subject.status.container_statuses)
+    assert main is not None
+    assert proxy is not None
+    assert main.message == (
+        'Back-off pulling image "web:1": ErrImagePull: failed to pull and unpack image "web:1": not found'
+    )
+    assert '"proxy:1"' in (proxy.message or "")
+    # It is mended in the middle of a pause.
+    assert lived(subject, Behaviour(), 0) == ["0: Running, running, 0, ready"]
+
+
+def test_a_pod_may_never_become_ready_and_cease_to_be() -> None:
+    subject = pod()
+    assert lived(subject, Behaviour(ready=inf), 1000) == ["0: Running, running, 0, not ready"]
+    assert lived(subject, Behaviour(), 0) == ["0: Running, running, 0, ready"]
+
+    assert lived(subject, Behaviour(ready=inf), 1000) == ["0: Running, running, 0, not ready"]
+
+
+def test_an_evicted_pod_has_failed_with_its_reason() -> None:
+    subject = pod()
+    lived(subject, Behaviour(), 0)
+
+    subject.status = evicted(subject, "The node was low on resource: memory. ", after(2))
+
+    status, target = subject.status, get_condition(subject, "DisruptionTarget")
+    assert (status.phase, status.reason, status.message) == (
+        "Failed",
+        "Evicted",
+        "The node was low on resource: memory. ",
+    )
+    assert target is not None
+    assert (target.status, target.reason) == ("True", "TerminationByKubelet")
+    assert not is_ready(subject)
+
+
 def test_a_pod_that_waits_stays_pending_until_it_no_longer_must() -> None:
     subject = pod()
 
-    assert lived(subject, Behaviour(waiting="ImagePullBackOff"), 1000) == ["0: Pending, ImagePullBackOff, 0, not ready"]
+    assert lived(subject, Behaviour(waiting="CreateContainerError"), 1000) == [
+        "0: Pending, CreateContainerError, 0, not ready"
+    ]
     assert lived(subject, Behaviour(), 1000) == ["0: Running, running, 0, ready"]
 
 

@@ -13,6 +13,7 @@ from kubewright.client.wait import Expectation, Field, deleted, exists, ready
 from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.nodes import SIMULATED
 from kubewright.controlplane.controllers.pod_behaviour import PREFIX, Behaviour
+from kubewright.controlplane.controllers.pod_script import PodScript
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.runtime import BuiltInController
 
@@ -162,12 +163,12 @@ async def test_a_rule_in_python_decides_instead_of_annotations(
     client: Client, pod_namespace: str, start: Start
 ) -> None:
     def rule(pod: Pod) -> Behaviour:
-        return Behaviour(waiting="ImagePullBackOff") if pod.metadata.name == "bad" else Behaviour()
+        return Behaviour(waiting="CreateContainerError") if pod.metadata.name == "bad" else Behaviour()
 
-    start(PodSimulator(client, rule=rule))
+    start(PodSimulator(client, script=PodScript(rule)))
 
-    await client.wait_for(await client.create(pod(pod_namespace, "good", waiting="ErrImagePull")), ready)
-    await client.wait_for(await client.create(pod(pod_namespace, "bad")), waits_for("ImagePullBackOff"))
+    await client.wait_for(await client.create(pod(pod_namespace, "good", waiting="RunContainerError")), ready)
+    await client.wait_for(await client.create(pod(pod_namespace, "bad")), waits_for("CreateContainerError"))
 
 
 async def test_an_annotation_that_makes_no_sense_is_reported_in_the_status(

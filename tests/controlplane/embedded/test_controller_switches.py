@@ -215,7 +215,21 @@ async def prepare(client: Client) -> None:
         await client.delete(await client.create(from_json(kind, stored)))
 
     await prepare_storage(client)
+    await prepare_nodes(client)
     await client.create(from_json(ResourceQuota, {"metadata": {"name": "few"}, "spec": {"hard": {"configmaps": "9"}}}))
+
+
+async def prepare_nodes(client: Client) -> None:
+    """A node without a kubelet, that is out of service, a pod that may not be there, and one that never ends."""
+    taints: JSONValue = [
+        {"key": "broken", "effect": "NoExecute"},
+        {"key": "node.kubernetes.io/out-of-service", "effect": "NoSchedule"},
+    ]
+    await client.create(from_json(Node, {"metadata": {"name": "broken"}, "spec": {"taints": taints}}))
+    spec: dict[str, JSONValue] = {**POD_SPEC, "nodeName": "broken"}
+    await client.create(from_json(Pod, {"metadata": {"name": "intolerant"}, "spec": spec}))
+    spec["tolerations"] = [{"operator": "Exists"}]
+    await client.delete(await client.create(from_json(Pod, {"metadata": {"name": "stuck"}, "spec": spec})))
 
 
 async def prepare_storage(client: Client) -> None:
@@ -360,6 +374,19 @@ async def service_has_endpoints(client: Client) -> bool:
     return await client.find(Endpoints, "web") is not None
 
 
+async def bare_node_is_not_tainted(client: Client) -> bool:
+    return not (await client.get(Node, "extra")).spec.taints
+
+
+async def intolerant_pod_is_going(client: Client) -> bool:
+    found = await client.find(Pod, "intolerant")
+    return found is None or found.metadata.deletion_timestamp is not None
+
+
+async def stuck_pod_is_gone(client: Client) -> bool:
+    return await client.find(Pod, "stuck") is None
+
+
 def has_a_slice(service: str) -> Question:
     async def found(client: Client) -> bool:
         return bool(await client.list(EndpointSlice, labels={"kubernetes.io/service-name": service}))
@@ -400,6 +427,9 @@ EFFECTS: dict[str, Question] = {
     VolumeProvisioner.name: volume_is_provisioned,
     EphemeralVolumes.name: ephemeral_claim_is_there,
     ResourceQuotas.name: quota_is_counted,
+    "node-lifecycle": bare_node_is_not_tainted,
+    "taint-eviction": intolerant_pod_is_going,
+    "pod-garbage-collector": stuck_pod_is_gone,
 }
 
 

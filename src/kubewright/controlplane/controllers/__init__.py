@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet
 from kubewright.api.certificates.v1 import CertificateSigningRequest
-from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota
+from kubewright.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota
 from kubewright.api.resources import Object
 from kubewright.api.storage.v1 import VolumeAttributesClass
 from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
@@ -16,7 +16,9 @@ from kubewright.controlplane.controllers.deployments import Deployments
 from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
 from kubewright.controlplane.controllers.garbage import GarbageCollector
 from kubewright.controlplane.controllers.namespaces import Namespaces
+from kubewright.controlplane.controllers.node_lifecycle import NodeLifecycle
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_gc import PodGarbageCollector
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
 from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
@@ -29,6 +31,7 @@ from kubewright.controlplane.controllers.storage_protection import (
     ClaimProtection,
     VolumeProtection,
 )
+from kubewright.controlplane.controllers.taint_eviction import TaintEviction
 from kubewright.controlplane.controllers.volume_binder import VolumeBinder
 from kubewright.controlplane.controllers.volume_expander import VolumeExpander
 from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner
@@ -85,6 +88,9 @@ CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
     VolumeProvisioner.name: VolumeProvisioner,
     EphemeralVolumes.name: EphemeralVolumes,
     ResourceQuotas.name: ResourceQuotas,
+    NodeLifecycle.name: NodeLifecycle,
+    TaintEviction.name: TaintEviction,
+    PodGarbageCollector.name: PodGarbageCollector,
 }
 """All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
 
@@ -103,6 +109,9 @@ STARTED_BY: dict[str, tuple[type[Object], ...]] = {
     VolumeProvisioner.name: (PersistentVolumeClaim,),
     EphemeralVolumes.name: (Pod,),
     ResourceQuotas.name: (ResourceQuota,),
+    NodeLifecycle.name: (Node,),
+    TaintEviction.name: (Pod,),
+    PodGarbageCollector.name: (Pod,),
 }
 """The kinds without whose objects a controller has nothing to do: it may be started with the first of any of them.
 

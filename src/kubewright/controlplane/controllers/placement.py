@@ -43,16 +43,17 @@ def is_on(selector: NodeSelector, node: Node) -> bool:
     return any(_matches(term, node) for term in selector.node_selector_terms)
 
 
-def _tolerates(pod: Pod, taint: Taint) -> bool:
-    return any(_covers(toleration, taint) for toleration in pod.spec.tolerations)
-
-
-def _covers(toleration: Toleration, taint: Taint) -> bool:
+def covers(toleration: Toleration, taint: Taint) -> bool:
+    """Whether a toleration is for this taint."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     return toleration.operator == "Exists" or (toleration.value or "") == (taint.value or "")
+
+
+def _tolerates(pod: Pod, taint: Taint) -> bool:
+    return any(covers(toleration, taint) for toleration in pod.spec.tolerations)
 
 
 def _is_selected(pod: Pod, node: Node) -> bool:
@@ -81,7 +82,7 @@ def _holds(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str,
 def _lacking(pod: Pod, node: Node, neighbours: list[Pod]) -> list[str]:
     room = node.status.allocatable
     reasons = []
-    if "pods" in room and len(neighbours) + 1 > room["pods"]:
+    if len(neighbours) + 1 > room.get("pods", _ZERO):
         reasons.append("Too many pods")
     for resource in _requested_resources(pod):
         used = sum((_request(other, resource) for other in neighbours), _ZERO)

@@ -3,12 +3,15 @@
     metadata:
       annotations:
         simulate.kubewright.dev/start: "2"          seconds until its containers run
-        simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready
+        simulate.kubewright.dev/ready: "0.5"        seconds from running until it is ready, or never
         simulate.kubewright.dev/run: "10"           seconds from running until they end; without it they do not, except
                                                     that the pods of a Job end after a second
         simulate.kubewright.dev/exit-code: "1"      with what they end; 0 otherwise
+        simulate.kubewright.dev/reason: OOMKilled   the reason of that; Completed or Error otherwise
+        simulate.kubewright.dev/crashes: "3"        how often they end so before they run on; always otherwise
         simulate.kubewright.dev/stop: "3"           seconds from its deletion to its removal; 1 otherwise
-        simulate.kubewright.dev/waiting: ImagePullBackOff    it never starts, for this reason
+        simulate.kubewright.dev/failed-pulls: "2"   how often its images cannot be pulled before they can, or always
+        simulate.kubewright.dev/waiting: CreateContainerError    it never starts, for this reason
 
 They are read each time: annotating a running pod with `run: "0"` ends it now. A crash loop is a pod with `run`,
 an exit code and the restartPolicy Always.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias, TypeVar
 
 from kubewright.api.core.v1 import Pod
@@ -26,7 +30,7 @@ Default = TypeVar("Default")
 
 PREFIX = "simulate.kubewright.dev/"
 
-_NAMES = ("start", "ready", "run", "exit-code", "stop", "waiting")
+_NAMES = ("start", "ready", "run", "exit-code", "reason", "crashes", "stop", "failed-pulls", "waiting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +46,28 @@ class Behaviour:
 
     start: float = 0.0
     ready: float = 0.0
+    """`math.inf`: it never is."""
     run: float | None = None
+    """None: its containers do not end by themselves."""
     exit_code: int = 0
+    reason: str = ""
+    """Why they end, such as OOMKilled; by default by the exit code."""
+    crashes: float = inf
+    """After so many restarts they run on."""
     stop: float = 1.0
+    failed_pulls: float = 0
+    """How often the images cannot be pulled, with the back-off of a kubelet in between; `math.inf`: they never can."""
     waiting: str = ""
-    """Why it never starts: the reason that its containers show, such as ImagePullBackOff."""
+    """Why it never starts: the reason that its containers show, such as CreateContainerError."""
     message: str = ""
     """The message to that reason."""
 
+    def run_of(self, restarts: int) -> float | None:
+        """How long its containers run after so many restarts; None when they do not end."""
+        return None if restarts >= self.crashes else self.run
 
+
+_MAX_DIGITS = 4
 _DEFAULT = Behaviour()
 _OF_JOB = Behaviour(run=1.0)
 
@@ -69,10 +86,13 @@ def annotated(pod: Pod) -> Behaviour:
     try:
         return Behaviour(
             start=_seconds(texts, "start", default.start),
-            ready=_seconds(texts, "ready", default.ready),
+            ready=inf if texts.get("ready") == "never" else _seconds(texts, "ready", default.ready),
             run=_seconds(texts, "run", default.run),
             exit_code=_exit_code(texts),
+            reason=texts.get("reason", ""),
+            crashes=_number(texts, "crashes", default.crashes),
             stop=_seconds(texts, "stop", default.stop),
+            failed_pulls=inf if texts.get("failed-pulls") == "always" else _number(texts, "failed-pulls", 0),
             waiting=_known(texts).get("waiting", ""),
         )
     except ValueError as problem:
@@ -97,7 +117,7 @@ def _seconds(texts: dict[str, str], name: str, default: Default) -> float | Defa
         seconds = float(texts[name])
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+    if not 0 <= seconds < inf:
         raise ValueError(f'the annotation {PREFIX}{name} is "{texts[name]}": expected seconds, such as "2.5"')
     return seconds
 
@@ -106,4 +126,13 @@ def _exit_code(texts: dict[str, str]) -> int:
     text = texts.get("exit-code", "0")
     if not text.isdecimal() or int(text) > 255:
         raise ValueError(f'the annotation {PREFIX}exit-code is "{text}": expected a number from 0 to 255')
+    return int(text)
+
+
+def _number(texts: dict[str, str], name: str, default: float) -> float:
+    text = texts.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or len(text) > _MAX_DIGITS:
+        raise ValueError(f'the annotation {PREFIX}{name} is "{text}": expected a number, such as "3"')
     return int(text)

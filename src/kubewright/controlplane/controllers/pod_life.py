@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -26,13 +27,15 @@ from kubewright.api.core.v1 import (
     PodIP,
     PodStatus,
 )
+from kubewright.controlplane.controllers.image_pulls import back_off, next_pull_change, pull_state, pulled_after
 from kubewright.controlplane.controllers.pod_behaviour import Behaviour
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.patterns.conditions import get_condition
 
 Stage: TypeAlias = Literal["new", "creating", "running", "backing off", "ended"]
 
-_FIRST_BACK_OFF, _MAX_BACK_OFF = 10, 300
+KILLED, TERMINATED = 137, 143
+"""The exit codes of containers that were killed, and of those that ended when they were asked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,11 @@ def due(pod: Pod, behaviour: Behaviour, entered: datetime) -> datetime | None:
         case "new":
             return entered
         case "creating":
-            return None if behaviour.waiting else entered + timedelta(seconds=behaviour.start)
+            pulled = pulled_after(behaviour)
+            return None if behaviour.waiting or pulled is None else entered + timedelta(seconds=pulled)
         case "running":
-            return None if behaviour.run is None else entered + timedelta(seconds=behaviour.run)
+            run = behaviour.run_of(pod.status.container_statuses[0].restart_count)
+            return None if run is None else entered + timedelta(seconds=run)
         case "backing off":
             return entered + timedelta(seconds=_back_off(pod.status.container_statuses[0].restart_count))
         case "ended":
@@ -93,20 +98,20 @@ def step(
     over, stage, whole = due(pod, behaviour, entered), stage_of(pod), now.replace(microsecond=0)
     if over is None or over > now:
         if stage == "creating":
-            status = _created(pod, behaviour, addresses, whole)
+            status = _created(pod, behaviour, addresses, entered, now)
         elif stage == "running":
-            is_ready = entered + timedelta(seconds=behaviour.ready) <= now
+            is_ready = behaviour.ready < inf and entered + timedelta(seconds=behaviour.ready) <= now
             status = _with_readiness(pod, whole, ready=is_ready)
         else:
             return None
         return None if status == pod.status else (status, False)
     if stage == "new":
-        status = _created(pod, behaviour, addresses, whole)
-        if behaviour.start or behaviour.waiting:
+        status = _created(pod, behaviour, addresses, now, now)
+        if behaviour.start or behaviour.waiting or behaviour.failed_pulls:
             return status, True
         pod = _with_status(pod, status)
     elif stage == "running":
-        status = ended(pod, behaviour.exit_code, now)
+        status = ended(pod, behaviour.exit_code, now, reason=behaviour.reason)
         if status.phase in ENDED or any(one.restart_count for one in pod.status.container_statuses):
             return status, True
         # The first restart is not made to wait.
@@ -116,9 +121,11 @@ def step(
 
 def seconds_to_next(pod: Pod, behaviour: Behaviour, entered: datetime, now: datetime) -> float | None:
     """When to reconcile the pod again; None when no time-driven change is due."""
-    times = [due(pod, behaviour, entered)]
-    if stage_of(pod) == "running" and not pod.status.container_statuses[0].ready:
+    times, stage = [due(pod, behaviour, entered)], stage_of(pod)
+    if stage == "running" and behaviour.ready < inf and not pod.status.container_statuses[0].ready:
         times.append(entered + timedelta(seconds=behaviour.ready))
+    elif stage == "creating" and not behaviour.waiting and behaviour.failed_pulls:
+        times.append(entered + timedelta(seconds=next_pull_change(behaviour, (now - entered).total_seconds())))
     return min((max(0.0, (time - now).total_seconds()) for time in times if time is not None), default=None)
 
 
@@ -128,16 +135,23 @@ def _with_status(pod: Pod, status: PodStatus) -> Pod:
     return changed
 
 
-def _created(pod: Pod, behaviour: Behaviour, addresses: Addresses, now: datetime) -> PodStatus:
-    """The status of a pod that its node has just accepted."""
-    waiting = ContainerStateWaiting(reason=behaviour.waiting or "ContainerCreating", message=behaviour.message or None)
+def _created(pod: Pod, behaviour: Behaviour, addresses: Addresses, entered: datetime, exact_now: datetime) -> PodStatus:
+    """The status of a pod that its node has accepted, and whose containers do not run yet."""
+    now, elapsed = exact_now.replace(microsecond=0), (exact_now - entered).total_seconds()
+
+    def state(container: Container) -> ContainerState:
+        reason, message = behaviour.waiting, behaviour.message
+        if not reason:
+            reason, message = pull_state(behaviour, container.image or "", elapsed)
+        return ContainerState(waiting=ContainerStateWaiting(reason=reason, message=message or None))
+
     status = msgspec.structs.replace(
         pod.status,
         phase="Pending",
         start_time=pod.status.start_time or now,
         host_ip=addresses.host,
         host_ips=[HostIP(ip=addresses.host)],
-        container_statuses=[_container(one, ContainerState(waiting=waiting)) for one in pod.spec.containers],
+        container_statuses=[_container(one, state(one)) for one in pod.spec.containers],
         init_container_statuses=[
             _container(one, ContainerState(waiting=ContainerStateWaiting(reason="PodInitializing")))
             for one in pod.spec.init_containers
@@ -174,21 +188,30 @@ def _with_readiness(pod: Pod, now: datetime, *, ready: bool) -> PodStatus:
     return _with_conditions(pod, status, now, started=True, ready=ready)
 
 
-def ended(pod: Pod, exit_code: int, now: datetime, *, for_good: bool = False) -> PodStatus:
+def evicted(pod: Pod, message: str, now: datetime) -> PodStatus:
+    """The status of a pod that a kubelet has ended because its node is short of something."""
+    status = ended(pod, KILLED, now, for_good=True)
+    status.phase, status.reason, status.message = "Failed", "Evicted", message
+    target = _condition(pod, "DisruptionTarget", True, now.replace(microsecond=0), "TerminationByKubelet", message)
+    status.conditions = [*(one for one in status.conditions if one.type != target.type), target]
+    return status
+
+
+def ended(pod: Pod, exit_code: int, now: datetime, *, for_good: bool = False, reason: str = "") -> PodStatus:
     """The status of a pod whose containers have just ended: restarted, backing off or, for good, with its result."""
     policy, now = pod.spec.restart_policy or "Always", now.replace(microsecond=0)
     for_good = for_good or policy == "Never" or (policy == "OnFailure" and exit_code == 0)
     containers = []
     for one in pod.status.container_statuses:
-        result = ContainerState(terminated=_terminated(one, exit_code, now))
+        result = ContainerState(terminated=_terminated(one, exit_code, reason, now))
         state = result if for_good else ContainerState(waiting=_crash_loop(pod, one))
         last = one.last_state if for_good else result
         containers.append(msgspec.structs.replace(one, ready=False, started=False, state=state, last_state=last))
     status = msgspec.structs.replace(pod.status, container_statuses=containers)
     if for_good:
         status.phase = "Failed" if exit_code else "Succeeded"
-    reason = ("PodFailed" if exit_code else "PodCompleted") if for_good else ""
-    return _with_conditions(pod, status, now, started=True, ready=False, reason=reason)
+    why = ("PodFailed" if exit_code else "PodCompleted") if for_good else ""
+    return _with_conditions(pod, status, now, started=True, ready=False, reason=why)
 
 
 def _container(container: Container, state: ContainerState, *, ready: bool = False) -> ContainerStatus:
@@ -212,11 +235,11 @@ def _initialized(container: Container, now: datetime) -> ContainerStatus:
     return _container(container, ContainerState(terminated=result), ready=True)
 
 
-def _terminated(status: ContainerStatus, exit_code: int, now: datetime) -> ContainerStateTerminated:
+def _terminated(status: ContainerStatus, exit_code: int, reason: str, now: datetime) -> ContainerStateTerminated:
     started = status.state.running.started_at if status.state.running is not None else None
     return ContainerStateTerminated(
         exit_code=exit_code,
-        reason="Error" if exit_code else "Completed",
+        reason=reason or ("Error" if exit_code else "Completed"),
         started_at=started,
         finished_at=now,
         container_id=status.container_id,
@@ -224,7 +247,7 @@ def _terminated(status: ContainerStatus, exit_code: int, now: datetime) -> Conta
 
 
 def _back_off(restarts: int) -> int:
-    return min(_FIRST_BACK_OFF << min(restarts - 1, 10), _MAX_BACK_OFF) if restarts else 0
+    return back_off(restarts - 1) if restarts else 0
 
 
 def _crash_loop(pod: Pod, status: ContainerStatus) -> ContainerStateWaiting:

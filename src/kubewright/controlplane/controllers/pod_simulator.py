@@ -1,18 +1,18 @@
 """The kubelet of simulated nodes: takes pods through their lifecycle without running anything.
 
 It touches no pod but those on nodes labelled `kubewright.dev/simulated`, so that it may run against a real cluster too.
-A rule decides what each pod does; by default by the pod's own annotations (see `pod_behaviour`).
+A script decides what each pod does (see `pod_script`), by default by the pod's own annotations (see `pod_behaviour`).
+The pods of a node that has failed (see `node_script`) stay as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from ipaddress import IPv4Network
+from math import inf
 
 from kubewright.api.core.v1 import Node, ObjectReference, PersistentVolumeClaim, Pod, PodStatus
 from kubewright.api.resources import Object
@@ -21,27 +21,36 @@ from kubewright.client import Client
 from kubewright.client.errors import NotFound
 from kubewright.controller import Event, Handler, Request, Watched
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
+from kubewright.controlplane.controllers.node_script import NodeScript
 from kubewright.controlplane.controllers.nodes import SIMULATED
-from kubewright.controlplane.controllers.pod_behaviour import Behaviour, BehaviourRule, annotated
+from kubewright.controlplane.controllers.pod_addresses import PodAddresses
+from kubewright.controlplane.controllers.pod_behaviour import Behaviour
 from kubewright.controlplane.controllers.pod_claims import AwaitedClaims, claims_of
-from kubewright.controlplane.controllers.pod_events import PodEvent, events_of_deletion, events_of_step
+from kubewright.controlplane.controllers.pod_events import (
+    PodEvent,
+    events_of_deletion,
+    events_of_eviction,
+    events_of_step,
+)
 from kubewright.controlplane.controllers.pod_life import (
+    KILLED,
+    TERMINATED,
     Addresses,
     Stage,
     ended,
     entered_at,
+    evicted,
     seconds_to_next,
     stage_of,
     step,
 )
+from kubewright.controlplane.controllers.pod_script import Ending, PodPredicate, PodScript
 from kubewright.controlplane.controllers.pods import ENDED
 from kubewright.controlplane.controllers.runtime import Alarms, Runtime
 from kubewright.controlplane.controllers.volume_matching import is_bound
 from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 
-_POD_NETWORK = IPv4Network("10.244.0.0/16")
-_KILLED, _TERMINATED = 137, 143
 _BEFORE_START = ("new", "creating")
 _NODE, _ADDRESS = "spec.nodeName", "status.podIP"
 
@@ -55,21 +64,24 @@ class PodSimulator:
         self,
         client: Client,
         *,
-        rule: BehaviourRule = annotated,
+        script: PodScript | None = None,
+        nodes: NodeScript | None = None,
         clock: Clock | None = None,
         cache: Cache | None = None,
     ) -> None:
         self._runtime = Runtime(client, cache)
         self._client = self._runtime.client
-        self._rule = rule
+        self._script = script or PodScript()
+        self._nodes = nodes
         self._clock = clock or SystemClock()
         self._alarms = Alarms[Request](self._clock)
         self._claims = AwaitedClaims(self._runtime.cache, self._alarms.send)
         self._pods: WatchHandle[Pod]
-        self._addresses = _addresses()
+        self._addresses = PodAddresses(self._is_taken)
         # Times in a status are whole seconds; these are exact, and only as good as the stage they belong to.
         self._entered: dict[str, tuple[Stage, datetime]] = {}
         self._terminating_since: dict[str, datetime] = {}
+        self._endings: dict[str, Ending] = {}
         self._events = EventBroadcaster(client, instance="", now=self._clock.now, form=CoreV1(field_manager="kubelet"))
 
     async def run(self) -> None:
@@ -77,7 +89,12 @@ class PodSimulator:
         cache = self._runtime.cache
         cache.index(Pod, _NODE)
         cache.index(Pod, _ADDRESS)
-        with cache.watch(Pod) as self._pods, self._claims:
+        with contextlib.ExitStack() as stack:
+            self._pods = stack.enter_context(cache.watch(Pod))
+            stack.enter_context(self._claims)
+            stack.enter_context(self._script.followed_by(self))
+            if self._nodes is not None:
+                stack.callback(self._nodes.subscribe(self._wake_node))
             await self._runtime.run(
                 self.name,
                 self.reconcile,
@@ -96,13 +113,20 @@ class PodSimulator:
         node = await self._client.find(Node, pod.spec.node_name)
         if node is None or SIMULATED not in node.metadata.labels:
             return
-        behaviour = self._rule(pod)
+        if self._nodes is not None and self._nodes.failed_at(pod.spec.node_name) is not None:
+            return
+        behaviour = self._script.behaviour_of(pod)
         if pod.metadata.deletion_timestamp is not None:
             await self._let_go(pod, behaviour)
             return
         if not await self._has_volumes(pod):
             behaviour = replace(behaviour, waiting="ContainerCreating")
-        now = self._clock.now()
+        now, ending = self._clock.now(), self._endings.get(pod.metadata.uid)
+        if ending is not None and stage_of(pod) == "running":
+            if ending.eviction:
+                await self._evict(pod, ending.eviction, now)
+                return
+            behaviour = replace(behaviour, run=0.0, crashes=inf, exit_code=ending.exit_code, reason=ending.reason)
         next_ = step(pod, behaviour, self._where(pod, node), self._entered_at(pod, now), now)
         if next_ is not None:
             status, is_new_stage = next_
@@ -110,6 +134,9 @@ class PodSimulator:
             self._emit(pod, events_of_step(before, pod, behaviour))
             if is_new_stage:
                 self._entered[pod.metadata.uid] = stage_of(pod), now
+        if ending is not None:
+            self._endings.pop(pod.metadata.uid, None)
+            behaviour = self._script.behaviour_of(pod)
         now = self._clock.now()
         wait = seconds_to_next(pod, behaviour, self._entered_at(pod, now), now)
         if wait is not None:
@@ -136,12 +163,31 @@ class PodSimulator:
         if left > 0:
             self._alarms.set(pod.key, left)
             return
-        if pod.metadata.finalizers and pod.status.phase not in ENDED:
-            # It stays visible until it is deleted, and must not be shown as running.
-            code = _KILLED if behaviour.stop > allowed else _TERMINATED
+        if pod.status.phase not in ENDED and stage_of(pod) not in _BEFORE_START:
+            # All who watch see that it is not ready any more, and that its containers have ended, before it is gone.
+            code = KILLED if behaviour.stop > allowed else TERMINATED
             await self._write(pod, ended(pod, code, now, for_good=True))
         with contextlib.suppress(NotFound):
             await self._client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+
+    async def _evict(self, pod: Pod, message: str, now: datetime) -> None:
+        self._emit(pod, events_of_eviction(pod, message))
+        await self._write(pod, evicted(pod, message, now))
+        self._endings.pop(pod.metadata.uid, None)
+
+    def wake(self, selects: PodPredicate) -> None:
+        """See `ScriptedSimulator`."""
+        for pod in self._pods.list():
+            if selects(pod):
+                self._alarms.send(pod.key)
+
+    def end(self, selects: PodPredicate, ending: Ending) -> int:
+        """See `ScriptedSimulator`."""
+        running = [pod for pod in self._pods.list() if stage_of(pod) == "running" and selects(pod)]
+        for pod in running:
+            self._endings[pod.metadata.uid] = ending
+            self._alarms.send(pod.key)
+        return len(running)
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         changed = copy.copy(pod)
@@ -162,10 +208,14 @@ class PodSimulator:
         host = next((one.address for one in node.status.addresses if one.type == "InternalIP"), "127.0.0.1")
         if pod.spec.host_network:
             return Addresses(host, host)
-        return Addresses(host, pod.status.pod_ip or self._free_address())
+        return Addresses(host, pod.status.pod_ip or self._addresses.free(node.spec.pod_cidr or ""))
 
-    def _free_address(self) -> str:
-        return next(address for address in self._addresses if not self._pods.list(index=(_ADDRESS, address)))
+    def _is_taken(self, address: str) -> bool:
+        return bool(self._pods.list(index=(_ADDRESS, address)))
+
+    def _wake_node(self, name: str) -> None:
+        for pod in self._pods.list(index=(_NODE, name)):
+            self._alarms.send(pod.key)
 
     def _node_changed(self, event: Event[Object]) -> Iterable[Request]:
         """The pods on a node that has just become one of ours."""
@@ -179,6 +229,7 @@ class PodSimulator:
             if event.new is None or event.new.header.uid != uid:
                 self._entered.pop(uid, None)
                 self._terminating_since.pop(uid, None)
+                self._endings.pop(uid, None)
         return (event.key,)
 
 
@@ -197,8 +248,3 @@ def _container_of(pod: Pod, field_path: str) -> ObjectReference:
 
 def _is_simulated(node: CacheEntry | None) -> bool:
     return node is not None and SIMULATED in node.label_names
-
-
-def _addresses() -> Iterator[str]:
-    """The addresses of the pod network in a cycle, so that one is reused as late as possible."""
-    return map(str, itertools.cycle(_POD_NETWORK.hosts()))

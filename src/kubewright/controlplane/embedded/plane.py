@@ -27,7 +27,10 @@ from kubewright.controlplane.controllers import CONTROLLERS, STARTED_BY
 from kubewright.controlplane.controllers.certificate_requests import CertificateSigner
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.controller_tasks import ControllerTasks
+from kubewright.controlplane.controllers.node_lifecycle import NodeLifecycle
+from kubewright.controlplane.controllers.node_script import NodeScript
 from kubewright.controlplane.controllers.nodes import SimulatedNodes
+from kubewright.controlplane.controllers.pod_script import PodScript
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.root_ca import RootCAPublisher
 from kubewright.controlplane.controllers.runtime import BuiltInController
@@ -66,8 +69,9 @@ _NO_CHECK_TIME = 0x200000
 class EmbeddedControlPlane(ControlPlane):
     """A server in memory. It lives in the event loop that started it and ends with it; nothing is left behind.
 
-    For tests it can do what a real one cannot: `faults` injects failures, `compact` drops old revisions, `snapshot` and
-    `reset` restore a state in milliseconds, `audit` has every request.
+    For tests it can do what a real one cannot: `faults` injects failures, `nodes` and `pods` are simulated and fail on
+    demand, `compact` drops old revisions, `snapshot` and `reset` restore a state in milliseconds, `audit` has every
+    request.
     """
 
     def __init__(
@@ -126,7 +130,7 @@ class EmbeddedControlPlane(ControlPlane):
             host = _EVERYWHERE.get(self._host, self._host)
             address = f"[{host}]" if ":" in host else host
             stack.callback(self._forget)
-            self._running = _Running(assembled, authority, f"https://{address}:{serving.port}")
+            self._running = _Running(assembled, authority, f"https://{address}:{serving.port}", NodeScript(self._clock))
             assembled.server.endpoints.url = self._running.url
             client = await stack.enter_async_context(self._controllers_client())
             # Quiet, because their errors are usually the subject of a test of another program. Not streamed, because
@@ -165,11 +169,17 @@ class EmbeddedControlPlane(ControlPlane):
         options: dict[str, dict[str, object]] = {
             RootCAPublisher.name: {"ca_certificate": authority.certificate},
             CertificateSigner.name: {"authority": authority},
-            SimulatedNodes.name: {"count": self._nodes},
             "serviceaccount-token": {
                 "signer": self._started.assembled.signer,
                 "ca_certificate": authority.certificate,
             },
+            SimulatedNodes.name: {
+                "count": self._nodes,
+                "script": self.nodes,
+                "readers": self._started.assembled.server.readers,
+            },
+            PodSimulator.name: {"script": self.pods, "nodes": self.nodes},
+            NodeLifecycle.name: {"script": self.nodes},
         }
         for name, make in CONTROLLERS.items():
             if not self._is_chosen(name):
@@ -203,6 +213,16 @@ class EmbeddedControlPlane(ControlPlane):
     def faults(self) -> Faults:
         """Injects failures: see `Faults`."""
         return self._started.assembled.server.faults
+
+    @property
+    def nodes(self) -> NodeScript:
+        """Lets simulated nodes fail and recover: see `NodeScript`."""
+        return self._started.nodes
+
+    @property
+    def pods(self) -> PodScript:
+        """Changes how simulated pods behave, lets them crash, evicts them: see `PodScript`."""
+        return self._started.pods
 
     @property
     def audit(self) -> AuditLog:
@@ -266,8 +286,9 @@ class EmbeddedControlPlane(ControlPlane):
 class _Running:
     """What exists between start and stop."""
 
-    def __init__(self, assembled: Assembled, authority: CertificateAuthority, url: str) -> None:
+    def __init__(self, assembled: Assembled, authority: CertificateAuthority, url: str, nodes: NodeScript) -> None:
         self.assembled = assembled
+        self.nodes, self.pods = nodes, PodScript()
         self.authority = authority
         self.url = url
         self.group: ProcessGroup | None = None

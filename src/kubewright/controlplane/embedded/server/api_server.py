@@ -41,6 +41,7 @@ from kubewright.controlplane.embedded.server.audit import AuditEvent, AuditLog
 from kubewright.controlplane.embedded.server.deadline import deadline, out_of_time
 from kubewright.controlplane.embedded.server.faults import ConnectionCut, Faults
 from kubewright.controlplane.embedded.server.metrics import metrics_response
+from kubewright.controlplane.embedded.server.readers import OutsideReaders
 from kubewright.controlplane.embedded.storage.store import TooLarge
 
 _log = logging.getLogger("kubewright.controlplane")
@@ -71,6 +72,7 @@ class APIServer:
         self.catalog: Catalog = services.catalog
         self.faults = faults
         self.audit = audit
+        self.readers = OutsideReaders()
         self._converted = {name: replace(services, store=store) for name, store in conversions.items()}
         self._impersonator = Impersonator(services.authorizer)
         self.endpoints = endpoints
@@ -81,8 +83,11 @@ class APIServer:
         target = parse_target(request.method, request.path, query)
         user: UserInfo | None = None
         warnings: list[str] = []
+        is_refreshed = not request.is_internal and self.readers.concerns(target)
         try:
             await self.faults.strike(target)
+            if is_refreshed:
+                await self.readers.refresh(target)
             seconds = deadline(target, query)
             user = self._identify(request, target)
             parsed = _ParsedRequest(target, query, user)
@@ -115,6 +120,8 @@ class APIServer:
             response.headers += [("Warning", value) for value in warning_headers(warnings)]
         self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
         if response.stream is not None:
+            if is_refreshed:
+                response.stream = self.readers.through(response.stream, target)
             response.stream = self.faults.through(response.stream, target, is_internal=request.is_internal)
         return response
 
