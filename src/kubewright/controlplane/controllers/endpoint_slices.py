@@ -99,11 +99,14 @@ class EndpointSlices(ReportingController):
         except KubernetesError as error:
             self._report(service, message_of(error))
             raise
-        for pod in pods:
-            if has_address(pod) and not _is_placed(service, pod, zones):
-                where = f"{service.metadata.namespace}/{service.metadata.name}"
-                node = pod.spec.node_name or ""
-                self._report(service, f"skipping Pod {pod.metadata.name} for Service {where}: Node {node} Not Found")
+        where = f"{service.metadata.namespace}/{service.metadata.name}"
+        skipped = [
+            f"skipping Pod {pod.metadata.name} for Service {where}: Node {pod.spec.node_name or ''} Not Found"
+            for pod in pods
+            if has_address(pod) and not _is_placed(service, pod, zones)
+        ]
+        if skipped:
+            self._report(service, skipped[0] if len(skipped) == 1 else f"[{', '.join(skipped)}]")
 
     def _report(self, service: Service, why: str) -> None:
         note = f"Error updating Endpoint Slices for Service {service.metadata.namespace}/{service.metadata.name}: {why}"

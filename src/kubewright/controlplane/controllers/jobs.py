@@ -132,6 +132,8 @@ class Jobs(ReportingController):
             return
         desired = desired_active(state)
         if doomed := surplus(state, desired):
+            # First, so that they do not count as failed.
+            await asyncio.gather(*(self._release(pod) for pod in doomed))
             await self._control.delete_all(job, doomed)
             return
         count, now = missing(state, desired), self._clock.now()

@@ -177,14 +177,16 @@ def _delete_entry(call: Call, options: Options, entry: StoredObject) -> Deleted:
     _propagate(metadata, options.propagation or "", strategy.default_propagation)
     grace = strategy.graceful_deletion(new, options.grace) if strategy.graceful_deletion is not None else 0
     if not is_kept(new) and grace == 0:
-        is_graceful = strategy.graceful_deletion is not None
-        final = copied_object(entry.value) if is_graceful or not was_marked else new
+        revision, is_graceful = entry.revision, strategy.graceful_deletion is not None
+        final = new if was_marked else copied_object(entry.value)
         if is_graceful:
-            # Only in the response to the deletion.
             _mark(call, metadata, 0, was_marked)
         if options.dry_run:
             return Deleted(StoredObject(entry.key, new, entry.revision, entry.created), is_gone=True)
-        gone = call.services.store.delete(entry.key, expected=entry.revision, final=final)
+        if is_graceful:
+            # Watchers see that it is being deleted before they see that it is gone.
+            revision = call.services.store.update(entry.key, copied_object(new), expected=revision).revision
+        gone = call.services.store.delete(entry.key, expected=revision, final=None if is_graceful else final)
         metadata["resourceVersion"] = str(gone.revision)
         return Deleted(StoredObject(entry.key, new, gone.revision, entry.created), is_gone=True)
     _mark(call, metadata, grace, was_marked)
