@@ -1,20 +1,17 @@
-"""DaemonSets and CronJobs, by kube-controller-manager and by ours: these tests play scheduler and kubelet."""
+"""DaemonSets, by kube-controller-manager and by ours: these tests play scheduler and kubelet."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 
 import pytest
-from tests.conformance.workload_steps import end, events, eventually, make_ready, pods, until
+from tests.conformance.workload_steps import events, make_ready, pods, until
 
 from kubewright.api.apps.v1 import ControllerRevision, DaemonSet
-from kubewright.api.batch.v1 import CronJob, Job
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Node, Pod, ServiceAccount, Taint
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.api.time import now
-from kubewright.client import Client
+from kubewright.client import Client, StrategicMergePatch
 from kubewright.client.wait import exists
 from kubewright.testing.namespaces import unique_name
 
@@ -120,39 +117,59 @@ async def test_a_daemon_set_has_a_pod_on_each_node_that_fits(client: Client, nod
     assert less.status.current_number_scheduled == 1
 
 
-async def test_a_cron_job_creates_the_job_that_is_due(client: Client) -> None:
-    template: JSONValue = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "work"}]}}
+async def test_a_daemon_set_with_surge_has_the_new_pod_before_the_old_one_goes(
+    client: Client, nodes: list[Node]
+) -> None:
     spec: JSONObject = {
-        "schedule": "0 3 * * *",
-        "suspend": True,
-        "timeZone": "Europe/Berlin",
-        "jobTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": {"template": template}},
+        "nodeSelector": {"test": nodes[0].metadata.labels["test"]},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "main", "image": "log:1"}],
     }
-    made = await client.create(from_json(CronJob, {"metadata": {"name": "night"}, "spec": spec}))
-    made.status.last_schedule_time = now() - timedelta(days=3)
-    made = await client.status.update(made)
-    made.spec.suspend = False
-    await client.patch(made)
-    (job,) = await eventually(lambda: client.list(Job), lambda found: len(found) == 1)
-    busy = await until(client, made, lambda found: bool(found.status.active))
-    due = busy.status.last_schedule_time
-    assert due is not None
-    assert timedelta(0) < now() - due < timedelta(days=1)
-    assert job.metadata.name == f"night-{int(due.timestamp()) // 60}"
-    assert (job.metadata.labels["a"], job.metadata.owner_references) == ("b", [made.as_owner()])
-    assert job.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"][10:19] == "T03:00:00"
-    (reference,) = busy.status.active
-    assert (reference.kind, reference.name, reference.uid) == ("Job", job.metadata.name, job.metadata.uid)
-    (pod,) = await pods(client, 1)
-    await end(client, pod)
-    idle = await until(client, made, lambda found: not found.status.active)
-    assert idle.status.last_successful_time is not None
-    assert await events(client, made, 2) == [
-        (
-            "Normal",
-            "SawCompletedJob",
-            f"Saw completed job: {job.metadata.name}, condition: Complete",
-            "cronjob-controller",
-        ),
-        ("Normal", "SuccessfulCreate", f"Created job {job.metadata.name}", "cronjob-controller"),
-    ]
+    given: JSONValue = {
+        "metadata": {"name": "log"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "log"}},
+            "template": {"metadata": {"labels": {"app": "log"}}, "spec": spec},
+            "updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        },
+    }
+    made = await client.create(from_json(DaemonSet, given))
+    old = await pods(client, 2)
+    for pod in old:
+        await client.bind(pod, _place(pod))
+        await make_ready(client, pod)
+    ready = await until(client, made, lambda found: found.status.number_available == 2)
+
+    ready.spec.template.spec.containers[0].image = "log:2"
+    await client.patch(ready)
+    (first,) = await pods(client, 1, _is_new)
+    waiting = await until(client, made, lambda found: found.status.observed_generation == 2)
+    # While both are there, the old one counts.
+    assert (waiting.status.updated_number_scheduled, waiting.status.number_available) == (None, 2)
+    # A pod of the old template that does not serve any more is not worth waiting for.
+    other = next(pod for pod in old if _place(pod) != _place(first))
+    not_ready: JSONValue = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:06Z"}
+    await client.status.patch(other, StrategicMergePatch({"status": {"conditions": [not_ready]}}))
+    assert len({_place(pod) for pod in await pods(client, 2, _is_new)}) == 2
+    await pods(client, 0, lambda pod: pod.metadata.uid == other.metadata.uid and not pod.metadata.deletion_timestamp)
+    assert len([pod for pod in await client.list(Pod) if not pod.metadata.deletion_timestamp]) == 3
+    for pod in await pods(client, 2, _is_new):
+        await make_ready(client, pod)
+    await pods(client, 0, lambda pod: not _is_new(pod) and not pod.metadata.deletion_timestamp)
+    for pod in old:
+        await client.delete(pod, grace_period=0, missing_ok=True)
+    done = await until(client, made, lambda found: found.status.updated_number_scheduled == 2)
+    assert (done.status.number_available, done.status.desired_number_scheduled) == (2, 2)
+
+    # A node that is none for the pods any more.
+    for pod in await pods(client, 2, _is_new):
+        await client.bind(pod, _place(pod))
+    node = await client.get(Node, _place(first))
+    node.metadata.labels["test"] = "other"
+    await client.patch(node)
+    (left,) = await pods(client, 1, lambda pod: not pod.metadata.deletion_timestamp)
+    assert _place(left) != _place(first)
+
+
+def _is_new(pod: Pod) -> bool:
+    return pod.spec.containers[0].image == "log:2"

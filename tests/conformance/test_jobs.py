@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.conformance.workload_steps import end, events, make_ready, pods, until
 
@@ -185,3 +187,26 @@ async def test_the_pods_of_a_deleted_job_are_released(client: Client) -> None:
     free = await until(client, left, lambda pod: not pod.metadata.finalizers)
     assert free.metadata.labels["job-name"] == "other"
     assert free.metadata.owner_references == []
+
+
+async def test_what_counts_as_failed_of_a_pod_that_is_being_deleted(client: Client) -> None:
+    either = await job(client, "either")
+    patient = await job(client, "patient", podReplacementPolicy="Failed", parallelism=2, completions=2)
+    (gone,) = await pods(client, 1, is_of(either))
+    ending, stays = await pods(client, 2, is_of(patient))
+    for one in (gone, ending):
+        await client.delete(one)
+    await until(client, either, lambda found: found.status.failed == 1 and found.status.terminating == 0)
+    await pods(client, 0, lambda pod: pod.metadata.uid == gone.metadata.uid)
+
+    waiting = await until(client, patient, lambda found: found.status.terminating == 1)
+    assert (waiting.status.failed, waiting.status.active) == (None, 1)
+    # It is held by its finalizer until it has ended, and not replaced before that.
+    await end(client, ending, exit_code=1)
+    replaced = await until(client, patient, lambda found: found.status.failed == 1 and found.status.active == 2)
+    assert replaced.status.terminating == 0
+    assert stays.metadata.uid in {pod.metadata.uid for pod in await pods(client, 2, is_of(patient))}
+
+
+def is_of(job: Job) -> Callable[[Pod], bool]:
+    return lambda pod: pod.metadata.labels["job-name"] == job.metadata.name

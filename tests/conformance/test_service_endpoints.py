@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from tests.conformance.workload_steps import events, eventually
 
 from kubewright.api.codec import from_json, to_json
-from kubewright.api.core.v1 import Endpoints, Node, Pod, Service, ServiceAccount
+from kubewright.api.core.v1 import Endpoints, Event, Node, ObjectReference, Pod, ResourceQuota, Service, ServiceAccount
 from kubewright.api.discovery.v1 import EndpointSlice
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.client import Client, StrategicMergePatch
+from kubewright.client import Client, MergePatch, StrategicMergePatch
 from kubewright.client.wait import deleted, exists
 from kubewright.testing.namespaces import unique_name
 
@@ -270,3 +271,120 @@ async def test_endpoints_that_were_written_by_hand_are_mirrored(client: Client) 
     await slices(client, "db", lambda found: not found)
     await client.delete(db)
     await client.wait_for(written, deleted, timeout=60)
+
+
+async def test_endpoints_are_preferred_by_zone_and_node(admin: Client, client: Client, node: str) -> None:
+    await admin.patch(Node, node, MergePatch({"metadata": {"labels": {"topology.kubernetes.io/zone": "east"}}}))
+    await pod(client, node, "a", "10.9.0.1", ready=True)
+    await pod(client, node, "b", "10.9.0.2", ready=False)
+    near: JSONValue = {"forZones": [{"name": "east"}]}
+    wanted: dict[str, JSONValue] = {
+        "PreferClose": near,
+        "PreferSameZone": near,
+        "PreferSameNode": {"forZones": [{"name": "east"}], "forNodes": [{"name": node}]},
+    }
+    for preference, hints in wanted.items():
+        name = preference.lower()
+        one = await service(client, name, selector={"app": "web"}, ports=[{"port": 80}], trafficDistribution=preference)
+        found = await slices(client, name, lambda found: readiness(found) == [False, True])
+        assert {each.addresses[0]: to_json(each.hints) for each in found[0].endpoints} == {
+            "10.9.0.1": hints,
+            "10.9.0.2": None,
+        }
+        assert {each.zone for each in found[0].endpoints} == {"east"}
+    one.spec.traffic_distribution = None
+    await client.patch(one)
+    await slices(client, name, lambda found: all(each.hints is None for each in found[0].endpoints))
+
+
+async def test_a_slice_has_a_hundred_endpoints(client: Client, node: str) -> None:
+    made = await asyncio.gather(
+        *(pod(client, node, f"p-{number:03}", f"10.9.1.{number}", ready=True) for number in range(101))
+    )
+    # Once the first Service has all of them, so has whoever writes the slices of the second.
+    for name in ("first", "second"):
+        await service(client, name, selector={"app": "web"}, ports=[{"port": 80}])
+        await slices(client, name, lambda found: sum(len(one.endpoints) for one in found) == 101)
+    before = await slices(client, "second", lambda found: sizes(found) == [1, 100])
+    full = next(one for one in before if len(one.endpoints) == 100)
+    gone = next(one for one in made if one.metadata.name == (full.endpoints[0].target_ref or ObjectReference()).name)
+    await client.delete(gone, grace_period=0)
+    await slices(client, "second", lambda found: sizes(found) == [1, 99])
+    await pod(client, node, "new", "10.9.1.200", ready=True)
+    after = await slices(client, "second", lambda found: sizes(found) == [1, 100])
+    assert {one.metadata.name for one in after} == {one.metadata.name for one in before}
+
+
+def sizes(found: list[EndpointSlice]) -> list[int]:
+    return sorted(len(one.endpoints) for one in found)
+
+
+async def test_what_keeps_endpoints_from_being_written_is_reported(
+    admin: Client, client: Client, namespace: str
+) -> None:
+    hard: JSONValue = {"count/endpoints": "0", "count/endpointslices.discovery.k8s.io": "1"}
+    quota = await client.create(from_json(ResourceQuota, {"metadata": {"name": "none"}, "spec": {"hard": hard}}))
+    async with asyncio.timeout(60):
+        while (await client.get(ResourceQuota, "none")).status.hard != quota.spec.hard:
+            await asyncio.sleep(0.02)
+    await pod(client, "nowhere", "a", "10.9.0.1", ready=True)
+    ports: JSONValue = [{"port": 80}]
+    await service(client, "web", selector={"app": "web"}, ports=ports)
+    await slices(client, "web", lambda found: len(found) == 1)
+    await service(client, "more", selector={"app": "other"}, ports=ports)
+    over = "exceeded quota: none, requested: count/{0}={1}, used: count/{0}={1}, limited: count/{0}={1}"
+    kind = "endpointslices.discovery.k8s.io"
+    expected = {
+        (
+            "Service",
+            "web",
+            "FailedToUpdateEndpointSlices",
+            f"Error updating Endpoint Slices for Service {namespace}/web: "
+            f"skipping Pod a for Service {namespace}/web: Node nowhere Not Found",
+            "endpoint-slice-controller",
+        ),
+        (
+            "Endpoints",
+            "web",
+            "FailedToCreateEndpoint",
+            f'Failed to create endpoint for service {namespace}/web: endpoints "web" is forbidden: '
+            "exceeded quota: none, requested: count/endpoints=1, used: count/endpoints=0, limited: count/endpoints=0",
+            "endpoint-controller",
+        ),
+    }
+
+    async def reported() -> set[tuple[str | None, ...]]:
+        return {
+            (one.involved_object.kind, one.involved_object.name, one.reason, one.message, one.source.component)
+            # Endpoints that could not be created are in no namespace yet, and events about such in the default one.
+            for where in (client, admin.in_namespace("default"))
+            for one in await where.list(Event)
+        }
+
+    refused = f"Error updating Endpoint Slices for Service {namespace}/more: failed to create EndpointSlice for Service"
+    found = await eventually(
+        reported,
+        lambda found: expected <= found and any(str(message).startswith(refused) for _, _, _, message, _ in found),
+    )
+    # Each attempt has a name of its own.
+    assert all(
+        str(message).endswith(f"is forbidden: {over.format(kind, 1)}")
+        for _, _, _, message, _ in found
+        if str(message).startswith(refused)
+    )
+
+
+async def test_of_many_addresses_a_thousand_are_mirrored(client: Client) -> None:
+    await service(client, "db", ports=[{"port": 5432}])
+    addresses: list[JSONValue] = [{"ip": f"192.0.{number // 250}.{number % 250}"} for number in range(1001)]
+    subset: JSONObject = {"addresses": addresses, "ports": [{"port": 5432}]}
+    made = await client.create(from_json(Endpoints, {"metadata": {"name": "db"}, "subsets": [subset]}))
+    await slices(client, "db", lambda found: sizes(found) == [1000])
+    assert await events(client, made, 1) == [
+        (
+            "Warning",
+            "TooManyAddressesToMirror",
+            "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 1 addresses were skipped",
+            "endpoint-slice-mirroring-controller",
+        )
+    ]

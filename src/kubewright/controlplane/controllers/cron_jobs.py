@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -13,8 +14,9 @@ from kubewright.api.core.v1 import ObjectReference
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import ObjectMeta
+from kubewright.api.resources import Object
 from kubewright.client.errors import AlreadyExists
-from kubewright.controller import Request, Watched, for_object, for_owner
+from kubewright.controller import Event, Handler, Request, Watched, for_owner
 from kubewright.controlplane.controllers.cron_schedule import Schedule, parsed_schedule
 from kubewright.controlplane.controllers.job_state import is_finished
 from kubewright.controlplane.controllers.ownership import Owned, controller_of
@@ -42,11 +44,22 @@ class CronJobs(ReportingController):
             await self._runtime.run(
                 self.name,
                 self.reconcile,
-                Watched(cache, CronJob, for_object),
+                Watched(cache, CronJob, Handler(self._changed)),
                 Watched(cache, Job, for_owner(CronJob)),
                 self._alarms,
                 beside=(self._events.run,),
             )
+
+    def _changed(self, event: Event[Object]) -> Iterable[Request]:
+        """The CronJob, at once; after a change of its schedule when that is next due, not for what it missed."""
+        old, new = event.old_object, event.new_object
+        if isinstance(old, CronJob) and isinstance(new, CronJob) and _timing(old) != _timing(new):
+            zone, now = _zone(new), self._clock.now()
+            following = parsed_schedule(new.spec.schedule, zone).after(now) if zone is not None else None
+            if following is not None:
+                self._alarms.set(new.key, (following - now).total_seconds() + _DELTA)
+                return ()
+        return (event.key,)
 
     async def reconcile(self, request: Request) -> None:
         """Create the Job that is due for one CronJob, and look after those that it has."""
@@ -91,10 +104,19 @@ class CronJobs(ReportingController):
 
     async def _schedule(self, cron: CronJob, status: CronJobStatus) -> None:
         now = self._clock.now()
-        zone = self._zone(cron)
-        if zone is None or cron.spec.suspend:
+        zone = _zone(cron)
+        if zone is None:
+            name = cron.spec.time_zone
+            note = f'invalid timeZone: "{name}": unknown time zone {name}'
+            self._recorder.warning(cron, "UnknownTimeZone", note)
+            return
+        if cron.spec.suspend:
             return
         schedule = parsed_schedule(cron.spec.schedule, zone)
+        if schedule.after(now) is None:
+            why = "time difference between two schedules is less than 1 second"
+            self._recorder.warning(cron, "InvalidSchedule", f"invalid schedule: {cron.spec.schedule} : {why}")
+            return
         due, missed = _last_due(cron, schedule, now)
         if missed > _MANY:
             note = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
@@ -125,17 +147,6 @@ class CronJobs(ReportingController):
         if created is not None and all(one.uid != created.metadata.uid for one in status.active):
             status.active.append(_reference(created))
             status.last_schedule_time = due
-
-    def _zone(self, cron: CronJob) -> tzinfo | None:
-        if cron.spec.time_zone is None:
-            return UTC
-        try:
-            return ZoneInfo(cron.spec.time_zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            name = cron.spec.time_zone
-            note = f'invalid timeZone: "{name}": unknown time zone {name}'
-            self._recorder.warning(cron, "UnknownTimeZone", note)
-            return None
 
     async def _create(self, cron: CronJob, name: str, due: datetime) -> Job | None:
         template = cron.spec.job_template
@@ -178,6 +189,20 @@ class CronJobs(ReportingController):
             alike = [job for job in ended if any(one.type == type_ for one in job.status.conditions)]
             for job in alike[: max(0, len(alike) - limit)] if limit is not None else ():
                 await self._delete(cron, status, job)
+
+
+def _timing(cron: CronJob) -> tuple[str, str | None]:
+    return cron.spec.schedule, cron.spec.time_zone
+
+
+def _zone(cron: CronJob) -> tzinfo | None:
+    """The time zone of the schedule; None for one that is not known here."""
+    if cron.spec.time_zone is None:
+        return UTC
+    try:
+        return ZoneInfo(cron.spec.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
 
 
 def _last_due(cron: CronJob, schedule: Schedule, now: datetime) -> tuple[datetime | None, int]:

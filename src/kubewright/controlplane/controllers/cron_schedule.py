@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -49,20 +49,29 @@ class Schedule:
         if self.every:
             return time.replace(microsecond=0) + timedelta(seconds=self.every)
         minutes, hours, _, months, _ = self.fields
-        found = time.astimezone(self.zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        found = time.astimezone(self.zone).replace(second=0, microsecond=0)
+        found = self._later(found, timedelta(minutes=1))
         last = found.year + _YEARS
         while found.year <= last:
             if found.month not in months:
-                found = (found.replace(day=1, hour=0, minute=0) + timedelta(days=32)).replace(day=1)
+                found = self._midnight((found.replace(day=1) + timedelta(days=32)).replace(day=1))
             elif not self._is_day(found):
-                found = found.replace(hour=0, minute=0) + timedelta(days=1)
+                found = self._midnight(found + timedelta(days=1))
             elif found.hour not in hours:
-                found = found.replace(minute=0) + timedelta(hours=1)
+                found = self._later(found.replace(minute=0), timedelta(hours=1))
             elif found.minute not in minutes:
-                found += timedelta(minutes=1)
+                found = self._later(found, timedelta(minutes=1))
             else:
                 return found.astimezone(time.tzinfo)
         return None
+
+    def _later(self, time: datetime, step: timedelta) -> datetime:
+        """By the clock of no zone: an hour that is left out is not found, and one that comes twice is found twice."""
+        return (time.astimezone(UTC) + step).astimezone(self.zone)
+
+    def _midnight(self, time: datetime) -> datetime:
+        """The begin of the day; where a zone leaves out that hour, what its clocks show instead."""
+        return time.replace(hour=0, minute=0, fold=0).astimezone(UTC).astimezone(self.zone)
 
     def _is_day(self, time: datetime) -> bool:
         in_month, in_week = time.day in self.fields[2], time.isoweekday() % 7 in self.fields[4]

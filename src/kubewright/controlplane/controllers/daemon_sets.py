@@ -121,9 +121,11 @@ class DaemonSets(ReportingController):
                 if pod.status.phase in ENDED:
                     self._report_end(daemons, pod, name)
                     doomed.append(pod)
-            if not _surge(daemons, len(nodes)):
+            if not _surge(daemons, 1):
                 doomed += running[1:]
-            elif not running and should_run and name in pods:
+                continue
+            doomed += _surplus(daemons, running, hashed, self._clock.now())
+            if not running and should_run and name in pods:
                 missing.append(name)
         there = {node.metadata.name for node in nodes}
         doomed += [
@@ -147,30 +149,14 @@ class DaemonSets(ReportingController):
         """Take the next step of a rolling update: as many nodes at a time as may be without a pod, or with two."""
         if daemons.spec.update_strategy.type == "OnDelete":
             return
-        now, wanted = self._clock.now(), [node.metadata.name for node in nodes if _fits(daemons, node)[0]]
-        surge, unavailable = _surge(daemons, len(wanted)), _unavailable(daemons, len(wanted))
-        doomed, candidates, new_nodes, surge_nodes = list[Pod](), list[Pod](), list[str](), list[str]()
-        out_of_service = surging = 0
-        for name in wanted:
-            live = [pod for pod in pods.get(name, ()) if pod.metadata.deletion_timestamp is None]
-            new = next((pod for pod in live if pod.metadata.labels.get(POD_REVISION) == hashed), None)
-            old = next((pod for pod in live if pod.metadata.labels.get(POD_REVISION) != hashed), None)
-            if surge and old is not None:
-                if new is None:
-                    (surge_nodes if _is_available(old, daemons, now) else new_nodes).append(name)
-                elif _is_available(new, daemons, now) or not is_ready(old):
-                    doomed.append(old)
-                else:
-                    surging += 1
-            elif not surge:
-                serving = next((pod for pod in (old, new) if pod is not None), None)
-                if serving is None or not _is_available(serving, daemons, now):
-                    out_of_service += 1
-                    doomed += [old] if old is not None else []
-                elif old is not None:
-                    candidates.append(old)
-        doomed += candidates[: max(0, unavailable - out_of_service)]
-        new_nodes += surge_nodes[: max(0, surge - surging)]
+        now = self._clock.now()
+        there = [node.metadata.name for node in nodes]
+        wanted = {node.metadata.name for node in nodes if _fits(daemons, node)[0]}
+        found = {name: _new_and_old(pods.get(name, ()), hashed) for name in there if name in wanted or name in pods}
+        if surge := _surge(daemons, len(wanted)):
+            new_nodes, doomed = _surged(daemons, found, wanted, surge, now)
+        else:
+            new_nodes, doomed = [], _outdated(daemons, found, _unavailable(daemons, len(wanted)), now)
         await self._control.create_all(daemons, [_new_pod(daemons, name, hashed) for name in new_nodes[:BURST]])
         await self._control.delete_all(daemons, doomed[:BURST])
 
@@ -197,7 +183,7 @@ class DaemonSets(ReportingController):
             changed = copy.copy(daemons)
             changed.status = status
             await self._client.status.update(changed)
-        waits = [available_in(pod, daemons.spec.min_ready_seconds or 0, now) for pod in placed]
+        waits = [available_in(pod, daemons.spec.min_ready_seconds or 0, now) for pod in pods]
         if pending := [wait for wait in waits if wait]:
             self._alarms.set(daemons.key, min(pending))
 
@@ -224,14 +210,82 @@ def _node_of(pod: Pod) -> str:
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods by their nodes. One that has ended and is being deleted takes no other's place."""
     found: dict[str, list[Pod]] = {}
     for pod in pods:
-        found.setdefault(_node_of(pod), []).append(pod)
+        if pod.metadata.deletion_timestamp is None or pod.status.phase not in ENDED:
+            found.setdefault(_node_of(pod), []).append(pod)
     return found
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
     return not pod.spec.node_name, str(pod.metadata.creation_timestamp), pod.metadata.name
+
+
+def _new_and_old(pods: Iterable[Pod], hashed: str) -> tuple[Pod | None, Pod | None]:
+    """Of the pods on one node, the one of the present template, and the one of another."""
+    live = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
+    return (
+        next((pod for pod in live if pod.metadata.labels.get(POD_REVISION) == hashed), None),
+        next((pod for pod in live if pod.metadata.labels.get(POD_REVISION) != hashed), None),
+    )
+
+
+def _surplus(daemons: DaemonSet, running: list[Pod], hashed: str, now: datetime) -> list[Pod]:
+    """Of the pods on one node, oldest first, those that an update with surge has no use for.
+
+    There may be two, one of them new, while the old one serves and the new one does not.
+    """
+    new = [pod for pod in running if pod.metadata.labels.get(POD_REVISION) == hashed]
+    old = [pod for pod in running if pod.metadata.labels.get(POD_REVISION) != hashed]
+    is_replaced = bool(new and old) and (not is_ready(old[0]) or _is_available(new[0], daemons, now))
+    return [*new[1:], *old[0 if is_replaced else 1 :]]
+
+
+def _outdated(
+    daemons: DaemonSet, found: dict[str, tuple[Pod | None, Pod | None]], unavailable: int, now: datetime
+) -> list[Pod]:
+    """The old pods to delete without surge: those that do not serve, and so many that no more nodes are without one."""
+    doomed, candidates = list[Pod](), list[Pod]()
+    for new, old in found.values():
+        serving = old if new is None else new
+        if serving is None or (new and old) or not _is_available(serving, daemons, now):
+            unavailable -= 1
+            doomed += [old] if old is not None and new is None else []
+        elif old is not None:
+            candidates.append(old)
+    return doomed + candidates[: max(0, unavailable)]
+
+
+def _surged(
+    daemons: DaemonSet,
+    found: dict[str, tuple[Pod | None, Pod | None]],
+    wanted: set[str],
+    surge: int,
+    now: datetime,
+) -> tuple[list[str], list[Pod]]:
+    """The nodes that get a new pod beside their old one, and the old pods to delete.
+
+    A pod that serves on a node where none is wanted any more goes once as many serve as there should be.
+    """
+    new_nodes, candidates, doomed, leaving = list[str](), list[str](), list[Pod](), list[Pod]()
+    available = 0
+    for name, (new, old) in found.items():
+        first = new if old is None else old
+        available += first is not None and _is_available(first, daemons, now)
+        if old is None:
+            continue
+        if new is not None:
+            if _is_available(new, daemons, now):
+                doomed.append(old)
+            else:
+                surge -= 1
+        elif name not in wanted:
+            (leaving if _is_available(old, daemons, now) else doomed).append(old)
+        else:
+            (candidates if _is_available(old, daemons, now) else new_nodes).append(name)
+    doomed += leaving[: max(0, available - len(wanted))]
+    return new_nodes + candidates[: max(0, surge)], doomed
 
 
 def _is_available(pod: Pod, daemons: DaemonSet, now: datetime) -> bool:
@@ -248,7 +302,7 @@ def _surge(daemons: DaemonSet, nodes: int) -> int:
 def _unavailable(daemons: DaemonSet, nodes: int) -> int:
     rolling = daemons.spec.update_strategy.rolling_update
     limit = rolling.max_unavailable if rolling is not None and rolling.max_unavailable is not None else 1
-    return scaled_value(limit, nodes, round_up=True) or (0 if _surge(daemons, nodes) else 1)
+    return scaled_value(limit, nodes, round_up=True) or 1
 
 
 def _fits(daemons: DaemonSet, node: Node) -> tuple[bool, bool]:

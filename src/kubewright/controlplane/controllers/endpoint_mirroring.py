@@ -55,12 +55,12 @@ class EndpointMirroring(ReportingController):
         endpoints = await self._client.find(Endpoints, request)
         service = await self._client.find(Service, request)
         if endpoints is None or service is None or service.spec.selector or _is_left_alone(endpoints):
-            await carry_out(self._client, Changes(delete=existing))
+            await carry_out(self._client, Changes(delete=existing), f"Endpoints {request}")
             return
         changes = _changes(endpoints, existing, self._desired(endpoints))
         if endpoints.metadata.deletion_timestamp is not None:
             changes.create.clear()
-        await carry_out(self._client, changes)
+        await carry_out(self._client, changes, f"Endpoints {request}")
 
     def _desired(self, endpoints: Endpoints) -> dict[tuple[Family, Ports], tuple[list[EndpointPort], list[Endpoint]]]:
         """The ports and endpoints of each slice, by address family and ports."""

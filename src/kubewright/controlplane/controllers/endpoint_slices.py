@@ -126,7 +126,7 @@ class EndpointSlices(ReportingController):
             one.metadata.annotations = annotations | ({TRIGGER_TIME: changed_at} if changed_at is not None else {})
         if service.metadata.deletion_timestamp is not None:
             changes.create.clear()
-        await carry_out(self._client, changes)
+        await carry_out(self._client, changes, f"Service {service.metadata.namespace}/{service.metadata.name}")
 
 
 def service_of_slice(manager: str) -> Handler[Request]:
@@ -141,19 +141,29 @@ def service_of_slice(manager: str) -> Handler[Request]:
     return Handler(keys)
 
 
-async def carry_out(client: CachedClient, changes: Changes) -> None:
-    """Send what is to be created, updated and deleted."""
+async def carry_out(client: CachedClient, changes: Changes, owner: str) -> None:
+    """Send what is to be created, updated and deleted. An error says which of it failed, and of which owner."""
     for one in changes.create:
         try:
             await client.create(one)
         except KubernetesError as error:
             if is_refused_by_deletion(error):
                 return
-            raise
+            raise _failure("create", owner, error) from error
     for one in changes.update:
-        await client.update(one)
+        try:
+            await client.update(one)
+        except KubernetesError as error:
+            raise _failure(f"update {one.metadata.name}", owner, error) from error
     for one in changes.delete:
-        await client.delete(one, uid=one.metadata.uid, missing_ok=True)
+        try:
+            await client.delete(one, uid=one.metadata.uid, missing_ok=True)
+        except KubernetesError as error:
+            raise _failure(f"delete {one.metadata.name}", owner, error) from error
+
+
+def _failure(action: str, owner: str, error: KubernetesError) -> KubernetesError:
+    return KubernetesError(f"failed to {action} EndpointSlice for {owner}: {message_of(error)}")
 
 
 def _changes(

@@ -91,7 +91,9 @@ class EndpointsOfServices(ReportingController):
             where, why = f"{service.metadata.namespace}/{service.metadata.name}", message_of(error)
             if present is None:
                 note = f"Failed to create endpoint for service {where}: {why}"
-                self._recorder.warning(new, "FailedToCreateEndpoint", note)
+                # As there, about an object that is in no namespace yet.
+                nowhere = Endpoints(metadata=ObjectMeta(name=service.metadata.name))
+                self._recorder.warning(nowhere, "FailedToCreateEndpoint", note)
             else:
                 self._recorder.warning(new, "FailedToUpdateEndpoint", f"Failed to update endpoint {where}: {why}")
             raise

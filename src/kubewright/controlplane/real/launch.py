@@ -77,6 +77,41 @@ def issue_user(authority: CertificateAuthority, server: str, name: str, groups: 
     return User(name, members, server, authority.certificate, pair.certificate, pair.key)
 
 
+def start_controller_manager(
+    group: ProcessGroup, binaries: Binaries, authority: CertificateAuthority, server: str, *, service_account_key: str
+) -> ChildProcess:
+    """kube-controller-manager with all controllers that are on by default, for the API server at `server`.
+
+    It is known there as system:kube-controller-manager, and each controller by its own service account.
+    """
+    user = issue_user(authority, server, "system:kube-controller-manager", ())
+    files = {
+        "controller-manager.kubeconfig": user.kubeconfig,
+        "ca.crt": authority.certificate,
+        "ca.key": authority.pair.key,
+        "service-account.key": service_account_key,
+    }
+    for name, text in files.items():
+        (group.directory / name).write_text(text)
+    return group.start(
+        "kube-controller-manager",
+        [
+            str(binaries.kube_controller_manager),
+            "--kubeconfig=controller-manager.kubeconfig",
+            "--secure-port=0",
+            "--leader-elect=false",
+            # The default of 20 requests a second makes its start three times as long.
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+            "--use-service-account-credentials",
+            "--service-account-private-key-file=service-account.key",
+            "--root-ca-file=ca.crt",
+            "--cluster-signing-cert-file=ca.crt",
+            "--cluster-signing-key-file=ca.key",
+        ],
+    )
+
+
 class _Launcher:
     def __init__(self, binaries: Binaries, group: ProcessGroup, deadline: float, abandoned: threading.Event) -> None:
         self._binaries = binaries
@@ -87,7 +122,6 @@ class _Launcher:
         self.authority = CertificateAuthority()
         serving = self.authority.server("kube-apiserver", hosts=_SERVER_HOSTS)
         self._write("ca.crt", self.authority.certificate)
-        self._write("ca.key", self.authority.pair.key)
         self._write("server.crt", serving.certificate)
         self._write("server.key", serving.key)
         self._write("service-account.key", signing_key())
@@ -152,25 +186,11 @@ class _Launcher:
         ]
 
     def start_controller_manager(self, admin: User) -> None:
-        user = issue_user(self.authority, admin.server, "system:kube-controller-manager", ())
-        self._write("controller-manager.kubeconfig", user.kubeconfig)
-        controller_manager = self._start(
-            "kube-controller-manager",
-            [
-                str(self._binaries.kube_controller_manager),
-                "--kubeconfig=controller-manager.kubeconfig",
-                "--secure-port=0",
-                "--leader-elect=false",
-                # The default of 20 requests a second makes its start three times as long.
-                "--kube-api-qps=1000",
-                "--kube-api-burst=1000",
-                "--use-service-account-credentials",
-                "--service-account-private-key-file=service-account.key",
-                "--root-ca-file=ca.crt",
-                "--cluster-signing-cert-file=ca.crt",
-                "--cluster-signing-key-file=ca.key",
-            ],
+        key = (self._group.directory / "service-account.key").read_text()
+        controller_manager = start_controller_manager(
+            self._group, self._binaries, self.authority, admin.server, service_account_key=key
         )
+        self.programs.append(controller_manager)
         # Its first visible work, without which no pod is admitted.
         self._wait(controller_manager, _answers(admin, "/api/v1/namespaces/default/serviceaccounts/default"))
 
