@@ -233,7 +233,7 @@ _PATTERNS: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"/\S+/(kubectl|LIVE|MERGED)[-\w./]*", "FILE"),
     (r"(ca\.crt: +)\d+ bytes", r"\1SIZE"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
-    (r"\b10\.0\.0\.\d+\b", "ADDRESS"),
+    (r"\b(10\.0\.0|192\.0\.2)\.\d+\b", "ADDRESS"),
     (r"127\.0\.0\.1:\d+", "SERVER"),
     (r"([: ])3\d{4}/(TCP|UDP)", r"\1NODEPORT/\2"),
     # What the server was built from, with and for.

@@ -11,6 +11,7 @@ from typing import cast
 import msgspec
 import pytest
 import yaml
+from tests.conformance.asking import Ask, Fetch, decoded
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -23,7 +24,7 @@ from kubewright.api.scheme import Scheme
 from kubewright.client import Client, MergePatch
 from kubewright.client.errors import BadRequest, NotFound
 from kubewright.client.wait import established
-from kubewright.controlplane.embedded.apimachinery.document import items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.tables.table import printer_for
 
@@ -271,3 +272,22 @@ async def test_a_watch_reports_the_columns_once(client: Client) -> None:
     assert [column["name"] for column in events[0]["columnDefinitions"]] == ["Name", "Data", "Age"]
     assert events[1]["columnDefinitions"] is None
     assert [event["rows"][0]["cells"][:2] for event in events] == [["a", 1], ["b", 1]]
+
+
+async def test_a_scale_has_columns_of_its_own(ask: Ask, fetch: Fetch, namespace: str) -> None:
+    labels: JSONObject = {"app": "a"}
+    spec: JSONObject = {
+        "replicas": 0,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "a"}]}},
+    }
+    sets = "/apis/apps/v1/namespaces/NAMESPACE/replicasets"
+    made = await ask("POST", sets, {"metadata": {"name": "a"}, "spec": spec})
+    assert made.code == 201, made.body
+    table = decoded(await fetch(f"{sets.replace('NAMESPACE', namespace)}/a/scale", headers=[TABLE]))
+
+    columns = [(text(column, "name"), text(column, "type")) for column in items(table, "columnDefinitions")]
+    assert columns == [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")]
+    (row,) = items(table, "rows")
+    assert items(row, "cells")[:3] == ["a", 0, 0]
+    assert at(row, "object", "metadata", "name") == "a"

@@ -5,6 +5,7 @@ A Scale is not stored. It is made from its object, changed like any object, and 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 from kubewright.api.autoscaling.v1 import Scale
@@ -22,6 +23,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 )
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
+from kubewright.controlplane.embedded.http.negotiation import negotiate
 from kubewright.controlplane.embedded.managedfields import apply as apply_configuration
 from kubewright.controlplane.embedded.managedfields import (
     empty_object,
@@ -45,6 +47,7 @@ from kubewright.controlplane.embedded.rest.reading import get
 from kubewright.controlplane.embedded.rest.unknown import in_order, undecodable_patch
 from kubewright.controlplane.embedded.rest.writing import begin_from, modified, replace
 from kubewright.controlplane.embedded.storage.store import StoredObject
+from kubewright.controlplane.embedded.tables import table_of
 
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 _COPIED = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -63,7 +66,14 @@ def scale(call: Call, request: HTTPRequest) -> HTTPResponse:
             scaled = _patched(call, entry, request)
         case _:
             raise method_not_allowed(call.resource.plural, call.resource.gvk.group, request.method)
-    return json_response(_scale_of(call, scaled))
+    shown = _scale_of(call, scaled)
+    wanted = negotiate(request.header("accept"))
+    if wanted.form != "table" or call.resource.custom:
+        return json_response(shown)
+    resource = dataclasses.replace(call.resource, gvk=_SCALE, plural="scales")
+    scales = dataclasses.replace(call, resource=resource)
+    entry = StoredObject(entry.key, shown, entry.revision, entry.created)
+    return HTTPResponse(200, b"".join(table_of(scales, [entry], None, wanted.version)))
 
 
 def _check_replicas(call: Call, entry: StoredObject) -> None:

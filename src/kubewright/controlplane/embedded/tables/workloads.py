@@ -55,6 +55,10 @@ def _replicas(obj: JSONObject, now: float) -> Cells:
     ]
 
 
+def _scale(obj: JSONObject, now: float) -> Cells:
+    return [name_of(obj), number(obj, "spec", "replicas"), number(obj, "status", "replicas"), age_of(obj, now)]
+
+
 def _replica_set(obj: JSONObject, now: float) -> Cells:
     return [*_replicas(obj, now), selector_or_none(at(obj, "spec", "selector"))]
 
@@ -253,6 +257,7 @@ PRINTERS: dict[tuple[str, str], Printer] = {
     ),
     ("apps", "replicasets"): Printer(_REPLICAS, _replica_set),
     ("apps", "statefulsets"): Printer((NAME, PrinterColumn("Ready"), AGE, *_CONTAINERS), _stateful_set),
+    ("autoscaling", "scales"): Printer((PrinterColumn("Name"), integer("Desired"), integer("Available"), AGE), _scale),
     ("autoscaling", "horizontalpodautoscalers"): Printer(
         (
             NAME,
