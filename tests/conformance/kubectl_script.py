@@ -1,9 +1,8 @@
 """Runs scripts of kubectl commands on two control planes, and compares what it prints: output and exit code.
 
 What is never the same twice is left out: ages, times, uids, revisions, tokens, addresses, node ports and generated
-suffixes, with them the widths of columns, and what the server was built with. The prose of `explain` about Kubernetes'
-own kinds is not ours, so only its structure is compared; that of custom kinds is compared to the letter. What differs
-on purpose is in `declared_differences`.
+suffixes, with them the widths of columns, and what the server was built with. What differs on purpose is in
+`declared_differences`.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     input: str = ""
     change: dict[str, str] = {}
     editor: str = ""
-    compare: Literal["all", "structure", "built-in", "sorted"] = "all"
+    compare: Literal["all", "built-in", "sorted"] = "all"
     watch: str = ""
     says: str = ""
     ready: str = ""
@@ -252,13 +251,6 @@ def _comparable(said: str, step: Step) -> str:
         said = re.sub(pattern, replacement, said)
     lines = said.splitlines()
     match step.compare:
-        case "structure":
-            # Names and types of fields, and what kind they are of.
-            lines = [
-                line
-                for line in lines
-                if re.match(r"[A-Z]+:\s*\S|\d+$|\s+enum:|.*\t<", line) and "DESCRIPTION" not in line
-            ]
         case "built-in":
             lines = [line for line in lines if BUILT_IN.search(line) or line.isdigit()]
         case "sorted":

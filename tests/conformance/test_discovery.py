@@ -133,12 +133,12 @@ async def test_custom_resources_are_announced_with_their_subresources(admin: Cli
     assert [name for name in entries if name.startswith("widgets")] == ["widgets", "widgets/status", "widgets/scale"]
 
 
-# What a schema says apart from prose; `default` repeats what Go's zero values are.
-_PROSE = ("description", "default", "x-kubernetes-unions")
+# `default` repeats what Go's zero values are.
+_LEFT_OUT = ("default", "x-kubernetes-unions")
 
 
 def essence(schema: JSONValue) -> JSONValue:
-    """A schema without prose, its required fields in any order, and single references without their wrapping."""
+    """A schema with its required fields in any order, and single references without their wrapping."""
     if isinstance(schema, list):
         return [essence(item) for item in schema]
     if not isinstance(schema, dict):
@@ -146,7 +146,7 @@ def essence(schema: JSONValue) -> JSONValue:
     found: JSONObject = {
         name: [*sorted(map(str, value))] if name == "required" and isinstance(value, list) else essence(value)
         for name, value in schema.items()
-        if name not in _PROSE or (isinstance(value, dict) and ("type" in value or "allOf" in value))
+        if name not in _LEFT_OUT or (isinstance(value, dict) and ("type" in value or "allOf" in value))
     }
     wrapped = found.get("allOf")
     if isinstance(wrapped, list) and len(wrapped) == 1 and isinstance(wrapped[0], dict):

@@ -14,9 +14,10 @@ SERVER_FLAGS = ("--runtime-config=api/beta=true", "--feature-gates=AllBeta=true"
 
 
 class Schema(Struct, rename="camel"):
-    """The parts of an OpenAPI schema that a type is made of. Descriptions are not among them."""
+    """The parts of an OpenAPI schema that a type is made of, and its description, which is none of them."""
 
     ref: str = field(name="$ref", default="")
+    description: str = ""
     all_of: list[Schema] = []
     type: str = ""
     format: str = ""

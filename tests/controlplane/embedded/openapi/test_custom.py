@@ -9,6 +9,17 @@ from kubewright.controlplane.embedded.openapi.custom import custom_schemas, publ
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 METADATA = {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]}
+CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+
+def without_descriptions(properties: JSONObject) -> JSONObject:
+    """The fields of a schema; those that every kind has must be described."""
+    found: JSONObject = {}
+    for name, schema in properties.items():
+        description = mapping(schema).get("description")
+        assert (CONVENTIONS in str(description)) == (name in ("apiVersion", "kind", "metadata")), name
+        found[name] = {key: value for key, value in mapping(schema).items() if key != "description"}
+    return found
 
 
 def widgets(schema: JSONObject | None) -> ResourceType:
@@ -31,8 +42,8 @@ def test_a_custom_resource_is_published_with_what_every_object_has() -> None:
         "properties": {"spec": {"type": "object"}, "metadata": {"type": "object"}},
     }
     before = copy.deepcopy(schema)
-    schemas = custom_schemas(widgets(schema))
-    assert schemas["com.example.zoo.v1.Widget"] == {
+    made = custom_schemas(widgets(schema))["com.example.zoo.v1.Widget"]
+    assert {**made, "properties": without_descriptions(mapping(made, "properties"))} == {
         "type": "object",
         "description": "A thing.",
         "required": ["spec"],
@@ -50,7 +61,11 @@ def test_a_custom_resource_is_published_with_what_every_object_has() -> None:
 def test_a_list_refers_to_its_items() -> None:
     listed = custom_schemas(widgets(None))["com.example.zoo.v1.Widgets"]
     items = mapping(listed, "properties", "items")
-    assert items == {"type": "array", "items": {"$ref": "#/components/schemas/com.example.zoo.v1.Widget"}}
+    assert items == {
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/com.example.zoo.v1.Widget"},
+        "description": f"List of widgets. More info: {CONVENTIONS}",
+    }
     assert listed["required"] == ["items"]
 
 
@@ -66,7 +81,7 @@ def test_an_embedded_resource_has_what_every_object_has() -> None:
     embedded: JSONObject = {"type": "object", "x-kubernetes-embedded-resource": True, "required": ["kind", "spec"]}
     found = mapping(published({"properties": {"inner": embedded}}), "properties", "inner")
     assert found["required"] == ["kind", "spec", "apiVersion"]
-    assert found["properties"] == {
+    assert without_descriptions(mapping(found, "properties")) == {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": METADATA,

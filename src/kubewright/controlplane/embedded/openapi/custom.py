@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.openapi.descriptions import with_descriptions
 from kubewright.controlplane.embedded.openapi.types import META, reference
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
+_ANY_KIND: Final = "io.k8s.api.core.v1.Pod"
+_OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
+"""Fields that are described in the same words for all kinds."""
+_CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _TEXT: Final[JSONObject] = {"type": "string"}
 _NESTED: Final = ("items", "additionalProperties", "not")
 _NESTED_LISTS: Final = ("allOf", "anyOf", "oneOf")
@@ -39,13 +44,20 @@ def custom_schemas(resource: ResourceType) -> dict[str, JSONObject]:
         "required": ["items"],
         "properties": {
             "apiVersion": _TEXT,
-            "items": {"type": "array", "items": reference(name)},
+            "items": {
+                "type": "array",
+                "items": reference(name),
+                "description": f"List of {resource.plural}. More info: {_CONVENTIONS}",
+            },
             "kind": _TEXT,
             "metadata": {"allOf": [reference(f"{META}.ListMeta")]},
         },
         "x-kubernetes-group-version-kind": [_kind(resource, resource.list_kind)],
     }
-    return {name: schema, list_name(resource): listed}
+    return {
+        name: with_descriptions(_ANY_KIND, schema, only=_OF_EVERY_KIND),
+        list_name(resource): with_descriptions(f"{_ANY_KIND}List", listed, only=_OF_EVERY_KIND),
+    }
 
 
 def list_name(resource: ResourceType) -> str:
@@ -70,6 +82,7 @@ def published(schema: JSONObject) -> JSONObject:
             "kind": _TEXT,
             "metadata": {"allOf": [reference(f"{META}.ObjectMeta")]},
         }
+        result = with_descriptions(_ANY_KIND, result, only=_OF_EVERY_KIND)
         required = result.get("required")
         missing = [name for name in ("kind", "apiVersion") if not isinstance(required, list) or name not in required]
         result["required"] = [*(required if isinstance(required, list) else []), *missing]

@@ -13,6 +13,7 @@ from kubewright.api.resources import Object, resource_info
 from kubewright.api.scheme import Scheme
 from kubewright.controlplane.embedded.endpoints.discovery import announced_subresources
 from kubewright.controlplane.embedded.openapi.custom import custom_name, custom_schemas, list_name
+from kubewright.controlplane.embedded.openapi.descriptions import with_descriptions
 from kubewright.controlplane.embedded.openapi.paths import Described, paths_of
 from kubewright.controlplane.embedded.openapi.types import (
     META,
@@ -61,7 +62,10 @@ def document_of(group: str, version: str, served: Sequence[ResourceType]) -> JSO
         "openapi": "3.0.0",
         "info": INFO,
         "paths": dict(sorted(paths.items())),
-        "components": {"schemas": dict(sorted(schemas.items())), "securitySchemes": SECURITY},
+        "components": {
+            "schemas": {name: with_descriptions(name, schema) for name, schema in sorted(schemas.items())},
+            "securitySchemes": SECURITY,
+        },
     }
 
 

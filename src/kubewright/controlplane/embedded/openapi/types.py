@@ -1,11 +1,10 @@
 """The schemas of Kubernetes' own kinds, from their Python types: one per structure, under the names Kubernetes gives.
 
-They contain what the types have: fields, lists that are merged, known values, and docstrings as descriptions.
+They contain what the types have: fields, lists that are merged, known values. Descriptions come from elsewhere.
 """
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -58,11 +57,10 @@ STATIC: Final[dict[str, JSONObject]] = {
     f"{META}.MicroTime": {"type": "string", "format": "date-time"},
     f"{META}.FieldsV1": {"type": "object"},
     _RAW: {"type": "object"},
-    # Not quite empty: to kubectl, an empty schema is none.
-    _ANYTHING: {"description": "Any JSON value."},
-    f"{_ANYTHING}SchemaPropsOrArray": {"description": "A schema, or a list of schemas."},
-    f"{_ANYTHING}SchemaPropsOrBool": {"description": "A schema, or whether anything is allowed."},
-    f"{_ANYTHING}SchemaPropsOrStringArray": {"description": "A schema, or a list of names."},
+    _ANYTHING: {},
+    f"{_ANYTHING}SchemaPropsOrArray": {},
+    f"{_ANYTHING}SchemaPropsOrBool": {},
+    f"{_ANYTHING}SchemaPropsOrStringArray": {},
     f"{META}.Patch": {"type": "object"},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     _INT_OR_STRING: {"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]},
@@ -183,8 +181,7 @@ def schema_of_type(cls: type[Struct]) -> TypeSchema:
         properties[info.encode_name] = schema
         if _is_required(cls, info):
             required.append(info.encode_name)
-    whole: JSONObject = {"description": _description(cls)} if cls.__doc__ else {}
-    whole["type"] = "object"
+    whole: JSONObject = {"type": "object"}
     if required:
         whole["required"] = required
     whole["properties"] = properties
@@ -202,10 +199,6 @@ def _is_required(cls: type[Struct], info: FieldInfo) -> bool:
         return False
     # What is always sent, even when it is zero, is required of others as well.
     return info.required or isinstance(info.default_factory, Default)
-
-
-def _description(cls: type[Struct]) -> str:
-    return " ".join(inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0].split())
 
 
 def closure(parts: Iterable[SchemaReference]) -> dict[str, JSONObject]:

@@ -44,10 +44,11 @@ def _schema(schema: JSONValue) -> JSONValue:
         return schema
     if "$ref" in schema:
         return {"$ref": _reference(schema)}
+    description: JSONObject = {"description": schema["description"]} if "description" in schema else {}
     if schema.get("format") == "int-or-string":
-        return {"type": "string", "format": "int-or-string"}
-    if "oneOf" in schema and "type" not in schema and len(schema) == 1:
-        return {"type": "string"}  # a quantity
+        return {**description, "type": "string", "format": "int-or-string"}
+    if "oneOf" in schema and schema.keys() <= {"oneOf", "description"}:
+        return {**description, "type": "string"}  # a quantity
     converted: JSONObject = {name: _nested(name, value) for name, value in schema.items() if name not in _UNKNOWN}
     wrapped = items(schema, "allOf")
     if len(wrapped) == 1 and "$ref" in mapping(wrapped[0]):
