@@ -1,1 +1,1 @@
-"""Writes how Kubernetes' kinds are laid out in protobuf, and bodies with what the real server makes of them."""
+"""Writes how Kubernetes lays out its kinds, in protobuf and in Go, and bodies with what its server makes of them."""

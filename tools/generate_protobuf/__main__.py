@@ -10,12 +10,13 @@ _FOLDER = Path(__file__).parent
 _ROOT = _FOLDER.parents[1]
 _TARGETS = {
     "./table": _ROOT / "src/kubewright/controlplane/embedded/protobuf/table.json",
+    "./pod_template": _ROOT / "src/kubewright/controlplane/controllers/pod_template_types.json",
     "./vectors": _ROOT / "tests/controlplane/embedded/protobuf/vectors.jsonl",
 }
 
 
 def main() -> int:
-    """Write both files; 1 when Go cannot make one."""
+    """Write all files; 1 when Go cannot make one."""
     for command, target in _TARGETS.items():
         made = subprocess.run(["go", "run", command], cwd=_FOLDER, capture_output=True, text=True, check=False)
         if made.returncode:

@@ -29,9 +29,10 @@ from kubewright.controlplane.controllers.pod_script import PodScript
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.pods import is_ready
 from kubewright.controlplane.controllers.replica_sets import ReplicaSets
-from kubewright.controlplane.controllers.revisions import REVISION, template_hash
+from kubewright.controlplane.controllers.revisions import REVISION
 from kubewright.controlplane.controllers.runtime import BuiltInController
 from kubewright.controlplane.controllers.scheduler import Scheduler
+from kubewright.controlplane.controllers.template_hash import template_hash
 
 Start = Callable[[BuiltInController], None]
 

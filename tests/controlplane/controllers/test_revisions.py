@@ -14,8 +14,8 @@ from kubewright.controlplane.controllers.revisions import (
     has_template_of,
     new_set,
     revision_annotations,
-    template_hash,
 )
+from kubewright.controlplane.controllers.template_hash import template_hash
 
 
 def deployment(image: str = "web:1", **annotations: str) -> Deployment:

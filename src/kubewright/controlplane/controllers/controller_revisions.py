@@ -15,7 +15,7 @@ from kubewright.cache import Cache, CachedClient, WatchHandle
 from kubewright.client import MergePatch
 from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane.controllers.ownership import Owned, claimed
-from kubewright.controlplane.controllers.revisions import safe_encoded
+from kubewright.controlplane.controllers.template_hash import safe_encoded, template_hash
 
 HASH = "controller.kubernetes.io/hash"
 POD_REVISION = "controller-revision-hash"
@@ -98,7 +98,11 @@ def _data(owner: Revised) -> dict[str, JSONValue]:
 
 
 def _new(owner: Revised, data: dict[str, JSONValue], number: int, collisions: int) -> ControllerRevision:
-    hashed = _hash(data, collisions)
+    if isinstance(owner, DaemonSet):
+        # Before there ever was a collision, their number is not hashed.
+        hashed = template_hash(owner.spec.template, collisions or owner.status.collision_count)
+    else:
+        hashed = _hash(data, collisions)
     return ControllerRevision(
         metadata=ObjectMeta(
             name=f"{owner.metadata.name[:_MAX_PREFIX]}-{hashed}",

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 
 import msgspec
 
 from kubewright.api.apps.v1 import Deployment, ReplicaSet, ReplicaSetSpec
-from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import PodTemplateSpec
 from kubewright.api.meta import LabelSelector, ObjectMeta
+from kubewright.controlplane.controllers.template_hash import template_hash
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
@@ -34,8 +32,6 @@ _NOT_COPIED = frozenset(
 )
 _MAX_HISTORY_LENGTH = 2000
 _MAX_NAME_LENGTH = 253
-# No vowels and nothing that looks like another character, so that no hash spells a word.
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def number(replica_set: ReplicaSet, annotation: str) -> int | None:
@@ -59,18 +55,6 @@ def has_template_of(replica_set: ReplicaSet, deployment: Deployment) -> bool:
 def _without_hash(template: PodTemplateSpec) -> PodTemplateSpec:
     labels = {name: value for name, value in template.metadata.labels.items() if name != TEMPLATE_HASH}
     return msgspec.structs.replace(template, metadata=msgspec.structs.replace(template.metadata, labels=labels))
-
-
-def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
-    """A short name for a template, the same each time; another one after each collision."""
-    content = json.dumps(to_json(template), sort_keys=True) + (f"#{collisions}" if collisions else "")
-    digest = int.from_bytes(hashlib.sha256(content.encode()).digest()[:4], "big")
-    return safe_encoded(str(digest))
-
-
-def safe_encoded(text: str) -> str:
-    """The text in letters of which no word is made."""
-    return "".join(_ALPHABET[ord(character) % len(_ALPHABET)] for character in text)
 
 
 def new_set(
