@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import re
 import ssl
 from base64 import urlsafe_b64decode
 
@@ -372,3 +374,17 @@ async def test_metrics_count_the_requests(fetch: Fetch) -> None:
     assert "# TYPE apiserver_request_total counter" in lines
     counted = [line for line in lines if line.startswith("apiserver_request_total{") and 'verb="LIST"' in line]
     assert any('code="200"' in line and 'resource="configmaps"' in line for line in counted)
+
+
+async def test_metrics_count_what_is_watched(fetch: Fetch) -> None:
+    path = "/api/v1/namespaces/default/services?watch=1&timeoutSeconds=60"
+    watch = asyncio.ensure_future(fetch(path))
+    watched = re.compile(
+        r'apiserver_longrunning_requests\{component="apiserver",group="",resource="services",scope="namespace",'
+        r'subresource="",verb="WATCH",version="v1"\} [1-9]'
+    )
+    async with asyncio.timeout(30):
+        while not watched.search(metrics := (await fetch("/metrics")).body.decode()):
+            await asyncio.sleep(0.02)
+    watch.cancel()
+    assert re.search(r"^process_cpu_seconds_total [0-9.]+$", metrics, re.MULTILINE)

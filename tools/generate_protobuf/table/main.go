@@ -1,4 +1,4 @@
-// Command table prints how every kind that kube-apiserver reads as protobuf is laid out, as JSON:
+// Command table prints how every kind that kube-apiserver reads or writes as protobuf is laid out, as JSON:
 //
 //	kinds     apiVersion -> kind -> message; those of meta/v1 are under v1 only, though every version has them
 //	messages  message -> its fields in the order of the Go struct
@@ -16,6 +16,10 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"kubewright/tools/generate_protobuf/kinds"
 )
@@ -128,7 +132,11 @@ func typeOf(t reflect.Type) string {
 
 func main() {
 	found := map[string]map[string]string{}
-	for gvk, t := range kinds.Scheme().AllKnownTypes() {
+	scheme := kinds.Scheme()
+	// What other kinds are shown as, and clients never send.
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	utilruntime.Must(metav1beta1.AddMetaToScheme(scheme))
+	for gvk, t := range scheme.AllKnownTypes() {
 		if gvk.Version == "__internal" || !reflect.PointerTo(t).Implements(unmarshals) {
 			continue
 		}
@@ -136,7 +144,7 @@ func main() {
 		if found[version] == nil {
 			found[version] = map[string]string{}
 		}
-		if name := message(t); version == "v1" || !strings.HasPrefix(name, "meta/v1.") {
+		if name := message(t); version == "v1" || gvk.Group == metav1.GroupName || !strings.HasPrefix(name, "meta/v1.") {
 			found[version][gvk.Kind] = name
 		}
 	}

@@ -25,11 +25,26 @@ def test_the_first_form_that_can_be_served_is_taken(accept: str, form: str) -> N
     assert negotiate(accept).form == form
 
 
-def test_yaml_is_served_on_request() -> None:
-    assert negotiate("application/yaml").content_type == "application/yaml"
+@pytest.mark.parametrize(
+    ("accept", "content_type", "of_custom"),
+    [
+        ("application/yaml", "application/yaml", "application/yaml"),
+        (f"{PROTOBUF},application/json", PROTOBUF, "application/json"),
+        (f"application/json;q=0.5,{PROTOBUF}", PROTOBUF, "application/json"),
+        (f"{PROTOBUF};stream=watch,application/json;stream=watch", PROTOBUF, "application/json"),
+        (f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json", PROTOBUF, PROTOBUF),
+        (f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1,application/json", "application/json", "application/json"),
+    ],
+)
+def test_the_first_encoding_that_can_be_served_is_taken(accept: str, content_type: str, of_custom: str) -> None:
+    assert negotiate(accept).content_type == content_type
+    assert negotiate(accept, is_custom=True).content_type == of_custom
 
 
-@pytest.mark.parametrize("accept", ["image/png", PROTOBUF, "application/json;as=Table;v=v9;g=meta.k8s.io"])
+@pytest.mark.parametrize(
+    "accept",
+    ["image/png", f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1", "application/json;as=Table;v=v9;g=meta.k8s.io"],
+)
 def test_a_form_that_cannot_be_served_is_not_acceptable(accept: str) -> None:
     with pytest.raises(StatusError, match="only the following media types are accepted") as caught:
         negotiate(accept)

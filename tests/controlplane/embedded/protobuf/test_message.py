@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubewright.controlplane.embedded.protobuf.table import message_with
+from kubewright.controlplane.embedded.protobuf.readers import message_with
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
 
 WriteField = Callable[[int, bytes | str | int], bytes]

@@ -11,12 +11,14 @@ import yaml
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
+from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.server.api_server import APIServer
 from kubewright.controlplane.embedded.server.assembly import assemble
 
 COUNT = 1000
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 @pytest.fixture
@@ -47,7 +49,8 @@ async def answered_meanwhile(server: APIServer, long: HTTPRequest) -> tuple[HTTP
 
 
 @pytest.mark.parametrize(
-    ("accept", "pauses"), [("application/json", 4), (TABLE, 4), ("application/yaml", 20), (f"{TABLE}, */*", 4)]
+    ("accept", "pauses"),
+    [("application/json", 4), (TABLE, 4), ("application/yaml", 20), (PROTOBUF, 7), (f"{TABLE}, */*", 4)],
 )
 async def test_a_long_list_lets_other_requests_through(server: APIServer, accept: str, pauses: int) -> None:
     response, others = await answered_meanwhile(server, request("GET", CONFIG_MAPS, accept))
@@ -61,11 +64,13 @@ async def test_a_list_in_pieces_is_the_same_in_every_representation(server: APIS
     as_json = (await server.respond(request("GET", CONFIG_MAPS))).body
     as_yaml = (await server.respond(request("GET", CONFIG_MAPS, "application/yaml"))).body
     table = msgspec.json.decode((await server.respond(request("GET", CONFIG_MAPS, TABLE))).body)
+    as_protobuf = (await server.respond(request("GET", CONFIG_MAPS, PROTOBUF))).body
     listed = msgspec.json.decode(as_json)
 
     assert [item["metadata"]["name"] for item in listed["items"]] == [f"c{number:04}" for number in range(COUNT)]
     assert yaml.load(as_yaml, yaml.CSafeLoader) == listed
     assert [row["cells"][0] for row in table["rows"]] == [f"c{number:04}" for number in range(COUNT)]
+    assert decode_protobuf(as_protobuf) == listed
     assert as_json.endswith(b"]}\n")
 
 

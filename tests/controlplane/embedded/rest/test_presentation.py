@@ -13,6 +13,7 @@ from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 PATH = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def entry(revision: int, size: int = 0) -> StoredObject:
@@ -53,7 +54,7 @@ async def test_watchers_of_the_same_get_the_same_bytes() -> None:
     headers = {"authorization": "Bearer sesame"}
     query = f"watch=1&resourceVersion={server.services.store.revision}"
     streams = []
-    for accept in ("application/json", TABLE, METADATA) * 3:
+    for accept in ("application/json", TABLE, METADATA, PROTOBUF, METADATA.replace("application/json", PROTOBUF)) * 3:
         response = await server.respond(HTTPRequest("GET", PATH, query, {**headers, "accept": accept}))
         assert response.stream is not None
         streams.append(aiter(response.stream))
@@ -67,4 +68,4 @@ async def test_watchers_of_the_same_get_the_same_bytes() -> None:
 
     await event("a")  # the columns of tables are in their first event only
     pieces = await event("b")
-    assert len({id(piece) for piece in pieces}) == len(set(pieces)) == 3
+    assert len({id(piece) for piece in pieces}) == len(set(pieces)) == 5

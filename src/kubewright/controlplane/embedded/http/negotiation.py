@@ -1,20 +1,22 @@
-"""Content negotiation: whether a client gets the object, its metadata alone, or a table."""
+"""Content negotiation: whether a client gets the object, its metadata alone, or a table, and encoded how."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from kubewright.controlplane.embedded.apimachinery.remembered import remembered
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 
 Representation: TypeAlias = Literal["object", "metadata", "table"]
 
-_YAML = "application/yaml"
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _MAX_RANGES = 256
 """Media ranges of an Accept header that are considered."""
-_SUPPORTED = ("application/json", _YAML, "application/vnd.kubernetes.protobuf")
-_STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != _YAML)
+_SUPPORTED = (JSON, YAML, PROTOBUF)
+_STREAMED = tuple(f"{name};stream=watch" for name in _SUPPORTED if name != YAML)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +24,12 @@ class MediaTypeOptions:
     """The first acceptable form, in the client's order of preference."""
 
     form: Representation = "object"
-    yaml: bool = False
+    content_type: str = JSON
     group: str = ""
     version: str = ""
     kind: str = ""
     pretty: bool = False
     """Whether the response is indented."""
-
-    @property
-    def content_type(self) -> str:
-        """The content type of the response."""
-        return _YAML if self.yaml else "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +41,26 @@ class _Range:
 
 # Clients send the same header with each request, so the few there are get parsed once.
 @remembered(256)
-def negotiate(accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io")) -> MediaTypeOptions:
-    """Read an Accept header. Raises 406 when nothing in it can be served: answers are JSON or YAML.
+def negotiate(
+    accept: str, *, groups: tuple[str, ...] = ("meta.k8s.io", "apidiscovery.k8s.io"), is_custom: bool = False
+) -> MediaTypeOptions:
+    """Read an Accept header. Raises 406 when nothing in it can be served.
 
-    `groups` are those of the forms that a response can be converted to: there is no table of a failure.
+    `groups` are those of the forms that a response can be converted to: there is no table of a failure. Of custom
+    resources, only the metadata can be had as protobuf.
     """
     if not accept.strip():
         return MediaTypeOptions()
     for options in sorted(_ranges(accept), key=lambda item: -item.quality):
-        if options.media_type in ("*/*", "application/*", "application/json"):
-            found = _form(options.parameters)
-        elif options.media_type == _YAML:
-            found = _form(options.parameters, yaml=True)
-        else:
+        media_type = JSON if options.media_type in ("*/*", "application/*") else options.media_type
+        if media_type not in _SUPPORTED:
             continue
-        if found is not None and (not found.kind or found.group in groups):
-            return found
+        found = _form(options.parameters, media_type)
+        if found is None or (found.kind and found.group not in groups):
+            continue
+        if media_type == PROTOBUF and (found.form == "table" or (is_custom and found.form == "object")):
+            continue
+        return found
     raise not_acceptable()
 
 
@@ -78,21 +79,21 @@ def not_acceptable(*, watch: bool = False) -> StatusError:
     return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(supported)}")
 
 
-def _form(parameters: dict[str, str], *, yaml: bool = False) -> MediaTypeOptions | None:
+def _form(parameters: dict[str, str], media_type: str) -> MediaTypeOptions | None:
     # A stream of YAML documents has no framing for events.
-    if parameters.get("stream") and (yaml or parameters["stream"] != "watch"):
+    if parameters.get("stream") and (media_type == YAML or parameters["stream"] != "watch"):
         return None
     pretty = parameters.get("pretty") == "1"
     kind, group, version = (parameters.get(name, "") for name in ("as", "g", "v"))
     if not kind:
-        return MediaTypeOptions("object", yaml, pretty=pretty)
+        return MediaTypeOptions("object", media_type, pretty=pretty)
     if group == "meta.k8s.io" and version in ("v1", "v1beta1"):
         if kind == "Table":
-            return MediaTypeOptions("table", yaml, group, version, kind, pretty)
+            return MediaTypeOptions("table", media_type, group, version, kind, pretty)
         if kind in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-            return MediaTypeOptions("metadata", yaml, group, version, kind, pretty)
+            return MediaTypeOptions("metadata", media_type, group, version, kind, pretty)
     if (group, version, kind) == ("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList"):
-        return MediaTypeOptions("object", yaml, group, version, kind, pretty)
+        return MediaTypeOptions("object", media_type, group, version, kind, pretty)
     return None
 
 

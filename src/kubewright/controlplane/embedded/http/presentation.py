@@ -1,4 +1,4 @@
-"""How a response is encoded: compact or indented JSON, YAML, compressed. What is long yields to other requests."""
+"""How a response is encoded: JSON, compact or indented, YAML, protobuf, compressed. What is long yields to others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.endpoints.request import QueryParameters
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse
-from kubewright.controlplane.embedded.http.negotiation import negotiate
+from kubewright.controlplane.embedded.http.negotiation import JSON, YAML, negotiate
 from kubewright.controlplane.embedded.http.yaml_encoding import yaml_pieces
 
 _PEOPLE = ("curl", "Wget", "Mozilla/5.0")
@@ -22,24 +22,42 @@ _STEP: Final = 1 << 20
 """Bytes that are compressed at once."""
 
 
-def presented(response: HTTPResponse, request: HTTPRequest, query: QueryParameters) -> HTTPResponse:
-    """The response in the encoding that the client requested. A stream is left as it is."""
+def presented(
+    response: HTTPResponse, request: HTTPRequest, query: QueryParameters, *, is_custom: bool = False
+) -> HTTPResponse:
+    """The response in the encoding that the client requested. A stream is left as it is.
+
+    `is_custom`: it is an object of a kind that has no protobuf.
+    """
     if response.stream is not None:
         return response
     try:
         accept = request.header("accept")
-        options = negotiate(accept) if response.status < 400 else negotiate(accept, groups=())
+        options = negotiate(accept, is_custom=is_custom) if response.status < 400 else negotiate(accept, groups=())
     except StatusError:
         # No encoding in common: the error is shown as JSON.
         return indented(response)
-    if options.yaml:
-        if response.content_type == "application/json":
-            response = _continued(response, yaml_pieces)
-            response.content_type = "application/yaml"
+    if options.content_type != JSON:
+        response = _translated(response, options.content_type)
     elif options.pretty or _is_for_people(request, query):
         response = indented(response)
     if "gzip" in (part.strip() for part in request.header("accept-encoding").split(",")):
         response = _compressed(response)
+    return response
+
+
+def _translated(response: HTTPResponse, content_type: str) -> HTTPResponse:
+    """What is JSON in another encoding; the parameters of its type stay."""
+    if not response.content_type.startswith(JSON):
+        return response
+    if content_type == YAML:
+        response = _continued(response, yaml_pieces)
+    else:
+        # Most control planes never see a client that requests it.
+        from kubewright.controlplane.embedded.protobuf.encoding import protobuf_pieces
+
+        response = _continued(response, protobuf_pieces)
+    response.content_type = response.content_type.replace(JSON, content_type)
     return response
 
 

@@ -1,7 +1,8 @@
-"""Reads the protobuf that Go clients and kubectl send for Kubernetes' own kinds; answers are always JSON.
+"""Protobuf, which Go clients and kubectl prefer for Kubernetes' own kinds.
 
-`envelope` opens a body, `table` knows every kind and message, `message` reads one message by its table, `scalars` are
-the types whose JSON differs from their message, `wire` is the encoding itself.
+`envelope` opens a body, `readers` has what reads each message, `message` reads one by its table; `encoding` makes a
+body of JSON, `writers` has what writes each message. Both go by `layout`, which knows every kind and message.
+`scalars` and `message_forms` are the types whose JSON differs from their message, `wire` is the encoding itself.
 """
 
 from kubewright.controlplane.embedded.protobuf.envelope import decode_protobuf

@@ -9,16 +9,14 @@ from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted, summarized
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
+from kubewright.controlplane.embedded.protobuf.layout import ENVELOPE_FIELDS, PREFIX
 from kubewright.controlplane.embedded.protobuf.message import Message
-from kubewright.controlplane.embedded.protobuf.table import message_of_kind, message_with
+from kubewright.controlplane.embedded.protobuf.readers import message_of_kind, message_with
 from kubewright.controlplane.embedded.protobuf.wire import Malformed
 
-_PREFIX: Final = b"k8s\0"
 _SCHEME: Final = "pkg/runtime/scheme.go:111"  # what kube-apiserver calls its kinds in messages
 
-_ENVELOPE = message_with(
-    "Unknown", ("1 typeMeta:TypeMeta TypeMeta", "2 raw as-sent", "3 contentEncoding string", "4 contentType string")
-)
+_ENVELOPE = message_with("Unknown", ENVELOPE_FIELDS)
 
 
 def decode_protobuf(body: bytes, endpoint: GroupVersionKind | None = None) -> JSONObject:
@@ -42,12 +40,12 @@ def decode_protobuf(body: bytes, endpoint: GroupVersionKind | None = None) -> JS
 def _content(body: bytes) -> bytes:
     if not body:
         raise Malformed("empty data")
-    if not body.startswith(_PREFIX):
-        expected = " ".join(map(str, _PREFIX))
+    if not body.startswith(PREFIX):
+        expected = " ".join(map(str, PREFIX))
         raise Malformed(f"provided data does not appear to be a protobuf message, expected prefix [{expected}]")
-    if body == _PREFIX:
+    if body == PREFIX:
         raise Malformed("empty body")
-    return body[len(_PREFIX) :]
+    return body[len(PREFIX) :]
 
 
 def _kind(sent: JSONObject, endpoint: GroupVersionKind | None) -> GroupVersionKind:

@@ -13,6 +13,7 @@ FIXED32: Final = 5
 
 _INT64 = 1 << 63
 _UINT64 = (1 << 64) - 1
+_ONE_BYTE: Final = [bytes((number,)) for number in range(0x80)]
 
 
 class Malformed(Exception):
@@ -32,6 +33,18 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
             return number & _UINT64, position
         shift += 7
     raise Malformed("proto: integer overflow")
+
+
+def varint_bytes(number: int) -> bytes:
+    """An unsigned number as it is sent."""
+    if number < 0x80:
+        return _ONE_BYTE[number]
+    written = bytearray()
+    while number >= 0x80:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
 
 
 def beyond(stop: int) -> Malformed:

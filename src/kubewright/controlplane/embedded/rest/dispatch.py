@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -11,7 +12,13 @@ from kubewright.controlplane.embedded.apimachinery.decoding import decode_body
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest, HTTPResponse, json_response
-from kubewright.controlplane.embedded.http.negotiation import MediaTypeOptions, negotiate, not_acceptable
+from kubewright.controlplane.embedded.http.negotiation import (
+    PROTOBUF,
+    YAML,
+    MediaTypeOptions,
+    negotiate,
+    not_acceptable,
+)
 from kubewright.controlplane.embedded.protobuf import decode_protobuf
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest import patching
@@ -69,9 +76,16 @@ def _list(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPRes
 
 
 def _watch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
-    if wanted.yaml:
+    if wanted.content_type == YAML:
         raise not_acceptable(watch=True)
-    return HTTPResponse(200, stream=watch(call, _presentation(call, wanted)))
+    presentation = _presentation(call, wanted)
+    if wanted.content_type != PROTOBUF:
+        return HTTPResponse(200, stream=watch(call, presentation))
+    # Most control planes never see a client that requests it.
+    from kubewright.controlplane.embedded.protobuf.encoding import event_frame
+
+    framed = replace(presentation, key=lambda: (PROTOBUF, presentation.key()), line=event_frame)
+    return HTTPResponse(200, stream=watch(call, framed), content_type=f"{PROTOBUF};stream=watch")
 
 
 def _presentation(call: Call, wanted: MediaTypeOptions) -> WatchPresentation:

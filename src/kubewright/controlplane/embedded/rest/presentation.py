@@ -11,6 +11,11 @@ from kubewright.controlplane.embedded.storage.stored_object import StoredObject
 _MAX_SIZE: Final = 1 << 20
 
 
+def event_line(event_type: bytes, rendered: bytes) -> bytes:
+    """An event as it is sent on a stream of JSON."""
+    return b'{"type":"%s","object":%s}\n' % (event_type, rendered)
+
+
 @dataclass(frozen=True, slots=True)
 class WatchPresentation:
     """The representation that a watch has negotiated.
@@ -19,8 +24,11 @@ class WatchPresentation:
     """
 
     render: Callable[[StoredObject], bytes]
+    """The object as JSON."""
     key: Callable[[], Hashable]
     first: Callable[[StoredObject], bytes] | None = None
+    line: Callable[[bytes, bytes], bytes] = event_line
+    """The event as it is sent, of its type and the JSON of its object."""
 
 
 class EventLines:
@@ -37,13 +45,8 @@ class EventLines:
         key = (presentation.key(), event_type, entry.revision, entry.key)
         found = self._lines.get(key)
         if found is None:
-            found = self._lines[key] = event_line(event_type, presentation.render(entry))
+            found = self._lines[key] = presentation.line(event_type, presentation.render(entry))
             self._size += len(found)
             while self._size > _MAX_SIZE and len(self._lines) > 1:
                 self._size -= len(self._lines.pop(next(iter(self._lines))))
         return found
-
-
-def event_line(event_type: bytes, rendered: bytes) -> bytes:
-    """An event as it is sent."""
-    return b'{"type":"%s","object":%s}\n' % (event_type, rendered)

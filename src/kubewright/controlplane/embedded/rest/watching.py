@@ -25,7 +25,7 @@ from kubewright.controlplane.embedded.apimachinery.status import (
 )
 from kubewright.controlplane.embedded.rest.call import Call, ChangeSubscription
 from kubewright.controlplane.embedded.rest.freshness import NotReached, awaited, must_be_listable, reached
-from kubewright.controlplane.embedded.rest.presentation import WatchPresentation, event_line
+from kubewright.controlplane.embedded.rest.presentation import WatchPresentation
 from kubewright.controlplane.embedded.rest.reading import (
     ObjectSelection,
     collection_prefix,
@@ -61,12 +61,12 @@ async def _events(call: Call, lines: _Lines, options: _Options, now: int) -> Asy
     prefix, store = collection_prefix(call), call.services.store
     wanted = options.after or 0
     if options.initial and wanted > store.revision and not await _comes(call, wanted):
-        yield _error_line(NotReached(wanted, store.revision))
+        yield lines.of_error(NotReached(wanted, store.revision))
         return
     after = store.revision if options.initial else now if options.after is None else options.after
     oldest = max(store.compacted, _born(call))
     if after < oldest:
-        yield _error_line(expired(f"too old resource version: {after} ({oldest})"))
+        yield lines.of_error(expired(f"too old resource version: {after} ({oldest})"))
         return
     # From a revision that is still to come, a watch starts without events: earlier changes are not sent.
     subscription = store.watch(prefix, min(after, store.revision))
@@ -164,6 +164,10 @@ class _Lines:
         """How far the watch is."""
         return self._own(b"BOOKMARK", _bookmark(revision, initial=initial))
 
+    def of_error(self, error: StatusError) -> bytes:
+        """Why the watch ends."""
+        return self._presentation.line(b"ERROR", msgspec.json.encode(error.body()))
+
     def _selects(self, entry: StoredObject) -> bool:
         return self._selected is None or self._selected.matches(entry.value)
 
@@ -175,13 +179,9 @@ class _Lines:
     def _own(self, event_type: bytes, entry: StoredObject) -> bytes:
         presentation = self._presentation
         if presentation.first is None:
-            return event_line(event_type, presentation.render(entry))
+            return presentation.line(event_type, presentation.render(entry))
         self._presentation = replace(presentation, first=None)
-        return event_line(event_type, presentation.first(entry))
-
-
-def _error_line(error: StatusError) -> bytes:
-    return event_line(b"ERROR", msgspec.json.encode(error.body()))
+        return presentation.line(event_type, presentation.first(entry))
 
 
 def _bookmark(revision: int, *, initial: bool = False) -> StoredObject:

@@ -122,7 +122,10 @@ class APIServer:
         if response.stream is not None:
             if is_refreshed:
                 response.stream = self.readers.through(response.stream, target)
-            response.stream = self.faults.through(response.stream, target, is_internal=request.is_internal)
+            is_framed = response.content_type != "application/json"
+            response.stream = self.faults.through(
+                response.stream, target, is_internal=request.is_internal, is_framed=is_framed
+            )
         return response
 
     def _identify(self, request: HTTPRequest, target: Target) -> UserInfo:
@@ -155,8 +158,10 @@ class APIServer:
         if resource.deprecation:
             warnings.append(resource.deprecation)
         call = Call(services, resource, target, parsed.query, parsed.user, request.header("user-agent"), warnings)
-        wanted = negotiate(request.header("accept"))
-        return presented(dispatch(call, request, wanted), request, parsed.query)
+        # A scale is none of the custom kind.
+        is_custom = resource.custom and target.subresource != "scale"
+        wanted = negotiate(request.header("accept"), is_custom=is_custom)
+        return presented(dispatch(call, request, wanted), request, parsed.query, is_custom=is_custom)
 
     def _non_resource(self, request: HTTPRequest, parsed: _ParsedRequest) -> HTTPResponse:
         path = parsed.target.path
@@ -165,7 +170,7 @@ class APIServer:
         if found is not None:
             return found
         if path == "/metrics":
-            return metrics_response(self.audit)
+            return metrics_response(self.audit, self.faults.open_streams(), self.services)
         if path.startswith("/openapi/"):
             found = openapi_response(request, self.catalog)
         else:

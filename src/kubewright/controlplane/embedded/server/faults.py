@@ -120,6 +120,10 @@ class Faults:
             if chooses(stream.target) and not stream.is_internal:
                 stream.is_silent = True
 
+    def open_streams(self) -> list[Target]:
+        """The requests whose streams are open now."""
+        return [stream.target for stream in self._open]
+
     def clear(self) -> None:
         """Remove all faults."""
         self._faults.clear()
@@ -137,9 +141,12 @@ class Faults:
                 return
 
     async def through(
-        self, stream: AsyncIterator[bytes], target: Target, *, is_internal: bool = False
+        self, stream: AsyncIterator[bytes], target: Target, *, is_internal: bool = False, is_framed: bool = False
     ) -> AsyncIterator[bytes]:
-        """The lines of a stream, cut where a fault applies. Closing it closes the stream."""
+        """The events of a stream, cut where a fault applies. Closing it closes the stream.
+
+        Each event is a line, or, if `is_framed`, has its length before it.
+        """
         cut = next((cut for cut in self._cuts if cut.chooses(target)), None)
         if cut is not None and cut.left is not None:
             cut.left -= 1
@@ -157,9 +164,9 @@ class Faults:
                 if left is None:
                     yield piece
                     continue
-                lines = piece.splitlines(keepends=True)
-                yield b"".join(lines[:left])
-                left -= len(lines)
+                events = _frames(piece) if is_framed else piece.splitlines(keepends=True)
+                yield b"".join(events[:left])
+                left -= len(events)
                 if left <= 0:
                     raise ConnectionCut
             if own.is_silent:
@@ -172,3 +179,13 @@ class Faults:
             self._open.discard(own)
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
+
+
+def _frames(piece: bytes) -> list[bytes]:
+    frames: list[bytes] = []
+    start = 0
+    while start < len(piece):
+        end = start + 4 + int.from_bytes(piece[start : start + 4], "big")
+        frames.append(piece[start:end])
+        start = end
+    return frames

@@ -1,19 +1,14 @@
-"""Every kind that kube-apiserver reads as protobuf, from the table that tools/generate_protobuf writes.
-
-The table is read when it is first needed, and only the messages that come are made ready to be read.
-"""
+"""The readers of all messages. Only those that come are made ready to be read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import resources
 from typing import Final
-
-import msgspec
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import text
+from kubewright.controlplane.embedded.protobuf.layout import FieldLayout, fields_of, message_name, parsed
 from kubewright.controlplane.embedded.protobuf.message import MapEntry, Message, MessageField, SentAgain
 from kubewright.controlplane.embedded.protobuf.scalars import (
     CONTENTS,
@@ -26,76 +21,53 @@ from kubewright.controlplane.embedded.protobuf.scalars import (
 )
 from kubewright.controlplane.embedded.protobuf.wire import FIXED64, LENGTH, VARINT, varint
 
-_OF_EVERY_VERSION: Final = "meta/v1."
 _TIMES: Final = ("Time", "MicroTime")
-
-
-class _Table(msgspec.Struct):
-    kinds: dict[str, dict[str, str]]
-    messages: dict[str, list[str]]
-
-
-@cache
-def _table() -> _Table:
-    content = resources.files(__package__).joinpath("table.json").read_bytes()
-    return msgspec.json.decode(content, type=_Table)
 
 
 def message_of_kind(api_version: str, kind: str) -> Message | None:
     """The message of a kind; None when there is no such kind."""
-    kinds = _table().kinds
-    name = kinds.get(api_version, {}).get(kind)
-    if name is None:
-        name = kinds["v1"].get(kind, "")
-        if not name.startswith(_OF_EVERY_VERSION):
-            return None
-    return _message(name)
+    name = message_name(api_version, kind)
+    return None if name is None else _message(name)
 
 
 @cache
 def _message(name: str) -> Message:
-    return message_with(name.rpartition(".")[2], _table().messages[name])
+    return Message(name.rpartition(".")[2], lambda: [made for field in fields_of(name) for made in _fields(field)])
 
 
 def message_with(go_name: str, fields: Iterable[str]) -> Message:
     """A message with fields written as in the table."""
-    return Message(go_name, lambda: [field for written in fields for field in _fields(written)])
+    return Message(go_name, lambda: [made for written in fields for made in _fields(parsed(written))])
 
 
-def _fields(written: str) -> Iterable[MessageField]:
-    number, label, type_ = written.split(" ")
-    name, _, go_name = label.partition(":")
-    go_name = go_name or f"{name[0].upper()}{name[1:]}"
-    keeps_zero = not type_.endswith("?")
-    type_ = type_.removesuffix("?")
+def _fields(field: FieldLayout) -> Iterable[MessageField]:
+    number, name, go_name, type_, keeps_zero = field
     unsent = _unsent(name, type_) if keeps_zero else None
     if not name:
-        yield MessageField(int(number), LENGTH, go_name, _inline(type_), put_unsent=_unsent_inline(type_))
+        yield MessageField(number, LENGTH, go_name, _inline(type_), put_unsent=_unsent_inline(type_))
     elif type_.startswith("{}"):
-        yield MessageField(int(number), LENGTH, go_name, _map(name, type_.removeprefix("{}")), put_unsent=unsent)
+        yield MessageField(number, LENGTH, go_name, _map(name, type_.removeprefix("{}")), put_unsent=unsent)
     elif type_.startswith("[]"):
         item = type_.removeprefix("[]")
         if item in NUMBERS:
             put_number, put_packed = _numbers(name, NUMBERS[item])
-            yield MessageField(int(number), VARINT, go_name, put_number=put_number, put_unsent=unsent)
-            yield MessageField(int(number), LENGTH, go_name, put_packed)
+            yield MessageField(number, VARINT, go_name, put_number=put_number, put_unsent=unsent)
+            yield MessageField(number, LENGTH, go_name, put_packed)
         else:
-            yield MessageField(int(number), LENGTH, go_name, _list(name, _reader(item)), put_unsent=unsent)
+            yield MessageField(number, LENGTH, go_name, _list(name, _reader(item)), put_unsent=unsent)
     else:
         base = type_.removeprefix("*")
         keeps_zero |= base != type_
         if base in NUMBERS:
             put = _number(name, NUMBERS[base], keeps_zero)
-            yield MessageField(int(number), VARINT, go_name, put_number=put, put_unsent=unsent)
+            yield MessageField(number, VARINT, go_name, put_number=put, put_unsent=unsent)
         elif base == "double":
-            yield MessageField(int(number), FIXED64, go_name, _content(name, double, keeps_zero), put_unsent=unsent)
+            yield MessageField(number, FIXED64, go_name, _content(name, double, keeps_zero), put_unsent=unsent)
         elif base in CONTENTS or base in _TIMES:
-            yield MessageField(
-                int(number), LENGTH, go_name, _content(name, _reader(base), keeps_zero), put_unsent=unsent
-            )
+            yield MessageField(number, LENGTH, go_name, _content(name, _reader(base), keeps_zero), put_unsent=unsent)
         else:
             put_message = _single_message(name, _reader(base), keeps_zero)
-            yield MessageField(int(number), LENGTH, go_name, put_message, put_unsent=unsent, is_message=True)
+            yield MessageField(number, LENGTH, go_name, put_message, put_unsent=unsent, is_message=True)
 
 
 def _reader(type_: str) -> Reader:
@@ -218,7 +190,7 @@ def _append(found: JSONObject, name: str, value: JSONValue) -> None:
 
 
 def _map(name: str, type_: str) -> Callable[[JSONObject, bytes], None]:
-    entry = MapEntry("", lambda: [*_fields("1 key string"), *_fields(f"2 value {type_}")])
+    entry = MapEntry("", lambda: [*_fields(parsed("1 key string")), *_fields(parsed(f"2 value {type_}"))])
     # Go makes an empty slice before it reads what a map holds, so none is null there.
     empty = str if type_ == "bytes" else list if type_.endswith(".ExtraValue") else None
 
