@@ -164,6 +164,8 @@ def _is_more_than_status(event: Event[Object]) -> bool:
     old, new = event.old, event.new
     if old is None or new is None:
         return True
+    if old.label_values != new.label_values or old.label_names != new.label_names:
+        return True
     was, now = _at_any_revision(old, new.generation), _without_status(_at_any_revision(new, new.generation))
     # It mostly had no status before, and to see that takes longer than to compare the two.
     return was != now and _without_status(was) != now
