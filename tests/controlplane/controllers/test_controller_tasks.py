@@ -27,23 +27,24 @@ class Recording:
         self.running.clear()
 
 
-async def test_controllers_start_with_the_first_object_of_their_kinds() -> None:
+async def test_controllers_start_with_the_first_object_that_concerns_them() -> None:
     at_once, early, later, never = (Recording(name) for name in ("at once", "early", "later", "never"))
     async with ControlPlane.embedded(controllers=[], nodes=0) as plane, plane.client() as client:
         cache = Cache(client)
         running = asyncio.create_task(cache.run())
         tasks = ControllerTasks(cache)
-        tasks.start(at_once)
-        tasks.start(early, (Namespace,))
-        tasks.start(never, (Secret,))
-        tasks.start(later, (Secret, Lease))
+        tasks.start("at once", lambda: at_once)
+        tasks.start_with([Namespace], lambda entry: True, "early", lambda: early)
+        tasks.start_with([Secret], lambda entry: True, "never", lambda: never)
+        tasks.start_with([Namespace], lambda entry: entry.key.name == "another", "unconcerned", lambda: never)
+        tasks.start_with([Secret, Lease], lambda entry: True, "later", lambda: later)
         await early.running.wait()
         before = later.runs
         for name in ("a", "b"):
             await client.create(Lease(metadata=ObjectMeta(name=name, namespace="default")))
         await later.running.wait()
         joining = Recording("joining")
-        tasks.start(joining, (Namespace,))
+        tasks.start_with([Namespace], lambda entry: True, "joining", lambda: joining)
         await joining.running.wait()
         await tasks.stop()
         running.cancel()

@@ -47,40 +47,8 @@ from kubewright.client.errors import AlreadyExists
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.controlplane.controllers import CONTROLLERS
-from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
-from kubewright.controlplane.controllers.certificate_cleaner import CertificateCleaner
-from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
-from kubewright.controlplane.controllers.cron_jobs import CronJobs
-from kubewright.controlplane.controllers.daemon_sets import DaemonSets
-from kubewright.controlplane.controllers.deployments import Deployments
-from kubewright.controlplane.controllers.disruption import DisruptionBudgets
-from kubewright.controlplane.controllers.endpoint_mirroring import EndpointMirroring
-from kubewright.controlplane.controllers.endpoint_slices import EndpointSlices
-from kubewright.controlplane.controllers.endpoints import EndpointsOfServices
-from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
-from kubewright.controlplane.controllers.garbage import GarbageCollector
-from kubewright.controlplane.controllers.job_ttl import JobTTL
-from kubewright.controlplane.controllers.jobs import Jobs
-from kubewright.controlplane.controllers.namespaces import Namespaces
-from kubewright.controlplane.controllers.nodes import SimulatedNodes
-from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.replica_sets import ReplicaSets
-from kubewright.controlplane.controllers.replication_controllers import ReplicationControllers
-from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
-from kubewright.controlplane.controllers.root_ca import RootCAPublisher
-from kubewright.controlplane.controllers.scheduler import Scheduler
-from kubewright.controlplane.controllers.service_account_tokens import ServiceAccountTokens
-from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
-from kubewright.controlplane.controllers.stateful_sets import StatefulSets
-from kubewright.controlplane.controllers.storage_protection import (
-    AttributesClassProtection,
-    ClaimProtection,
-    VolumeProtection,
-)
-from kubewright.controlplane.controllers.volume_binder import VolumeBinder
-from kubewright.controlplane.controllers.volume_expander import VolumeExpander
+from kubewright.controlplane.controllers.storage_class import DRIVER
 from kubewright.controlplane.controllers.volume_matching import BIND_COMPLETED
-from kubewright.controlplane.controllers.volume_provisioner import DRIVER, VolumeProvisioner
 from kubewright.controlplane.embedded.auth.tokens import TokenSigner
 
 Question = Callable[[Client], Awaitable[bool]]
@@ -395,38 +363,38 @@ def has_a_slice(service: str) -> Question:
 
 
 EFFECTS: dict[str, Question] = {
-    ClusterRoleAggregation.name: rules_are_gathered,
-    GarbageCollector.name: garbage_is_gone,
-    Namespaces.name: namespace_is_gone,
-    RootCAPublisher.name: certificate_is_there,
-    ServiceAccounts.name: account_is_there,
-    Deployments.name: deployment_has_a_replica_set,
-    ReplicaSets.name: replica_set_has_a_pod,
-    SimulatedNodes.name: node_is_there,
-    Scheduler.name: pod_is_placed,
-    PodSimulator.name: pod_runs,
-    CertificateApprover.name: kubelet_is_approved,
-    CertificateSigner.name: user_has_a_certificate,
-    CertificateCleaner.name: denied_request_is_gone,
-    ServiceAccountTokens.name: secret_has_a_token,
-    ClaimProtection.name: is_gone(PersistentVolumeClaim),
-    VolumeProtection.name: is_gone(PersistentVolume),
-    AttributesClassProtection.name: is_gone(VolumeAttributesClass),
-    DaemonSets.name: daemon_set_has_a_pod,
-    CronJobs.name: cron_job_has_a_job,
-    StatefulSets.name: stateful_set_has_a_pod,
-    DisruptionBudgets.name: budget_is_counted,
-    Jobs.name: job_has_a_pod,
-    JobTTL.name: finished_job_is_gone,
-    ReplicationControllers.name: old_controller_has_a_pod,
-    EndpointsOfServices.name: service_has_endpoints,
-    EndpointSlices.name: has_a_slice("web"),
-    EndpointMirroring.name: has_a_slice("manual"),
-    VolumeBinder.name: volume_is_available,
-    VolumeExpander.name: growth_is_reported,
-    VolumeProvisioner.name: volume_is_provisioned,
-    EphemeralVolumes.name: ephemeral_claim_is_there,
-    ResourceQuotas.name: quota_is_counted,
+    "clusterrole-aggregation": rules_are_gathered,
+    "garbage-collector": garbage_is_gone,
+    "namespaces": namespace_is_gone,
+    "root-ca": certificate_is_there,
+    "serviceaccounts": account_is_there,
+    "deployments": deployment_has_a_replica_set,
+    "replicasets": replica_set_has_a_pod,
+    "nodes": node_is_there,
+    "scheduler": pod_is_placed,
+    "pod-simulator": pod_runs,
+    "csrapproving": kubelet_is_approved,
+    "csrsigning": user_has_a_certificate,
+    "csrcleaner": denied_request_is_gone,
+    "serviceaccount-token": secret_has_a_token,
+    "pvc-protection": is_gone(PersistentVolumeClaim),
+    "pv-protection": is_gone(PersistentVolume),
+    "vac-protection": is_gone(VolumeAttributesClass),
+    "daemonsets": daemon_set_has_a_pod,
+    "cronjobs": cron_job_has_a_job,
+    "statefulsets": stateful_set_has_a_pod,
+    "disruption": budget_is_counted,
+    "jobs": job_has_a_pod,
+    "ttl-after-finished": finished_job_is_gone,
+    "replication-controllers": old_controller_has_a_pod,
+    "endpoints": service_has_endpoints,
+    "endpoint-slices": has_a_slice("web"),
+    "endpoint-mirroring": has_a_slice("manual"),
+    "persistentvolume-binder": volume_is_available,
+    "persistentvolume-expander": growth_is_reported,
+    "volume-provisioner": volume_is_provisioned,
+    "ephemeral-volume": ephemeral_claim_is_there,
+    "resourcequota": quota_is_counted,
     "node-lifecycle": bare_node_is_not_tainted,
     "taint-eviction": intolerant_pod_is_going,
     "pod-garbage-collector": stuck_pod_is_gone,
@@ -449,16 +417,18 @@ async def test_a_controller_that_is_left_out_does_nothing_until_it_is_run(left_o
     async with ControlPlane.embedded(controllers=others) as plane, plane.client() as client:
         await prepare(client)
         # Those that need no other one have done their part, so that the missing one would have had its time too.
-        for name in others & {GarbageCollector.name, ClusterRoleAggregation.name, RootCAPublisher.name}:
+        for name in others & {"garbage-collector", "clusterrole-aggregation", "root-ca"}:
             await until(EFFECTS[name], client)
         assert not await EFFECTS[left_out](client)
 
         options: dict[str, dict[str, object]] = {
-            RootCAPublisher.name: {"ca_certificate": plane.ca_certificate},
-            CertificateSigner.name: {"authority": CertificateAuthority()},
-            ServiceAccountTokens.name: {"signer": TokenSigner.generate("a"), "ca_certificate": plane.ca_certificate},
+            "root-ca": {"ca_certificate": plane.ca_certificate},
+            "csrsigning": {"authority": CertificateAuthority()},
+            "serviceaccount-token": {"signer": TokenSigner.generate("a"), "ca_certificate": plane.ca_certificate},
         }
-        running = asyncio.create_task(CONTROLLERS[left_out](client, **options.get(left_out, {})).run())
+        controller = CONTROLLERS[left_out].make(client, options.get(left_out, {}))
+        assert controller.name == left_out
+        running = asyncio.create_task(controller.run())
         await until(EFFECTS[left_out], client)
         running.cancel()
         await asyncio.wait((running,))

@@ -1,119 +1,134 @@
-"""The controllers of a control plane, written with kubewright itself. Each runs by itself and can be left out."""
+"""The controllers of a control plane, written with kubewright itself. Each runs by itself and can be left out.
+
+They are listed by where they are, and imported when they start: most control planes are started for a test, and see
+neither a Job nor a StatefulSet.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import cast
 
-from kubewright.api.apps.v1 import Deployment, ReplicaSet
-from kubewright.api.certificates.v1 import CertificateSigningRequest
-from kubewright.api.core.v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, ResourceQuota
+from kubewright.api.builtin import MODULES
 from kubewright.api.resources import Object
-from kubewright.api.storage.v1 import VolumeAttributesClass
-from kubewright.controlplane.controllers.aggregation import ClusterRoleAggregation
-from kubewright.controlplane.controllers.certificate_requests import CertificateApprover, CertificateSigner
-from kubewright.controlplane.controllers.deferred_controllers import deferred, holds_token, is_of_user, may_be_mirrored
-from kubewright.controlplane.controllers.deployments import Deployments
-from kubewright.controlplane.controllers.ephemeral_volumes import EphemeralVolumes
-from kubewright.controlplane.controllers.garbage import GarbageCollector
-from kubewright.controlplane.controllers.namespaces import Namespaces
-from kubewright.controlplane.controllers.node_lifecycle import NodeLifecycle
-from kubewright.controlplane.controllers.nodes import SimulatedNodes
-from kubewright.controlplane.controllers.pod_gc import PodGarbageCollector
-from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.replica_sets import ReplicaSets
-from kubewright.controlplane.controllers.resource_quotas import ResourceQuotas
-from kubewright.controlplane.controllers.root_ca import RootCAPublisher
+from kubewright.cache import Cache, CacheEntry
+from kubewright.client import Client
+from kubewright.controlplane.controllers.clock import Clock
 from kubewright.controlplane.controllers.runtime import BuiltInController
-from kubewright.controlplane.controllers.scheduler import Scheduler
-from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
-from kubewright.controlplane.controllers.storage_protection import (
-    AttributesClassProtection,
-    ClaimProtection,
-    VolumeProtection,
-)
-from kubewright.controlplane.controllers.taint_eviction import TaintEviction
-from kubewright.controlplane.controllers.volume_binder import VolumeBinder
-from kubewright.controlplane.controllers.volume_expander import VolumeExpander
-from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner
 
-__all__ = ["CONTROLLERS", "STARTED_BY"]
+__all__ = ["CONTROLLERS", "ListedController"]
 
-CONTROLLERS: dict[str, Callable[..., BuiltInController]] = {
-    ClusterRoleAggregation.name: ClusterRoleAggregation,
-    GarbageCollector.name: GarbageCollector,
-    Namespaces.name: Namespaces,
-    RootCAPublisher.name: RootCAPublisher,
-    ServiceAccounts.name: ServiceAccounts,
-    Deployments.name: Deployments,
-    SimulatedNodes.name: SimulatedNodes,
-    PodSimulator.name: PodSimulator,
-    ReplicaSets.name: ReplicaSets,
-    Scheduler.name: Scheduler,
-    CertificateApprover.name: CertificateApprover,
-    CertificateSigner.name: CertificateSigner,
-    ClaimProtection.name: ClaimProtection,
-    VolumeProtection.name: VolumeProtection,
-    AttributesClassProtection.name: AttributesClassProtection,
-    "jobs": deferred("jobs", "jobs:Jobs", "batch/v1", "Job"),
-    "ttl-after-finished": deferred("ttl-after-finished", "job_ttl:JobTTL", "batch/v1", "Job"),
-    "cronjobs": deferred("cronjobs", "cron_jobs:CronJobs", "batch/v1", "CronJob"),
-    "daemonsets": deferred("daemonsets", "daemon_sets:DaemonSets", "apps/v1", "DaemonSet"),
-    "statefulsets": deferred("statefulsets", "stateful_sets:StatefulSets", "apps/v1", "StatefulSet"),
-    "disruption": deferred("disruption", "disruption:DisruptionBudgets", "policy/v1", "PodDisruptionBudget"),
-    "replication-controllers": deferred(
-        "replication-controllers", "replication_controllers:ReplicationControllers", "v1", "ReplicationController"
+
+def _any(entry: CacheEntry) -> bool:
+    return True
+
+
+def _is_of_user(service: CacheEntry) -> bool:
+    """Whether a Service is another one than that of the API server, which is there from the beginning."""
+    return service.key != ("default", "kubernetes")
+
+
+def _may_be_mirrored(endpoints: CacheEntry) -> bool:
+    """Whether Endpoints were written by a user."""
+    labels = endpoints.label_names
+    return (
+        "endpointslice.kubernetes.io/skip-mirror" not in labels and "endpoints.kubernetes.io/managed-by" not in labels
+    )
+
+
+def _holds_token(secret: CacheEntry) -> bool:
+    """Whether a Secret is, by its annotation, for the token of a service account."""
+    return b'"kubernetes.io/service-account.name"' in secret.body
+
+
+@dataclass(frozen=True, slots=True)
+class ListedController:
+    """A controller of this package."""
+
+    path: str
+    """`module:class`."""
+    first: tuple[tuple[str, str], ...] = ()
+    """The kinds, by apiVersion and kind, without whose objects it has nothing to do; none: it starts at once."""
+    concerns: Callable[[CacheEntry], bool] = _any
+    """Whether one of those objects is such that it has something to do."""
+
+    def make(
+        self,
+        client: Client,
+        options: Mapping[str, object] = MappingProxyType({}),
+        *,
+        clock: Clock | None = None,
+        cache: Cache | None = None,
+    ) -> BuiltInController:
+        """Import and make it, with options of its own, and with a cache if it is to share one."""
+        module, _, name = self.path.partition(":")
+        controller = getattr(import_module(f"{__package__}.{module}"), name)
+        return cast("BuiltInController", controller(client, clock=clock, cache=cache, **options))
+
+    def first_kinds(self) -> list[type[Object]]:
+        """The classes of `first`."""
+        return [getattr(import_module(MODULES[api_version]), kind) for api_version, kind in self.first]
+
+
+_CERTIFICATE_REQUEST = ("certificates.k8s.io/v1", "CertificateSigningRequest")
+_CLAIM = ("v1", "PersistentVolumeClaim")
+_CRON_JOB = ("batch/v1", "CronJob")
+_DAEMON_SET = ("apps/v1", "DaemonSet")
+_DEPLOYMENT = ("apps/v1", "Deployment")
+_DISRUPTION_BUDGET = ("policy/v1", "PodDisruptionBudget")
+_ENDPOINTS = ("v1", "Endpoints")
+_JOB = ("batch/v1", "Job")
+_NODE = ("v1", "Node")
+_POD = ("v1", "Pod")
+_REPLICA_SET = ("apps/v1", "ReplicaSet")
+_REPLICATION_CONTROLLER = ("v1", "ReplicationController")
+_RESOURCE_QUOTA = ("v1", "ResourceQuota")
+_SECRET = ("v1", "Secret")
+_SERVICE = ("v1", "Service")
+_STATEFUL_SET = ("apps/v1", "StatefulSet")
+_VOLUME = ("v1", "PersistentVolume")
+_VOLUME_ATTRIBUTES_CLASS = ("storage.k8s.io/v1", "VolumeAttributesClass")
+
+CONTROLLERS: dict[str, ListedController] = {
+    "clusterrole-aggregation": ListedController("aggregation:ClusterRoleAggregation"),
+    "garbage-collector": ListedController("garbage:GarbageCollector"),
+    "namespaces": ListedController("namespaces:Namespaces"),
+    "root-ca": ListedController("root_ca:RootCAPublisher"),
+    "serviceaccounts": ListedController("service_accounts:ServiceAccounts"),
+    "nodes": ListedController("nodes:SimulatedNodes"),
+    "node-lifecycle": ListedController("node_lifecycle:NodeLifecycle", (_NODE,)),
+    "taint-eviction": ListedController("taint_eviction:TaintEviction", (_POD,)),
+    "pod-garbage-collector": ListedController("pod_gc:PodGarbageCollector", (_POD,)),
+    "scheduler": ListedController("scheduler:Scheduler", (_POD,)),
+    "pod-simulator": ListedController("pod_simulator:PodSimulator", (_POD,)),
+    "deployments": ListedController("deployments:Deployments", (_DEPLOYMENT,)),
+    "replicasets": ListedController("replica_sets:ReplicaSets", (_REPLICA_SET,)),
+    "replication-controllers": ListedController(
+        "replication_controllers:ReplicationControllers", (_REPLICATION_CONTROLLER,)
     ),
-    "endpoints": deferred("endpoints", "endpoints:EndpointsOfServices", "v1", "Service", is_of_user),
-    "endpoint-slices": deferred("endpoint-slices", "endpoint_slices:EndpointSlices", "v1", "Service", is_of_user),
-    "endpoint-mirroring": deferred(
-        "endpoint-mirroring",
-        "endpoint_mirroring:EndpointMirroring",
-        "v1",
-        "Endpoints",
-        may_be_mirrored,
-        plural="endpoints",
-    ),
-    "csrcleaner": deferred(
-        "csrcleaner",
-        "certificate_cleaner:CertificateCleaner",
-        "certificates.k8s.io/v1",
-        "CertificateSigningRequest",
-        namespaced=False,
-    ),
-    "serviceaccount-token": deferred(
-        "serviceaccount-token", "service_account_tokens:ServiceAccountTokens", "v1", "Secret", holds_token
-    ),
-    VolumeBinder.name: VolumeBinder,
-    VolumeExpander.name: VolumeExpander,
-    VolumeProvisioner.name: VolumeProvisioner,
-    EphemeralVolumes.name: EphemeralVolumes,
-    ResourceQuotas.name: ResourceQuotas,
-    NodeLifecycle.name: NodeLifecycle,
-    TaintEviction.name: TaintEviction,
-    PodGarbageCollector.name: PodGarbageCollector,
+    "statefulsets": ListedController("stateful_sets:StatefulSets", (_STATEFUL_SET,)),
+    "daemonsets": ListedController("daemon_sets:DaemonSets", (_DAEMON_SET,)),
+    "jobs": ListedController("jobs:Jobs", (_JOB,)),
+    "ttl-after-finished": ListedController("job_ttl:JobTTL", (_JOB,)),
+    "cronjobs": ListedController("cron_jobs:CronJobs", (_CRON_JOB,)),
+    "disruption": ListedController("disruption:DisruptionBudgets", (_DISRUPTION_BUDGET,)),
+    "endpoints": ListedController("endpoints:EndpointsOfServices", (_SERVICE,), _is_of_user),
+    "endpoint-slices": ListedController("endpoint_slices:EndpointSlices", (_SERVICE,), _is_of_user),
+    "endpoint-mirroring": ListedController("endpoint_mirroring:EndpointMirroring", (_ENDPOINTS,), _may_be_mirrored),
+    "csrapproving": ListedController("certificate_requests:CertificateApprover", (_CERTIFICATE_REQUEST,)),
+    "csrsigning": ListedController("certificate_requests:CertificateSigner", (_CERTIFICATE_REQUEST,)),
+    "csrcleaner": ListedController("certificate_cleaner:CertificateCleaner", (_CERTIFICATE_REQUEST,)),
+    "serviceaccount-token": ListedController("service_account_tokens:ServiceAccountTokens", (_SECRET,), _holds_token),
+    "pvc-protection": ListedController("storage_protection:ClaimProtection", (_CLAIM,)),
+    "pv-protection": ListedController("storage_protection:VolumeProtection", (_VOLUME,)),
+    "vac-protection": ListedController("storage_protection:AttributesClassProtection", (_VOLUME_ATTRIBUTES_CLASS,)),
+    "persistentvolume-binder": ListedController("volume_binder:VolumeBinder", (_VOLUME, _CLAIM)),
+    "persistentvolume-expander": ListedController("volume_expander:VolumeExpander", (_CLAIM,)),
+    "volume-provisioner": ListedController("volume_provisioner:VolumeProvisioner", (_CLAIM,)),
+    "ephemeral-volume": ListedController("ephemeral_volumes:EphemeralVolumes", (_POD,)),
+    "resourcequota": ListedController("resource_quotas:ResourceQuotas", (_RESOURCE_QUOTA,)),
 }
-"""All of them by name. Each is made with a client and options of its own, and with a cache if it is to share one."""
-
-STARTED_BY: dict[str, tuple[type[Object], ...]] = {
-    Deployments.name: (Deployment,),
-    ReplicaSets.name: (ReplicaSet,),
-    Scheduler.name: (Pod,),
-    PodSimulator.name: (Pod,),
-    CertificateApprover.name: (CertificateSigningRequest,),
-    CertificateSigner.name: (CertificateSigningRequest,),
-    ClaimProtection.name: (PersistentVolumeClaim,),
-    VolumeProtection.name: (PersistentVolume,),
-    AttributesClassProtection.name: (VolumeAttributesClass,),
-    VolumeBinder.name: (PersistentVolume, PersistentVolumeClaim),
-    VolumeExpander.name: (PersistentVolumeClaim,),
-    VolumeProvisioner.name: (PersistentVolumeClaim,),
-    EphemeralVolumes.name: (Pod,),
-    ResourceQuotas.name: (ResourceQuota,),
-    NodeLifecycle.name: (Node,),
-    TaintEviction.name: (Pod,),
-    PodGarbageCollector.name: (Pod,),
-}
-"""The kinds without whose objects a controller has nothing to do: it may be started with the first of any of them.
-
-Those that are not here work from the beginning.
-"""
+"""All of them by name."""

@@ -1,9 +1,9 @@
-"""The tasks of the controllers beside the server. One whose kinds have no objects is not started, and costs nothing."""
+"""The tasks of the controllers beside the server. One that has nothing to do is not made, and costs next to nothing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from kubewright.api.resources import Object
@@ -12,27 +12,29 @@ from kubewright.controlplane.controllers.runtime import BuiltInController
 
 
 class ControllerTasks:
-    """Starts controllers, each at once or with the first object of a kind that it is there for."""
+    """Makes and runs controllers, each at once or with the first object that concerns it."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._watches = ExitStack()
-        self._waiting: dict[type[Object], list[BuiltInController]] = {}
-        self._come: set[type[Object]] = set()
+        self._watched: set[type[Object]] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def start(self, controller: BuiltInController, kinds: Collection[type[Object]] = ()) -> None:
-        """Run the controller until `stop`, from the first object of any of the kinds on; without kinds from now on."""
-        if not kinds:
-            self._run(controller)
+    def start(self, name: str, make: Callable[[], BuiltInController]) -> None:
+        """Run a controller until `stop`. Starting it twice is fine."""
+        if name not in self._tasks:
+            self._tasks[name] = asyncio.create_task(_run(make))
+
+    def start_with(
+        self,
+        kinds: Iterable[type[Object]],
+        concerns: Callable[[CacheEntry], bool],
+        name: str,
+        make: Callable[[], BuiltInController],
+    ) -> None:
+        """Run a controller from the first object of any of the kinds on that concerns it."""
         for kind in kinds:
-            if kind in self._come:
-                self._run(controller)
-            elif kind in self._waiting:
-                self._waiting[kind].append(controller)
-            else:
-                self._waiting[kind] = [controller]
-                self._await_first(kind)
+            self._await_first(kind, concerns, lambda: self.start(name, make))
 
     async def stop(self) -> None:
         """End all of them, and start none any more."""
@@ -42,19 +44,23 @@ class ControllerTasks:
         if self._tasks:
             await asyncio.wait(self._tasks.values())
 
-    def _await_first(self, kind: type[Object]) -> None:
-        # Held to the end, so that controllers that start later find the watch, and others never one of metadata alone.
-        self._watches.enter_context(self._cache.watch(kind))
+    def _await_first(
+        self, kind: type[Object], concerns: Callable[[CacheEntry], bool], start: Callable[[], None]
+    ) -> None:
+        if kind not in self._watched:
+            # Held to the end, so that controllers find the watch, and others never have one of metadata alone.
+            self._watches.enter_context(self._cache.watch(kind))
+            self._watched.add(kind)
         handle = self._watches.enter_context(self._cache.watch(kind))
 
-        def come(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
-            handle.release()
-            self._come.add(kind)
-            for controller in self._waiting.pop(kind, ()):
-                self._run(controller)
+        def changed(old: CacheEntry | None, new: CacheEntry | None, initial: bool, own: WriteOrigin | None) -> None:
+            if new is not None and concerns(new):
+                start()
+                # Not within the notification: the handle may be just about to replay what is there.
+                asyncio.get_running_loop().call_soon(handle.release)
 
-        handle.subscribe(come)
+        handle.subscribe(changed)
 
-    def _run(self, controller: BuiltInController) -> None:
-        if controller.name not in self._tasks:
-            self._tasks[controller.name] = asyncio.create_task(controller.run())
+
+async def _run(make: Callable[[], BuiltInController]) -> None:
+    await make().run()

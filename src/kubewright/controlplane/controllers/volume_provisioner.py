@@ -15,7 +15,6 @@ from kubewright.api.core.v1 import (
     PersistentVolumeClaimCondition,
     PersistentVolumeSpec,
 )
-from kubewright.api.markers import JSONObject
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.cache import Cache
@@ -24,6 +23,7 @@ from kubewright.client.errors import AlreadyExists, NotFound
 from kubewright.controller import Request, Watched, for_object
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.runtime import Runtime
+from kubewright.controlplane.controllers.storage_class import DRIVER
 from kubewright.controlplane.controllers.volume_matching import (
     PROVISIONED_BY,
     SELECTED_NODE,
@@ -37,23 +37,7 @@ from kubewright.manager.core_event_form import CoreV1
 from kubewright.manager.recorder import EventBroadcaster
 from kubewright.patterns.finalizers import remove_finalizer
 
-DRIVER = "csi.kubewright.dev"
-"""The provisioner of storage classes whose volumes are simulated, and the CSI driver of these volumes."""
-
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
-
-
-def default_storage_class() -> JSONObject:
-    """The storage class of claims that name none, on a control plane that simulates volumes."""
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
-        "provisioner": DRIVER,
-        "reclaimPolicy": "Delete",
-        "allowVolumeExpansion": True,
-        "volumeBindingMode": "Immediate",
-    }
 
 
 class VolumeProvisioner:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -23,20 +24,12 @@ from kubewright.client.http.transport import Transport
 from kubewright.client.wait import exists
 from kubewright.controlplane.binaries import find_binaries
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
-from kubewright.controlplane.controllers import CONTROLLERS, STARTED_BY
-from kubewright.controlplane.controllers.certificate_requests import CertificateSigner
+from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.controller_tasks import ControllerTasks
-from kubewright.controlplane.controllers.node_lifecycle import NodeLifecycle
 from kubewright.controlplane.controllers.node_script import NodeScript
-from kubewright.controlplane.controllers.nodes import SimulatedNodes
 from kubewright.controlplane.controllers.pod_script import PodScript
-from kubewright.controlplane.controllers.pod_simulator import PodSimulator
-from kubewright.controlplane.controllers.root_ca import RootCAPublisher
-from kubewright.controlplane.controllers.runtime import BuiltInController
-from kubewright.controlplane.controllers.scheduler import Scheduler
-from kubewright.controlplane.controllers.service_accounts import ServiceAccounts
-from kubewright.controlplane.controllers.volume_provisioner import VolumeProvisioner, default_storage_class
+from kubewright.controlplane.controllers.storage_class import default_storage_class
 from kubewright.controlplane.definitions import DefinitionSource, install_definitions, load_definitions
 from kubewright.controlplane.embedded.auth.users import UserInfo
 from kubewright.controlplane.embedded.endpoints.nonresource import VERSION
@@ -58,6 +51,9 @@ _HOSTS = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "
 # Addresses that stand for all of this machine's, and the one of each family that it can be reached by from within.
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 (nothing is bound to it here)
 
+
+# Without nodes nothing is scheduled and no pod is simulated.
+_OF_NODES = frozenset(("nodes", "scheduler", "pod-simulator"))
 
 # How often expired objects are deleted. Readers do not see them even before.
 _SWEEP_SECONDS = 60.0
@@ -113,7 +109,7 @@ class EmbeddedControlPlane(ControlPlane):
             clock=lambda: self._clock.now().timestamp(),
             client_ca=authority.certificate,
             random=self._random,
-            objects=[default_storage_class()] if self._nodes and self._is_chosen(VolumeProvisioner.name) else (),
+            objects=[default_storage_class()] if self._nodes and self._is_chosen("volume-provisioner") else (),
         )
         pair = authority.server("kube-apiserver", hosts={*_HOSTS, self._host, *_names_of(self._host)})
         try:
@@ -139,9 +135,8 @@ class EmbeddedControlPlane(ControlPlane):
             stack.push_async_callback(_end, asyncio.create_task(cache.run()))
             tasks = ControllerTasks(cache)
             stack.push_async_callback(tasks.stop)
-            for controller in self._chosen(client, cache, authority):
-                tasks.start(controller, STARTED_BY.get(controller.name, ()))
-            if self._is_chosen(ServiceAccounts.name):
+            self._start_controllers(tasks, client, cache, authority)
+            if self._is_chosen("serviceaccounts"):
                 # Before it is there, pods are refused.
                 await client.wait_for(ServiceAccount, "default", exists, namespace="default")
             if definitions:
@@ -164,31 +159,30 @@ class EmbeddedControlPlane(ControlPlane):
             on_warning=lambda warning: None,
         )
 
-    def _chosen(self, client: Client, cache: Cache, authority: CertificateAuthority) -> Iterator[BuiltInController]:
-        """The controllers that run. Without nodes nothing is scheduled and no pod is simulated."""
+    def _start_controllers(
+        self, tasks: ControllerTasks, client: Client, cache: Cache, authority: CertificateAuthority
+    ) -> None:
+        assembled = self._started.assembled
         options: dict[str, dict[str, object]] = {
-            RootCAPublisher.name: {"ca_certificate": authority.certificate},
-            CertificateSigner.name: {"authority": authority},
-            "serviceaccount-token": {
-                "signer": self._started.assembled.signer,
-                "ca_certificate": authority.certificate,
-            },
-            SimulatedNodes.name: {
-                "count": self._nodes,
-                "script": self.nodes,
-                "readers": self._started.assembled.server.readers,
-            },
-            PodSimulator.name: {"script": self.pods, "nodes": self.nodes},
-            NodeLifecycle.name: {"script": self.nodes},
+            "root-ca": {"ca_certificate": authority.certificate},
+            "csrsigning": {"authority": authority},
+            "serviceaccount-token": {"signer": assembled.signer, "ca_certificate": authority.certificate},
+            "nodes": {"count": self._nodes, "script": self.nodes, "readers": assembled.server.readers},
+            "pod-simulator": {"script": self.pods, "nodes": self.nodes},
+            "node-lifecycle": {"script": self.nodes},
         }
-        for name, make in CONTROLLERS.items():
+        for name, listed in CONTROLLERS.items():
             if not self._is_chosen(name):
                 continue
-            if self._nodes == 0 and name in (SimulatedNodes.name, Scheduler.name, PodSimulator.name):
-                continue
-            yield make(client, clock=self._clock, cache=cache, **options.get(name, {}))
+            make = partial(listed.make, client, options.get(name, {}), clock=self._clock, cache=cache)
+            if listed.first:
+                tasks.start_with(listed.first_kinds(), listed.concerns, name, make)
+            else:
+                tasks.start(name, make)
 
     def _is_chosen(self, controller: str) -> bool:
+        if self._nodes == 0 and controller in _OF_NODES:
+            return False
         return self._controllers is None or controller in self._controllers
 
     async def stop(self) -> None:
