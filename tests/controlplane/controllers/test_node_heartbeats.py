@@ -76,6 +76,19 @@ async def test_a_client_that_watches_sees_a_renewal_every_10_seconds_and_a_statu
 
 
 @virtual
+async def test_leases_of_others_have_nothing_to_do_with_it() -> None:
+    """Leaders renew theirs every few seconds."""
+    async with ControlPlane.embedded() as plane, plane.client() as client:
+        await client.wait_for(Node, "node-1", ready)
+        plane.audit.events.clear()
+        for _ in range(20):
+            await client.find(Lease, "leader", namespace="default")
+            await asyncio.sleep(5)
+
+        assert {event.verb for event in plane.audit.events} <= {"get", "list", "watch"}
+
+
+@virtual
 async def test_a_node_that_failed_or_is_gone_has_no_heartbeats() -> None:
     async with ControlPlane.embedded(nodes=2) as plane, plane.client() as client:
         for name in ("node-1", "node-2"):

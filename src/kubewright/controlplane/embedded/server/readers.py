@@ -16,24 +16,26 @@ class OutsideReaders:
     """
 
     def __init__(self) -> None:
-        self._refreshed: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._refreshed: dict[str, tuple[str, Callable[[], Awaitable[None]]]] = {}
         self._watches: dict[str, int] = {}
 
-    def before_read(self, resource: str, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Call `refresh` before a client gets, lists or watches objects of a resource."""
-        self._refreshed[resource] = refresh
+    def before_read(self, resource: str, namespace: str, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Call `refresh` before a client gets, lists or watches objects of a resource in a namespace, or in all."""
+        self._refreshed[resource] = namespace, refresh
 
     def is_watched(self, resource: str) -> bool:
-        """Whether a client watches objects of a resource now. Only of resources with a `before_read`."""
+        """Whether a client watches now what is refreshed before."""
         return self._watches.get(resource, 0) > 0
 
     def concerns(self, target: Target) -> bool:
         """Whether a request reads what is to be brought up to date before."""
-        return target.resource in self._refreshed and target.verb in _READS
+        if target.resource not in self._refreshed or target.verb not in _READS:
+            return False
+        return not target.namespace or target.namespace == self._refreshed[target.resource][0]
 
     async def refresh(self, target: Target) -> None:
         """Bring up to date what a request reads."""
-        await self._refreshed[target.resource]()
+        await self._refreshed[target.resource][1]()
 
     async def through(self, stream: AsyncIterator[bytes], target: Target) -> AsyncIterator[bytes]:
         """The lines of a watch, which is counted meanwhile. Closing it closes the stream."""
