@@ -79,7 +79,7 @@ def service_account_of(user_name: str) -> tuple[str, str] | None:
     if not user_name.startswith(_SERVICE_ACCOUNT_PREFIX):
         return None
     parts = user_name[len(_SERVICE_ACCOUNT_PREFIX) :].split(":")
-    if len(parts) != 2 or not _is_label(parts[0]) or not is_subdomain(parts[1]):
+    if len(parts) != 2 or not is_label(parts[0]) or not is_subdomain(parts[1]):
         return None
     return parts[0], parts[1]
 
@@ -95,5 +95,6 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
 
 
-def _is_label(text: str) -> bool:
+def is_label(text: str) -> bool:
+    """Whether a name is a lower-case DNS label."""
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None

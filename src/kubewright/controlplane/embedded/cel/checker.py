@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubewright.controlplane.embedded.cel.environment import FUNCTIONS, TYPES
+from kubewright.controlplane.embedded.cel.environment import RULES, TYPES, Environment
 from kubewright.controlplane.embedded.cel.escaping import RESERVED
 from kubewright.controlplane.embedded.cel.library.lists import COMPARABLE
 from kubewright.controlplane.embedded.cel.library.overload import Overload
@@ -45,8 +45,10 @@ from kubewright.controlplane.embedded.cel.types import (
 class Checker:
     """Checks one expression; afterwards `issues` has what is wrong, and every node its type."""
 
-    def __init__(self, variables: Mapping[str, CelType]) -> None:
+    def __init__(self, variables: Mapping[str, CelType], environment: Environment = RULES) -> None:
         self.issues: list[Issue] = []
+        self._functions = environment.functions
+        self._message_type = environment.message_type
         self._scopes: list[Mapping[str, CelType]] = [variables]
         self._types = Substitution()
 
@@ -79,8 +81,7 @@ class Checker:
             case MapLiteral():
                 node.type = self._entries(node)
             case MessageLiteral():
-                self._undeclared(node.at, node.name)
-                node.type = ERROR
+                node.type = self._message(node)
             case Comprehension():
                 node.type = self._types.solved(self._comprehension(node))
             case OptionalMap():
@@ -114,6 +115,9 @@ class Checker:
         if name is not None and name in TYPES:
             node.type_value = TYPES[name]
             return type_of_type(node.type_value)
+        if name is not None and name in self._scopes[0]:
+            node.variable = name
+            return self._scopes[0][name]
         operand = self._types.solved(self._check(node.operand))
         target, is_optional = unwrapped_optional(operand)
         result = self._field(node, target)
@@ -146,18 +150,18 @@ class Checker:
     def _call(self, node: FunctionCall) -> CelType:
         types = [self._check(argument) for argument in node.arguments]
         if node.target is None:
-            overloads = FUNCTIONS.get(node.function.removeprefix("."))
+            overloads = self._functions.get(node.function.removeprefix("."))
             if overloads is None:
                 self._undeclared(node.at, node.function)
                 return ERROR
             return self._resolved(node, overloads, types)
         prefix = qualified_name(node.target)
         qualified = f"{prefix}.{node.function}".removeprefix(".")
-        if prefix is not None and qualified in FUNCTIONS:
+        if prefix is not None and qualified in self._functions:
             node.function, node.target = qualified, None
-            return self._resolved(node, FUNCTIONS[qualified], types)
+            return self._resolved(node, self._functions[qualified], types)
         types.insert(0, self._check(node.target))
-        overloads = FUNCTIONS.get(node.function)
+        overloads = self._functions.get(node.function)
         if overloads is None:
             self._undeclared(node.at, node.function)
             return ERROR
@@ -225,6 +229,20 @@ class Checker:
             type_ = self._unwrapped(entry.value, self._check(entry.value), optional=entry.optional)
             values = self._joined(values, type_)
         return map_of(keys or self._types.new_parameter(), values or self._types.new_parameter())
+
+    def _message(self, node: MessageLiteral) -> CelType:
+        made = self._message_type(node.name.removeprefix("."))
+        if made is None or made.fields is None:
+            self._undeclared(node.at, node.name)
+            return ERROR
+        for field in node.fields:
+            given = self._unwrapped(field.value, self._check(field.value), optional=field.optional)
+            if field.name not in made.fields:
+                self._report(field.at, f"undefined field '{field.name}'")
+            elif not self._types.assign([(given, made.fields[field.name])]):
+                expected = f"expected type of field '{field.name}' is '{made.fields[field.name]}'"
+                self._report(field.at, f"{expected} but provided type is '{given}'")
+        return made
 
     def _variables(self, names: Sequence[str], range_: Node, at: int) -> Mapping[str, CelType]:
         type_ = self._types.solved(self._check(range_))

@@ -1,8 +1,12 @@
-"""All that rules of custom resources may use, by name: the functions and the names of types of Kubernetes 1.36."""
+"""All that expressions may use, by name: the functions and the names of types of Kubernetes 1.36.
+
+Rules of custom resources and of admission use `RULES`; expressions that make patches, `PATCHES`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from kubewright.controlplane.embedded.cel.library.authorizer import AUTHORIZER_FUNCTIONS
@@ -11,6 +15,7 @@ from kubewright.controlplane.embedded.cel.library.lists import LIST_FUNCTIONS
 from kubewright.controlplane.embedded.cel.library.network import CIDR, IP, NETWORK_FUNCTIONS
 from kubewright.controlplane.embedded.cel.library.optionals import OPTIONAL_FUNCTIONS
 from kubewright.controlplane.embedded.cel.library.overload import Overload
+from kubewright.controlplane.embedded.cel.library.patches import PATCH_FUNCTIONS, patch_type
 from kubewright.controlplane.embedded.cel.library.quantities import QUANTITY_FUNCTIONS
 from kubewright.controlplane.embedded.cel.library.regular_expressions import REGEX_FUNCTIONS
 from kubewright.controlplane.embedded.cel.library.standard import OPERATORS, STANDARD_FUNCTIONS
@@ -61,6 +66,18 @@ FUNCTIONS: Final = _by_name(
     AUTHORIZER_FUNCTIONS,
 )
 """Every function with its overloads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The functions of expressions, and the types of what they can make with `Name{field: value}`."""
+
+    functions: Mapping[str, Sequence[Overload]]
+    message_type: Callable[[str], CelType | None]
+
+
+RULES: Final = Environment(FUNCTIONS, lambda name: None)
+PATCHES: Final = Environment({**FUNCTIONS, **_by_name(PATCH_FUNCTIONS)}, patch_type)
 
 TYPES: Final[Mapping[str, CelType]] = {
     "bool": BOOL,

@@ -8,6 +8,7 @@ from typing import Final
 
 from kubewright.controlplane.embedded.cel.checker import Checker
 from kubewright.controlplane.embedded.cel.cost.metering import Meter
+from kubewright.controlplane.embedded.cel.environment import RULES, Environment
 from kubewright.controlplane.embedded.cel.literals import literal_issues
 from kubewright.controlplane.embedded.cel.parser import parsed
 from kubewright.controlplane.embedded.cel.program import Program
@@ -35,10 +36,10 @@ class Expression:
         return Program(self.tree, self.variables, meter)
 
 
-def checked(text: str, variables: Mapping[str, CelType]) -> Expression:
+def checked(text: str, variables: Mapping[str, CelType], environment: Environment = RULES) -> Expression:
     """The expression that a text stands for; ExpressionError with all that is wrong with it."""
     tree = parsed(text)
-    checker = Checker(variables)
+    checker = Checker(variables, environment)
     try:
         type_ = checker.run(tree) if _depth(tree) <= _DEEPEST else None
         issues = checker.issues or literal_issues(tree)

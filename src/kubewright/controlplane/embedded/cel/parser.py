@@ -20,6 +20,7 @@ from kubewright.controlplane.embedded.cel.syntax import (
     MapLiteral,
     MapLiteralEntry,
     MessageLiteral,
+    MessageLiteralField,
     Node,
     Select,
 )
@@ -353,22 +354,19 @@ class _Parser:
         return MapLiteral(entries, at=at)
 
     def _message(self, name: str) -> Node:
-        at = self._token.at
-        self._map_fields()
-        return MessageLiteral(name, at=at)
-
-    def _map_fields(self) -> None:
-        self._position += 1
+        at = self._take().at
+        fields: list[MessageLiteralField] = []
         while not self._is("}"):
-            self._taken("?")
+            optional = self._taken("?")
             if self._token.kind != "ident":
                 self._fail(f"mismatched input '{self._token.text}' expecting {{'}}', ',', '?', IDENTIFIER}}")
-            self._position += 1
-            self._expect(":")
-            self._expression()
+            field = self._take().text
+            colon = self._expect(":")
+            fields.append(MessageLiteralField(field, self._expression(), optional, colon.at))
             if not self._taken(","):
                 break
         self._expect_close("}")
+        return MessageLiteral(name, fields, at=at)
 
 
 def _begins_operand(token: Token) -> bool:

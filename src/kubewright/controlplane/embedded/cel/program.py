@@ -27,6 +27,7 @@ from kubewright.controlplane.embedded.cel.library.operators import (
     optional_index,
     subtract,
 )
+from kubewright.controlplane.embedded.cel.library.patches import new_message
 from kubewright.controlplane.embedded.cel.library.standard import CONVERSIONS
 from kubewright.controlplane.embedded.cel.operations import (
     addition,
@@ -82,7 +83,7 @@ class InstantiationError(Exception):
 
 
 class Program:
-    """A compiled expression over `self` and `oldSelf`. With a meter, each run is charged to it."""
+    """A compiled expression over some variables. With a meter, each run is charged to it."""
 
     def __init__(self, node: Node, variables: Sequence[str], meter: Meter | None = None) -> None:
         compiler = _Compiler(variables, meter)
@@ -150,7 +151,7 @@ class _Compiler:
             case SortBy():
                 return self._sort_by(node)
             case MessageLiteral():
-                raise InstantiationError(f"unknown type: {node.name}")
+                return self._message(node)
 
     def _ident(self, node: Ident) -> Evaluate:
         if node.type_value is not None:
@@ -164,6 +165,9 @@ class _Compiler:
     def _select(self, node: Select) -> Evaluate:
         if node.type_value is not None:
             return _constant(TypeValue(node.type_value.runtime_name))
+        if node.variable:
+            slot = self._scope[node.variable]
+            return lambda frame: frame[slot]
         operand, name = self.compiled(node.operand), node.field
         if node.test:
             return lambda frame: _has(operand(frame), name)
@@ -215,6 +219,24 @@ class _Compiler:
                     raise EvaluationError(f"unsupported key type: {type_name(name)}")
                 found[name] = item
             return found
+
+        return build
+
+    def _message(self, node: MessageLiteral) -> Evaluate:
+        name = node.name.removeprefix(".")
+        parts = [(field.name, self.compiled(field.value), field.optional) for field in node.fields]
+
+        def build(frame: Frame) -> object:
+            fields: dict[str, object] = {}
+            for field, part, optional in parts:
+                value = part(frame)
+                if not optional:
+                    fields[field] = value
+                elif not isinstance(value, Optional):
+                    raise EvaluationError(f"cannot initialize optional entry '{field}' from non-optional value {value}")
+                elif value.present:
+                    fields[field] = value.value
+            return new_message(name, fields)
 
         return build
 

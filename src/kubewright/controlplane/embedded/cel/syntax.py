@@ -40,7 +40,8 @@ class Ident(_Node):
 class Select(_Node):
     """`operand.field`, `has(operand.field)` when `test`, `operand.?field` when `optional`.
 
-    `type_value` is set when all of it names a type, such as `net.IP`.
+    `type_value` is set when all of it names a type, such as `net.IP`, `variable` when all of it is the name of a
+    variable, such as `authorizer.requestResource`.
     """
 
     operand: Node
@@ -48,6 +49,7 @@ class Select(_Node):
     test: bool = False
     optional: bool = False
     type_value: CelType | None = None
+    variable: str = ""
 
 
 @dataclass(slots=True)
@@ -85,10 +87,21 @@ class MapLiteral(_Node):
 
 
 @dataclass(slots=True)
-class MessageLiteral(_Node):
-    """`Name{field: value}`: no type that rules know can be made this way."""
+class MessageLiteralField:
+    """`name: value` of a message; `at` is its colon."""
 
     name: str
+    value: Node
+    optional: bool
+    at: int
+
+
+@dataclass(slots=True)
+class MessageLiteral(_Node):
+    """`Name{field: value}`."""
+
+    name: str
+    fields: list[MessageLiteralField]
 
 
 @dataclass(slots=True)
@@ -146,6 +159,8 @@ def children(node: Node) -> list[Node]:
             return node.elements
         case MapLiteral():
             return [part for entry in node.entries for part in (entry.key, entry.value)]
+        case MessageLiteral():
+            return [field.value for field in node.fields]
         case Comprehension():
             return [node.range, *([node.condition] if node.condition else []), node.body]
         case OptionalMap():

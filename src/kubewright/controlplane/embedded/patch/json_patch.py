@@ -24,7 +24,7 @@ from kubewright.controlplane.embedded.apimachinery.document import copied
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind, json_text
 from kubewright.controlplane.embedded.apimachinery.nesting import cut_again, encoded, opened
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
-from kubewright.controlplane.embedded.patch.result import checked, does_not_apply
+from kubewright.controlplane.embedded.patch.result import DoesNotApply, checked
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
@@ -47,7 +47,11 @@ def apply_json_patch(document: JSONObject, patch: JSONValue, *, lenient: bool = 
         )
     draft = _Draft(document)
     for operation in operations:
-        draft.apply(operation)
+        try:
+            draft.apply(operation)
+        except DoesNotApply as error:
+            error.operation = operation
+            raise
     return checked(draft.result())
 
 
@@ -122,9 +126,9 @@ class _Draft:
                 path = _pointer(operation, "path")
                 found: JSONValue = self.root if path == "" else _item(*self._find(path))
                 if not _equal(found, operation.get("value")):
-                    raise does_not_apply()
+                    raise DoesNotApply(is_test=True)
             case _:
-                raise does_not_apply()
+                raise DoesNotApply()
 
     def _add(self, path: str, value: JSONValue) -> None:
         container, key = self._find(path, write=True)
@@ -140,13 +144,13 @@ class _Draft:
         if isinstance(container, list):
             return container.pop(_index(key, len(container)))
         if key not in container:
-            raise does_not_apply()
+            raise DoesNotApply()
         return container.pop(key)
 
     def _replace(self, path: str, value: JSONValue) -> None:
         if path == "":
             if not isinstance(value, (dict, list)):
-                raise does_not_apply()
+                raise DoesNotApply()
             self.root = value
             return
         container, key = self._find(path, write=True)
@@ -159,14 +163,14 @@ class _Draft:
         value = copied(_item(*self._find(source)))
         self._copied_bytes += len(json_text(value)) if value is not None else 0
         if self._copied_bytes > MAX_COPIED_BYTES:
-            raise does_not_apply()
+            raise DoesNotApply()
         self._add(path, value)
 
     def _find(self, path: str, *, write: bool = False) -> tuple[_Container, str]:
         """The container of what the path points at, and its key there; with `write` one that may be changed."""
         _, *steps = path.split("/")
         if not steps:
-            raise does_not_apply()
+            raise DoesNotApply()
         *parents, last = (step.replace("~1", "/").replace("~0", "~") for step in steps)
         container = self.root
         if write:
@@ -176,7 +180,7 @@ class _Draft:
             inner = opened(found)
             self._is_opened |= inner is not found
             if not isinstance(inner, (dict, list)):
-                raise does_not_apply()
+                raise DoesNotApply()
             if write:
                 inner = self._owned(inner)
                 if isinstance(container, dict):
@@ -197,7 +201,7 @@ class _Draft:
 def _pointer(operation: JSONObject, name: str) -> str:
     path = operation.get(name)
     if not isinstance(path, str):
-        raise does_not_apply()
+        raise DoesNotApply()
     return path
 
 
@@ -213,7 +217,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 def _index(key: str, length: int) -> int:
     """The index of a key in a list of `length` items."""
     if _INTEGER.fullmatch(key) is None or not -length <= int(key) < length:
-        raise does_not_apply()
+        raise DoesNotApply()
     return int(key) % length
 
 

@@ -18,10 +18,16 @@ def checked(patched: JSONValue) -> JSONObject:
     raise invalid("", "", "", [invalid_value("patch", json_text(patched).decode(), detail)])
 
 
-def does_not_apply() -> StatusError:
+class DoesNotApply(StatusError):
     """422 without a reason why: the server gives none for a patch that cannot be applied to the object as it is."""
-    message = "the server rejected our request due to an error in our request"
-    return StatusError(422, "Invalid", message, details={})
+
+    def __init__(self, *, is_test: bool = False) -> None:
+        message = "the server rejected our request due to an error in our request"
+        super().__init__(422, "Invalid", message, details={})
+        self.is_test = is_test
+        """Whether it is a test that failed."""
+        self.operation: JSONObject = {}
+        """The step of a JSON patch that failed."""
 
 
 def failure(message: str) -> StatusError:

@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.apimachinery.go_values import formatted, f
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.patch.ordering import arranged, identities, identity, key_of
-from kubewright.controlplane.embedded.patch.result import does_not_apply, failure, wrong_type
+from kubewright.controlplane.embedded.patch.result import DoesNotApply, failure, wrong_type
 
 _PATCH = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -234,7 +234,7 @@ def _item_type(*lists: list[JSONValue]) -> type:
         # kube-apiserver panics here: null has no type.
         raise bad_request("invalid JSON document")
     if isinstance(first, list):
-        raise does_not_apply()
+        raise DoesNotApply()
     if len(found) > 1:
         raise failure(f"list element types are not identical: {formatted([*lists])}")
     return type(first)

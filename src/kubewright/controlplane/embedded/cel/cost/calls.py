@@ -15,6 +15,7 @@ TRAVERSAL: Final = 0.1
 _REGEX: Final = 0.25
 _NEW_LIST: Final = 10
 _MAX_FORMAT: Final = 128
+_AUTHORIZATION: Final = 350_000
 _ADDRESS: Final = Size(4, 16)
 
 
@@ -247,6 +248,10 @@ def sort_cost(size: Size, key: CelType) -> CallCost:
     return _list(2 + TRAVERSAL if key.kind in ("string", "bytes") else 2, size.times(size))
 
 
+def _authorization(_sizes: Sized, _parts: Sequence[Node], _overload: Overload) -> CallCost:
+    return CallCost(_AUTHORIZATION)
+
+
 def _sets(factor: int) -> _Estimate:
     def estimate(sizes: Sized, parts: Sequence[Node], _overload: Overload) -> CallCost:
         pairs = sizes.size(parts[0]).times(sizes.size(parts[1]))
@@ -257,13 +262,14 @@ def _sets(factor: int) -> _Estimate:
 
 _ESTIMATES: Final[dict[str, _Estimate]] = {
     **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _elements),
-    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim"), _text_once_kept),
+    **dict.fromkeys(("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey"), _text_once_kept),
     **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _text_once),
     **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_", "_!=_"), _comparison),
     "_==_": _equality,
     "_+_": _sum,
     "@in": _membership,
     "bytes": _bytes,
+    "check": _authorization,
     "contains": _contains,
     "containsCIDR": _contains_cidr,
     "containsIP": _contains_ip,

@@ -19,6 +19,7 @@ from kubewright.controlplane.embedded.cel.syntax import (
     ListLiteral,
     Literal_,
     MapLiteral,
+    MessageLiteral,
     Node,
     Select,
 )
@@ -28,6 +29,7 @@ CALL_LIMIT: Final = 1_000_000
 """The most that one run of an expression may cost."""
 _NEW_LIST: Final = 10
 _NEW_MAP: Final = 30
+_NEW_MESSAGE: Final = 40
 _FREE: Final = frozenset(("_&&_", "_||_", "_?_:_", "or", "orValue"))
 _TRAVERSED: Final = frozenset(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"))
 
@@ -142,6 +144,8 @@ def own_cost(node: Node) -> int:
         case MapLiteral():
             parts = [part for entry in node.entries for part in (entry.key, entry.value)]
             return 0 if all(isinstance(part, Literal_) for part in parts) else _NEW_MAP
+        case MessageLiteral():
+            return _NEW_MESSAGE
         case Comprehension():
             return 2 if node.macro == "exists_one" else 1
     return 0
