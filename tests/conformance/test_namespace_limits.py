@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.conformance.asking import Answer, Ask
 
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import LimitRange, PersistentVolumeClaim, Pod
@@ -96,6 +97,22 @@ async def test_what_is_beyond_the_limits_is_refused(client: Client) -> None:
         f"{prefix}[maximum cpu usage per Container is 1, but limit is 2, "
         "minimum memory usage per Container is 64Mi, but request is 32Mi]"
     )
+
+
+@pytest.mark.usefixtures("limits")
+async def test_a_pod_is_resized_within_the_limits(client: Client, ask: Ask) -> None:
+    amounts: JSONObject = {"cpu": "500m", "memory": "128Mi"}
+    await client.create(pod({"limits": amounts, "requests": amounts}))
+
+    async def resized(cpu: str) -> Answer:
+        wanted: JSONValue = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
+        change: JSONObject = {"spec": {"containers": [{"name": "c0", "resources": wanted}]}}
+        path = "/api/v1/namespaces/NAMESPACE/pods/a/resize"
+        return await ask("PATCH", path, change, "application/strategic-merge-patch+json")
+
+    why = "maximum cpu usage per Container is 1, but limit is 2"
+    assert (await resized("2")).refusal == (403, "Forbidden", f'pods "a" is forbidden: {why}')
+    assert (await resized("1")).code == 200
 
 
 @pytest.mark.usefixtures("limits")

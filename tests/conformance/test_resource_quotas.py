@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.conformance.asking import Answer, Ask
+
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Service
 from kubewright.api.markers import JSONObject, JSONValue
@@ -158,3 +160,21 @@ async def test_a_quota_may_be_about_some_pods_only(client: Client) -> None:
     assert ending == 'pods "x" is forbidden: exceeded quota: deadline, requested: pods=1, used: pods=0, limited: pods=0'
     assert critical.endswith("exceeded quota: critical, requested: pods=1, used: pods=0, limited: pods=0")
     assert await used(client, "besteffort", {"pods": "1"}) == {"pods": "1"}
+
+
+async def test_a_pod_that_is_resized_is_charged_for_the_difference(client: Client, ask: Ask) -> None:
+    await quota(client, "q", {"requests.cpu": "1"})
+    await refusal(client, pod("b", {"requests": {"cpu": "2"}}))
+    await client.create(pod("a", {"requests": {"cpu": "500m"}}))
+
+    async def resized(cpu: str) -> Answer:
+        container: JSONObject = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+        path = "/api/v1/namespaces/NAMESPACE/pods/a/resize"
+        change: JSONObject = {"spec": {"containers": [container]}}
+        return await ask("PATCH", path, change, "application/strategic-merge-patch+json")
+
+    exceeded = "requested: requests.cpu=1500m, used: requests.cpu=500m, limited: requests.cpu=1"
+    refused = (403, "Forbidden", f'pods "a" is forbidden: exceeded quota: q, {exceeded}')
+    assert (await resized("2")).refusal == refused
+    assert (await resized("800m")).code == 200
+    assert await used(client, "q", {"requests.cpu": "800m"}) == {"requests.cpu": "800m"}

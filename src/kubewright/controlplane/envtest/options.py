@@ -65,7 +65,6 @@ _OTHER_PLUGINS = frozenset(
         "ImagePolicyWebhook",
         "JobValidation",
         "LimitPodHardAntiAffinityTopology",
-        "MutatingAdmissionPolicy",
         "MutatingAdmissionWebhook",
         "NamespaceAutoProvision",
         "NamespaceExists",
@@ -80,7 +79,6 @@ _OTHER_PLUGINS = frozenset(
         "PodTopologyLabels",
         "StorageObjectInUseProtection",
         "TaintNodesByCondition",
-        "ValidatingAdmissionPolicy",
         "ValidatingAdmissionWebhook",
     ]
 )

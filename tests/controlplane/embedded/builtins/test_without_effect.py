@@ -14,6 +14,10 @@ from kubewright.controlplane.embedded.builtins.without_effect import WITHOUT_EFF
 
 # Something comes of them here: they are answered, checked, allocated, run or simulated.
 ACTED_ON = {
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy",
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding",
     "apps/v1 DaemonSet",
     "apps/v1 Deployment",
     "apps/v1 ReplicaSet",

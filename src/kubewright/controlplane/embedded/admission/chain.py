@@ -1,7 +1,8 @@
-"""Admission: those of the real server's plugins whose effect users notice.
+"""Admission: those of the real server's plugins whose effect users notice, in its order.
 
-Namespaces must exist, pods are completed and stay within the limits of their namespace, claims and ingresses get a
-class, claims grow only where it allows that, and users grant only rights that they have.
+First those that change a write: namespaces must exist, pods are completed, claims and ingresses get a class, and the
+mutating policies, which come last. After the rules of its kind those that judge it: pods stay within the limits of
+their namespace, claims grow only where their class allows that, then the validating policies, and quotas last.
 """
 
 from __future__ import annotations
@@ -13,15 +14,27 @@ from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_
 from kubewright.controlplane.embedded.admission.claims import check_growth, give_default_class
 from kubewright.controlplane.embedded.admission.ingresses import give_default_ingress_class
 from kubewright.controlplane.embedded.admission.limit_ranges import check_limits, give_limits
+from kubewright.controlplane.embedded.admission.mutating_policies import MutatingPolicy, Mutator
+from kubewright.controlplane.embedded.admission.parameter_rights import check_parameter_rights
 from kubewright.controlplane.embedded.admission.pod_security import check_pod_security
-from kubewright.controlplane.embedded.admission.pods import admit_pod, check_priority_class, displayed_name
+from kubewright.controlplane.embedded.admission.pods import (
+    admit_pod,
+    check_priority_class,
+    displayed_name,
+    is_resize,
+)
+from kubewright.controlplane.embedded.admission.policies import PolicyContext, PolicySource
+from kubewright.controlplane.embedded.admission.request import AdmissionRequest
 from kubewright.controlplane.embedded.admission.resource_quotas import charge_quotas
 from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
+from kubewright.controlplane.embedded.admission.validating_policies import ValidatingPolicy, validate_by_policies
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
-from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.auth.rbac import Authorizer
+from kubewright.controlplane.embedded.registry.catalog import Catalog
+from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Operation
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
@@ -38,6 +51,7 @@ OPTIONAL_PLUGINS = frozenset(
         "DefaultStorageClass",
         "DefaultTolerationSeconds",
         "LimitRanger",
+        "MutatingAdmissionPolicy",
         "NamespaceLifecycle",
         "PersistentVolumeClaimResize",
         "PodSecurity",
@@ -45,24 +59,54 @@ OPTIONAL_PLUGINS = frozenset(
         "ResourceQuota",
         "RuntimeClass",
         "ServiceAccount",
+        "ValidatingAdmissionPolicy",
     )
 )
 """Those that can be disabled."""
 
 
 class AdmissionChain:
-    """The plugins, in the real server's order, without the disabled ones (see `OPTIONAL_PLUGINS`)."""
+    """The plugins, in the real server's order, without the disabled ones (see `OPTIONAL_PLUGINS`).
 
-    def __init__(self, disabled: Collection[str] = ()) -> None:
+    A request costs nothing more while there are no policies.
+    """
+
+    def __init__(
+        self, store: ObjectStore, catalog: Catalog, authorizer: Authorizer, disabled: Collection[str] = ()
+    ) -> None:
         self._enabled = OPTIONAL_PLUGINS.difference(disabled)
+        self._context = PolicyContext(store, catalog, authorizer)
+        self._mutating = PolicySource(store, "mutatingadmissionpolicies", MutatingPolicy)
+        self._validating = PolicySource(store, "validatingadmissionpolicies", ValidatingPolicy)
 
-    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+    def invalidate(self) -> None:
+        """A policy or binding changed."""
+        self._mutating.invalidate()
+        self._validating.invalidate()
+
+    def enter(self, call: Call, name: str) -> None:
+        """Raise StatusError when nothing may be created, under this name, where the request leads."""
+        _check_definition(call, name)
+        if "NamespaceLifecycle" in self._enabled:
+            _check_namespace(call, name)
+
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Change `new` in place, or raise StatusError."""
+        self._complete(call, new, old, operation)
+        if (policies := self._mutating.bound()) and "MutatingAdmissionPolicy" in self._enabled:
+            mutator = Mutator(AdmissionRequest(call, operation, new, old), self._context)
+            mutator.run(policies)
+            if mutator.has_run:
+                self._complete(call, new, old, operation)
+                mutator.run(policies, again=True)
+        if call.resource.gvk.group == _RBAC and call.resource.plural in _GUARDED:
+            # Not an admission plugin there, but what comes between those that change and the rules of the kind.
+            _check_escalation(call, new, old)
+
+    def _complete(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource, enabled = call.resource, self._enabled
         if operation == "CREATE":
-            _check_definition(call, new)
-            if "NamespaceLifecycle" in enabled:
-                _check_namespace(call, new)
+            self.enter(call, displayed_name(new))
         resource_name = resource.gvk.group, resource.plural
         if resource_name == ("", "pods") and not call.target.subresource:
             if old is None and "LimitRanger" in enabled:
@@ -70,16 +114,29 @@ class AdmissionChain:
             admit_pod(call, new, old, enabled)
             if old is None and "RuntimeClass" in enabled:
                 give_runtime_class(call, new)
+        elif resource_name == ("", "pods") and is_resize(call):
+            if "LimitRanger" in enabled and not _is_deleted(old):
+                give_limits(call, new)
         elif operation == "CREATE" and resource_name in _DEFAULT_CLASSES:
             plugin, give = _DEFAULT_CLASSES[resource_name]
             if plugin in enabled:
                 give(call, new)
-        if resource.gvk.group == _RBAC and resource.plural in _GUARDED:
-            # Not an admission plugin there, but what comes between those that change and the rules of the kind.
-            _check_escalation(call, new, old)
 
-    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Raise StatusError to refuse."""
+        if operation == "DELETE" and call.target.subresource:
+            # An eviction, which was judged as such.
+            return
+        self._judge(call, new, old, operation)
+        if (policies := self._validating.bound()) and "ValidatingAdmissionPolicy" in self._enabled:
+            # Nothing comes after a deletion.
+            after = None if operation == "DELETE" else new
+            validate_by_policies(policies, AdmissionRequest(call, operation, after, old), self._context)
+        if operation != "DELETE" and "ResourceQuota" in self._enabled:
+            # The last one: what is refused for another reason is not charged.
+            charge_quotas(call, new, old)
+
+    def _judge(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource_name, enabled = (call.resource.gvk.group, call.resource.plural), self._enabled
         if operation == "DELETE":
             name = text(new, "metadata", "name")
@@ -92,7 +149,7 @@ class AdmissionChain:
         elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
         elif resource_name == ("", "persistentvolumeclaims") and not call.target.subresource:
-            if "LimitRanger" in enabled and (old is None or not text(old, "metadata", "deletionTimestamp")):
+            if "LimitRanger" in enabled and not _is_deleted(old):
                 check_limits(call, new)
             if old is not None and "PersistentVolumeClaimResize" in enabled:
                 check_growth(call, new, old)
@@ -101,12 +158,18 @@ class AdmissionChain:
                 check_limits(call, new)
             if "RuntimeClass" in enabled:
                 check_overhead(call, new)
-        if operation != "DELETE":
-            if "PodSecurity" in enabled:
-                check_pod_security(call, new, old)
-            # The last one: what is refused for another reason is not charged.
-            if "ResourceQuota" in enabled:
-                charge_quotas(call, new, old)
+        elif resource_name == ("", "pods") and is_resize(call):
+            if "LimitRanger" in enabled and not _is_deleted(old):
+                check_limits(call, new)
+        elif resource_name[0] == "admissionregistration.k8s.io" and not call.target.subresource:
+            check_parameter_rights(call, new, old, self._context)
+        if operation != "DELETE" and "PodSecurity" in enabled:
+            check_pod_security(call, new, old)
+
+
+def _is_deleted(old: JSONObject | None) -> bool:
+    """Whether an object is being deleted."""
+    return old is not None and bool(text(old, "metadata", "deletionTimestamp"))
 
 
 def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> None:
@@ -125,7 +188,7 @@ def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> No
         raise refused
 
 
-def _check_definition(call: Call, new: JSONObject) -> None:
+def _check_definition(call: Call, name: str) -> None:
     """No object is created of a custom kind whose definition is being deleted."""
     resource = call.resource
     if not resource.custom:
@@ -134,32 +197,32 @@ def _check_definition(call: Call, new: JSONObject) -> None:
     definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{resource_name}")
     if definition is not None and is_terminating(definition.value):
         why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(resource.plural, resource.gvk.group, text(new, "metadata", "name"), why)
+        raise forbidden(resource.plural, resource.gvk.group, name, why)
 
 
-def _check_namespace(call: Call, new: JSONObject) -> None:
+def _check_namespace(call: Call, name: str) -> None:
     """Objects are created in namespaces that exist and are not terminating."""
     if not call.resource.namespaced:
         return
     # Asking what one may do needs no namespace.
     if call.resource.gvk.group == "authorization.k8s.io":
         return
-    name = call.target.namespace
-    entry = call.services.store.get(f"/core/namespaces/{name}")
+    namespace = call.target.namespace
+    entry = call.services.store.get(f"/core/namespaces/{namespace}")
     if entry is None:
-        raise not_found("namespaces", "", name)
+        raise not_found("namespaces", "", namespace)
     if text(entry.value, "status", "phase") == "Terminating":
         error = forbidden(
             call.resource.plural,
             call.resource.gvk.group,
-            call.target.name or displayed_name(new),
-            f"unable to create new content in namespace {name} because it is being terminated",
+            call.target.name or name,
+            f"unable to create new content in namespace {namespace} because it is being terminated",
         )
         details = error.details or {}
         details["causes"] = [
             {
                 "reason": "NamespaceTerminating",
-                "message": f"namespace {name} is being terminated",
+                "message": f"namespace {namespace} is being terminated",
                 "field": "metadata.namespace",
             }
         ]

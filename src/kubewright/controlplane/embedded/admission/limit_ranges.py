@@ -22,7 +22,7 @@ Amounts = Mapping[str, Quantity]
 
 
 def give_limits(call: Call, pod: JSONObject) -> None:
-    """Fill in the requests and limits of a new pod's containers where they have none."""
+    """Fill in the requests and limits of the containers of a pod where they have none."""
     for limit_range in _limit_ranges(call):
         notes = list(_fill_in(pod, limit_range))
         if notes:

@@ -61,15 +61,25 @@ def check_pod_security(call: Call, new: JSONObject, old: JSONObject | None) -> N
     elif resource in _TEMPLATES and not subresource:
         template = at(new, *_TEMPLATES[resource])
         if template is not None:
-            _warn(call, _labels_of(call), template)
+            labels = _labels_of(call)
+            _audit(call, labels, template)
+            _warn(call, labels, template)
 
 
 def _check_pod(call: Call, pod: JSONObject) -> None:
     labels = _labels_of(call)
     enforced = _standard(labels, "enforce")
+    call.annotations[f"{_PREFIX}enforce-policy"] = str(enforced)
+    _audit(call, labels, pod)
     if found := enforced.violated_by(pod):
         raise forbidden("pods", "", displayed_name(pod), f'violates PodSecurity "{enforced}": {found}')
     _warn(call, labels, pod)
+
+
+def _audit(call: Call, labels: JSONObject, pod: JSONValue) -> None:
+    standard = _standard(labels, "audit")
+    if found := standard.violated_by(pod):
+        call.annotations[f"{_PREFIX}audit-violations"] = f'would violate PodSecurity "{standard}": {found}'
 
 
 def _warn(call: Call, labels: JSONObject, pod: JSONValue) -> None:

@@ -53,6 +53,11 @@ def check_priority_class(call: Call, new: JSONObject, old: JSONObject | None) ->
         )
 
 
+def is_resize(call: Call) -> bool:
+    """Whether a request changes the resources of a pod's containers in place."""
+    return call.target.subresource == "resize" and call.resource.plural == "pods"
+
+
 def displayed_name(obj: JSONObject) -> str:
     """The name of a new object in a refusal: nothing is generated yet when it is admitted."""
     return text(obj, "metadata", "name") or text(obj, "metadata", "generateName") or "Unknown"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from kubewright.api.markers import JSONObject
 from kubewright.api.quantity import Quantity
-from kubewright.controlplane.embedded.admission.pods import displayed_name
+from kubewright.controlplane.embedded.admission.pods import displayed_name, is_resize
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden
 from kubewright.controlplane.embedded.builtins.quota import is_in_scopes, is_terminating, tracked, unnamed, usage
@@ -23,7 +23,9 @@ _ZERO = Quantity(0)
 
 def charge_quotas(call: Call, new: JSONObject, old: JSONObject | None) -> None:
     """Add what a write needs to the usage of the quotas of its namespace. Raises the 403 when one is exceeded."""
-    if not call.resource.namespaced or call.target.subresource or call.resource.plural == _IGNORED:
+    if not call.resource.namespaced or call.resource.plural == _IGNORED:
+        return
+    if call.target.subresource and not is_resize(call):
         return
     entries = call.services.store.range(f"/core/resourcequotas/{call.target.namespace}/").entries
     if not entries or not _may_grow(call, new, old):
@@ -42,7 +44,7 @@ def _may_grow(call: Call, new: JSONObject, old: JSONObject | None) -> bool:
     if old is None or resource in _GROWING:
         return True
     # A pod with a deadline may be in other scopes than before.
-    return resource == ("", "pods") and is_terminating(old) != is_terminating(new)
+    return is_resize(call) or (resource == ("", "pods") and is_terminating(old) != is_terminating(new))
 
 
 def _is_taken(call: Call, new: JSONObject) -> bool:

@@ -20,6 +20,7 @@ from kubewright.api.time import now
 from kubewright.controlplane.embedded.apimachinery.document import text
 from kubewright.controlplane.embedded.apimachinery.structure import structure_of
 from kubewright.controlplane.embedded.builtins import (
+    admission_policies,
     autoscaling,
     autoscaling_v1,
     certificates,
@@ -83,11 +84,11 @@ RULES: Mapping[str, Strategy] = {
     "v1 ResourceQuota": config.RESOURCE_QUOTA,
     "v1 Secret": config.SECRET,
     "v1 ServiceAccount": config.SERVICE_ACCOUNT,
-    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy": webhooks.MUTATING_POLICY,
-    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": webhooks.MUTATING_POLICY_BINDING,
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy": admission_policies.MUTATING_POLICY,
+    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": admission_policies.MUTATING_POLICY_BINDING,
     "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": webhooks.WEBHOOK_CONFIGURATION,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": webhooks.VALIDATING_POLICY,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": webhooks.VALIDATING_POLICY_BINDING,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": admission_policies.VALIDATING_POLICY,
+    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": admission_policies.VALIDATING_POLICY_BINDING,
     "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": webhooks.WEBHOOK_CONFIGURATION,
     "apiextensions.k8s.io/v1 CustomResourceDefinition": Strategy(has_generation=True, unconditional_update=False),
     "apiregistration.k8s.io/v1 APIService": Strategy(unconditional_update=False),

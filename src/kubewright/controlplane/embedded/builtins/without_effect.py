@@ -21,18 +21,12 @@ class Inert(NamedTuple):
 
 
 _NO_CALLS = Inert("its webhooks are not called")
-_NO_CHECKS = Inert("no request is checked by it")
-_NO_CHANGES = Inert("no request is changed by it")
 _NO_LIMITS = Inert("no request is queued or limited by it")
 _NO_DEVICES = Inert("no device is allocated")
 _NO_SCALING = Inert("nothing is scaled by it")
 
 WITHOUT_EFFECT: Mapping[str, Inert] = {
-    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy": _NO_CHANGES,
-    "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": _NO_CHANGES,
     "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _NO_CALLS,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy": _NO_CHECKS,
-    "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": _NO_CHECKS,
     "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _NO_CALLS,
     "apiextensions.k8s.io/v1 CustomResourceDefinition": Inert(
         "its conversion webhook is not called, and all versions show the same fields",

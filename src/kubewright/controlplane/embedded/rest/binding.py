@@ -44,6 +44,7 @@ def _bound(call: Call, binding: JSONObject) -> HTTPResponse:
     if errors := _wrong_with(binding):
         messages = [str(error) for error in errors]
         raise StatusError(500, "", messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
+    call.services.admission.check(call, binding, None, "CREATE")
     entry = get(call)
     check_precondition(call, "UID", text(binding, "metadata", "uid"), entry.value)
     check_precondition(call, "ResourceVersion", text(binding, "metadata", "resourceVersion"), entry.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.auth.authenticate import Authenticator
@@ -17,6 +17,8 @@ from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.presentation import EventLines
 from kubewright.controlplane.embedded.storage.store import Range, StoreChange, StoredObject
+
+Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class ChangeSubscription(Protocol):
@@ -69,10 +71,13 @@ class ObjectStore(Protocol):
 class Admission(Protocol):
     """Changes or refuses a write after the rules of its kind, before it is validated and stored."""
 
-    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+    def enter(self, call: Call, name: str) -> None:
+        """Raise StatusError when nothing may be created, under this name, where the request leads."""
+
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Change `new` in place, or raise StatusError."""
 
-    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: str) -> None:
+    def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Raise StatusError to refuse. Nothing may be changed here."""
 
 
@@ -115,6 +120,8 @@ class Call:
     user: UserInfo
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What is noted in the audit log besides the request."""
 
     @property
     def manager(self) -> str:

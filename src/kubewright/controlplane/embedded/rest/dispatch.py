@@ -57,7 +57,7 @@ def dispatch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTP
                 # There is no table of a token.
                 negotiate(request.header("accept"), groups=())
             if target.verb == "create":
-                call.services.admission.admit(call, {}, None, "CREATE")
+                call.services.admission.enter(call, "Unknown")
             return handler(call, request)
     review = REVIEWS.get((resource.gvk.group, resource.plural))
     if review is not None:

@@ -66,7 +66,7 @@ def scale(call: Call, request: HTTPRequest) -> HTTPResponse:
             scaled = _patched(call, entry, request)
         case _:
             raise method_not_allowed(call.resource.plural, call.resource.gvk.group, request.method)
-    shown = _scale_of(call, scaled)
+    shown = scale_of(call, scaled)
     wanted = negotiate(request.header("accept"))
     if wanted.form != "table" or call.resource.custom:
         return json_response(shown)
@@ -120,7 +120,7 @@ def _patched(call: Call, entry: StoredObject, request: HTTPRequest) -> JSONObjec
     patch = decode_patch(content_type, request.body, complaints)
     if content_type == APPLY:
         return _applied(call, entry, applied_configuration(patch, _SCALE, "", complaints))
-    current = _scale_of(call, entry.value)
+    current = scale_of(call, entry.value)
     wanted = apply_json_patch(current, patch) if content_type == JSON else apply_merge_patch(current, patch)
     if why := _wrong_type(wanted):
         raise undecodable_patch(in_order(wanted), why)
@@ -170,7 +170,7 @@ def _applied(call: Call, entry: StoredObject, configuration: JSONObject) -> JSON
 
 def _managed(call: Call, entry: StoredObject) -> JSONObject:
     """The Scale of an object, with who manages it."""
-    current = _scale_of(call, entry.value)
+    current = scale_of(call, entry.value)
     entries = scale_entries(at(entry.value, "metadata", "managedFields"), replicas=_replicas_by_version(call))
     if entries:
         inside(current, "metadata")["managedFields"] = entries
@@ -237,7 +237,8 @@ def _steps(path: str) -> list[str]:
     return [step for step in path.split(".") if step]
 
 
-def _scale_of(call: Call, obj: JSONObject) -> JSONObject:
+def scale_of(call: Call, obj: JSONObject) -> JSONObject:
+    """The Scale of an object."""
     wanted, actual, selector = _paths(call)
     metadata = mapping(obj, "metadata")
     replicas, running = at(obj, *wanted), at(obj, *actual)

@@ -6,7 +6,7 @@ its messages.
 
 from __future__ import annotations
 
-from kubewright.api.markers import JSONObject
+from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.status import (
     FieldError,
@@ -81,14 +81,31 @@ def _must_have_address(node: JSONObject) -> None:
         raise StatusError(500, "", "no preferred addresses found; known addresses: []")
 
 
+def _admit(call: Call) -> None:
+    """Raise StatusError when policies forbid to connect. They see the query as an object."""
+    query = call.query
+    options: JSONObject = {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
+    options |= {name: query.text(name) for name in ("container", "path") if query.text(name)}
+    if command := query.repeated.get("command"):
+        words: list[JSONValue] = list(command)
+        options["command"] = words
+    call.services.admission.check(call, options, None, "CONNECT")
+
+
 def attach(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Exec and attach: to one container of a pod that is on a node."""
+    _admit(call)
     check_container(call, get(call).value)
-    return forward(call, request)
+    return _forwarded(call, request)
 
 
 def forward(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Port forwarding: to a pod that is on a node."""
+    _admit(call)
+    return _forwarded(call, request)
+
+
+def _forwarded(call: Call, request: HTTPRequest) -> HTTPResponse:
     node = _node_of(call, get(call).value)
     if not request.header("upgrade"):
         raise bad_request("Upgrade request required")
@@ -98,6 +115,7 @@ def forward(call: Call, request: HTTPRequest) -> HTTPResponse:
 
 def proxy(call: Call, request: HTTPRequest) -> HTTPResponse:
     """HTTP to a pod that has an address, to a service or to a node."""
+    _admit(call)
     entry, name = get(call), call.target.name
     if call.resource.plural == "services":
         raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{name}"')

@@ -20,4 +20,5 @@ def token(call: Call, request: HTTPRequest) -> HTTPResponse:
     wanted = read_object(token_call, request)
     place_in_namespace(token_call, wanted)
     _TOKEN_REQUEST.strategy.default(wanted)
+    call.services.admission.check(call, wanted, None, "CREATE")
     return json_response(call.services.token_issuer.issue(call.target.namespace, call.target.name, wanted), 201)

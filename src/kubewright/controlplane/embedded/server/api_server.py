@@ -83,6 +83,7 @@ class APIServer:
         target = parse_target(request.method, request.path, query)
         user: UserInfo | None = None
         warnings: list[str] = []
+        annotations: dict[str, str] = {}
         is_refreshed = not request.is_internal and self.readers.concerns(target)
         try:
             await self.faults.strike(target)
@@ -92,14 +93,14 @@ class APIServer:
             user = self._identify(request, target)
             parsed = _ParsedRequest(target, query, user)
             try:
-                response = self._handle(request, parsed, warnings)
+                response = self._handle(request, parsed, warnings, annotations)
             except AccountMissing as error:
                 await error.come(self.services.store)
-                response = self._handle(request, parsed, warnings)
+                response = self._handle(request, parsed, warnings, annotations)
             except NotReached as error:
                 patience = self.services.patience
                 if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
-                    response = self._handle(request, parsed, warnings)
+                    response = self._handle(request, parsed, warnings, annotations)
                 else:
                     response = out_of_time()
             await response.complete()
@@ -118,7 +119,8 @@ class APIServer:
         await response.complete()
         if warnings:
             response.headers += [("Warning", value) for value in warning_headers(warnings)]
-        self.audit.record(AuditEvent.of(request, target, user, response.status, self.services.clock()))
+        now = self.services.clock()
+        self.audit.record(AuditEvent.of(request, target, user, response.status, now, annotations))
         if response.stream is not None:
             if is_refreshed:
                 response.stream = self.readers.through(response.stream, target)
@@ -133,7 +135,9 @@ class APIServer:
         impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
         return user if impersonation is None else impersonation.user
 
-    def _handle(self, request: HTTPRequest, parsed: _ParsedRequest, warnings: list[str]) -> HTTPResponse:
+    def _handle(
+        self, request: HTTPRequest, parsed: _ParsedRequest, warnings: list[str], annotations: dict[str, str]
+    ) -> HTTPResponse:
         if len(request.body) > MAX_BODY_SIZE:
             raise too_large()
         if not parsed.target.resource:
@@ -157,7 +161,16 @@ class APIServer:
             services = replace(services, store=resource.view(services.store))
         if resource.deprecation:
             warnings.append(resource.deprecation)
-        call = Call(services, resource, target, parsed.query, parsed.user, request.header("user-agent"), warnings)
+        call = Call(
+            services,
+            resource,
+            target,
+            parsed.query,
+            parsed.user,
+            request.header("user-agent"),
+            warnings,
+            annotations,
+        )
         # A scale is none of the custom kind.
         is_custom = resource.custom and target.subresource != "scale"
         wanted = negotiate(request.header("accept"), is_custom=is_custom)

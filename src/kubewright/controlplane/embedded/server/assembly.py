@@ -42,6 +42,7 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 SERVICE_NETWORK = IPv4Network("10.0.0.0/24")
 _DEFINITION = "apiextensions.k8s.io/v1 CustomResourceDefinition"
 _RBAC = "/rbac.authorization.k8s.io/"
+_ADMISSION = "/admissionregistration.k8s.io/"
 _LIFE_OF_EVENTS = 3600.0
 # The letters of generated names: no vowels, so that no words come out.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -138,15 +139,19 @@ def assemble(
     authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=audiences)
     authorizer = (AlwaysAllow if options.always_allow else Authorizer)(_Roles(store))
 
-    def roles_changed(change: StoreChange) -> None:
+    admission = AdmissionChain(store, catalog, authorizer, options.disabled_plugins)
+
+    def changed(change: StoreChange) -> None:
         if change.key.startswith(_RBAC):
             authorizer.invalidate()
+        elif change.key.startswith(_ADMISSION):
+            admission.invalidate()
 
-    store.observe(roles_changed)
+    store.observe(changed)
     services = Services(
         store=store,
         catalog=catalog,
-        admission=AdmissionChain(options.disabled_plugins),
+        admission=admission,
         authenticator=authenticator,
         authorizer=authorizer,
         token_issuer=TokenIssuer(signer, lookup, clock, audiences),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator
-from dataclasses import astuple, dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import astuple, dataclass, field
+from types import MappingProxyType
 from weakref import WeakSet
 
 from kubewright.controlplane.embedded.auth.users import UserInfo
@@ -15,11 +16,12 @@ from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 _KEPT = 10_000
 _MAX_LENGTH = 1024
 """Characters that are kept of a path or a user agent."""
+_NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """One request: when, who, what, and the status of the response."""
+    """One request: when, who, what, the status of the response, and what admission noted about it."""
 
     time: float
     user: str
@@ -33,9 +35,18 @@ class AuditEvent:
     path: str
     user_agent: str
     status: int
+    annotations: Mapping[str, str] = field(hash=False)
 
     @classmethod
-    def of(cls, request: HTTPRequest, target: Target, user: UserInfo | None, status: int, time: float) -> AuditEvent:
+    def of(
+        cls,
+        request: HTTPRequest,
+        target: Target,
+        user: UserInfo | None,
+        status: int,
+        time: float,
+        annotations: Mapping[str, str] = _NO_ANNOTATIONS,
+    ) -> AuditEvent:
         """The event of an answered request; the user is empty when authentication failed."""
         if len(target.path) > _MAX_LENGTH:
             target = Target(*(_truncated(part) for part in astuple(target)))
@@ -52,6 +63,7 @@ class AuditEvent:
             target.path,
             _truncated(request.header("user-agent")),
             status,
+            annotations or _NO_ANNOTATIONS,
         )
 
 
