@@ -52,7 +52,7 @@ def settled_day(workloads: bool) -> float:
     async def main() -> float:
         async with ControlPlane.embedded(nodes=2) as plane, plane.client() as admin:
             if workloads:
-                await _create(admin.in_namespace("default"))
+                await create_workloads(admin.in_namespace("default"))
             # Events are gone after an hour.
             await asyncio.sleep(2 * HOUR)
             before = time.process_time()
@@ -62,7 +62,8 @@ def settled_day(workloads: bool) -> float:
     return run_virtual(main)
 
 
-async def _create(client: Client) -> None:
+async def create_workloads(client: Client) -> None:
+    """Return when they work. Afterwards there is nothing to do for any controller."""
     for document in yaml.safe_load_all(OBJECTS):
         plural = f"{document['kind'].lower()}s"
         kind = Dynamic.of(document["apiVersion"], document["kind"], plural=plural, namespaced=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import TypeVarTuple
 
+from bench.controlplane.settled import create_workloads
 from operators.podmanager import PodManager, PodManagerSpec, setup
 
 from kubewright import ControlPlane, Manager, ObjectMeta
@@ -42,6 +43,20 @@ def test_the_controllers_of_a_settled_control_plane_send_no_request_in_a_day() -
     # the server's revision; it writes nothing.
     assert {verb for _, verb in requests} <= {"watch", "list"}
     assert requests.total() < 4 * DAY / 240
+
+
+def test_the_controllers_of_settled_workloads_send_no_request_in_a_day() -> None:
+    """A Deployment, a StatefulSet with claims, a DaemonSet, Jobs, a Service, a budget and a quota, on two nodes."""
+
+    async def main() -> list[str]:
+        async with ControlPlane.embedded(nodes=2) as plane, plane.client() as admin:
+            await create_workloads(admin.in_namespace("default"))
+            await asyncio.sleep(2 * 3600)
+            plane.audit.events.clear()
+            await asyncio.sleep(DAY)
+            return [f"{event.verb} {event.path}" for event in plane.audit.events]
+
+    assert run_virtual(main) == []
 
 
 class CountingLoop(VirtualTimeLoop):
