@@ -57,7 +57,16 @@ class Book(msgspec.Struct, forbid_unknown_fields=True):
     scripts: dict[str, list[str | Step]]
     long_scripts: dict[str, list[str | Step]]
 
+    def manifest(self, step: Step) -> str:
+        """The standard input of a step."""
+        text = self.manifests[step.input] if step.input else ""
+        for old, new in step.change.items():
+            assert old in text, f"{step.input} has no {old!r} to change"
+            text = text.replace(old, new)
+        return text
+
     def script(self, name: str) -> list[Step]:
+        """The steps of a script, of either kind."""
         steps = self.scripts.get(name) or self.long_scripts[name]
         return [Step(run=step) if isinstance(step, str) else step for step in steps]
 
@@ -97,7 +106,7 @@ class Kubectl:
             return ""
         if step.watch:
             return await self._watch(step)
-        text = self._manifest(step)
+        text = BOOK.manifest(step)
         async with self._started(step.run, editor=step.editor) as process:
             output, errors = await process.communicate(text.encode())
         return f"{process.returncode}\n{output.decode()}{errors.decode()}"
@@ -143,13 +152,6 @@ class Kubectl:
             if process.returncode is None:
                 process.send_signal(signal.SIGKILL)
                 await process.communicate()
-
-    def _manifest(self, step: Step) -> str:
-        text = BOOK.manifests[step.input] if step.input else ""
-        for old, new in step.change.items():
-            assert old in text, f"{step.input} has no {old!r} to change"
-            text = text.replace(old, new)
-        return text
 
     async def _make_ready(self, labels: str) -> None:
         pods = await self.client.list(Pod, labels=labels)

@@ -15,6 +15,13 @@ from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.binaries import find_binaries
 
 
+def test_every_step_has_its_manifest() -> None:
+    """Those of the long scripts too, which only the tool runs."""
+    for script in (*BOOK.scripts, *BOOK.long_scripts):
+        for step in BOOK.script(script):
+            assert bool(BOOK.manifest(step)) == bool(step.input)
+
+
 @pytest.mark.parametrize("script", BOOK.scripts)
 async def test_kubectl_prints_the_same_on_both(
     embedded_control_plane: ControlPlane, real_control_plane: ControlPlane, script: str, tmp_path: Path
