@@ -98,6 +98,9 @@ def _sources(work: Path) -> Path:
         ).stdout
         shutil.copytree(json.loads(said)["Dir"], copied)
         subprocess.run(["chmod", "-R", "u+w", copied], check=True)
+        # Modules are packed without modes.
+        for script in copied.rglob("*.sh"):
+            script.chmod(0o755)
     return copied
 
 

@@ -51,7 +51,15 @@ _EFFECTIVE = frozenset(
 )
 _PEM = re.compile(rb"-----BEGIN [^-]+-----.*?-----END [^-]+-----", re.DOTALL)
 _MODES = ("AlwaysAllow", "RBAC", "Node")
-_ALWAYS_ON = frozenset(("CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction"))
+_ALWAYS_ON = frozenset(
+    (
+        "CertificateApproval",
+        "CertificateSigning",
+        "CertificateSubjectRestriction",
+        "DefaultTolerationSeconds",
+        "Priority",
+    )
+)
 # Those that are neither, of which only some have an effect here, and that is not changed by a flag.
 _OTHER_PLUGINS = frozenset(
     [

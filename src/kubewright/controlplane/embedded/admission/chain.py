@@ -49,13 +49,11 @@ OPTIONAL_PLUGINS = frozenset(
     (
         "DefaultIngressClass",
         "DefaultStorageClass",
-        "DefaultTolerationSeconds",
         "LimitRanger",
         "MutatingAdmissionPolicy",
         "NamespaceLifecycle",
         "PersistentVolumeClaimResize",
         "PodSecurity",
-        "Priority",
         "ResourceQuota",
         "RuntimeClass",
         "ServiceAccount",
@@ -144,8 +142,7 @@ class AdmissionChain:
             if guarded and name in _UNDELETABLE:
                 raise forbidden("namespaces", "", name, "this namespace may not be deleted")
         elif resource_name == ("scheduling.k8s.io", "priorityclasses"):
-            if "Priority" in enabled:
-                check_priority_class(call, new, old)
+            check_priority_class(call, new, old)
         elif resource_name == CERTIFICATE_REQUESTS:
             check_certificate_request(call, new, old)
         elif resource_name == ("", "persistentvolumeclaims") and not call.target.subresource:

@@ -26,16 +26,14 @@ _TOLERATED_SECONDS = 300
 
 
 def admit_pod(call: Call, pod: JSONObject, old: JSONObject | None, plugins: Collection[str]) -> None:
-    """Complete a pod that is created, or replaced when there is an `old` one. Raises StatusError."""
-    if old is None and "ServiceAccount" in plugins:
-        _give_service_account(call, pod)
-    if "Priority" in plugins:
-        if old is None:
-            _give_priority(call, pod)
-        else:
-            _keep_priority(pod, old)
-    if "DefaultTolerationSeconds" in plugins:
-        _give_tolerations(pod)
+    """Complete a pod that is created, or replaced when there is an `old` one, by these plugins. Raises StatusError."""
+    if old is None:
+        if "ServiceAccount" in plugins:
+            _give_service_account(call, pod)
+        _give_priority(call, pod)
+    else:
+        _keep_priority(pod, old)
+    _give_tolerations(pod)
 
 
 def check_priority_class(call: Call, new: JSONObject, old: JSONObject | None) -> None:
