@@ -34,7 +34,7 @@ _EXPLAINED_LINES = (
 
 _EXPLAINED_REFUSALS = (
     (r"404 (get|update|patch|delete) \S+/\S+", _GONE),
-    (r"404 (list|watch) /apis/[^/]+\.example\.com/\S+", _KIND_GONE),
+    (r"404 (list|watch|deletecollection) /apis/[^/]+\.example\.com/\S+", _KIND_GONE),
     (r"404 list /apis/metrics\.k8s\.io/\S+", _NO_METRICS),
     (r"409 (create|update|patch|delete) \S+", _FASTER),
 )
