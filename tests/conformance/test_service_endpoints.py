@@ -336,6 +336,7 @@ async def test_what_keeps_endpoints_from_being_written_is_reported(
     kind = "endpointslices.discovery.k8s.io"
     expected = {
         (
+            namespace,
             "Service",
             "web",
             "FailedToUpdateEndpointSlices",
@@ -344,6 +345,8 @@ async def test_what_keeps_endpoints_from_being_written_is_reported(
             "endpoint-slice-controller",
         ),
         (
+            # Those that could not be created are in no namespace yet, and events about such are in this one.
+            "default",
             "Endpoints",
             "web",
             "FailedToCreateEndpoint",
@@ -355,8 +358,14 @@ async def test_what_keeps_endpoints_from_being_written_is_reported(
 
     async def reported() -> set[tuple[str | None, ...]]:
         return {
-            (one.involved_object.kind, one.involved_object.name, one.reason, one.message, one.source.component)
-            # Endpoints that could not be created are in no namespace yet, and events about such in the default one.
+            (
+                one.metadata.namespace,
+                one.involved_object.kind,
+                one.involved_object.name,
+                one.reason,
+                one.message,
+                one.source.component,
+            )
             for where in (client, admin.in_namespace("default"))
             for one in await where.list(Event)
         }
@@ -364,12 +373,12 @@ async def test_what_keeps_endpoints_from_being_written_is_reported(
     refused = f"Error updating Endpoint Slices for Service {namespace}/more: failed to create EndpointSlice for Service"
     found = await eventually(
         reported,
-        lambda found: expected <= found and any(str(message).startswith(refused) for _, _, _, message, _ in found),
+        lambda found: expected <= found and any(str(message).startswith(refused) for *_, message, _ in found),
     )
     # Each attempt has a name of its own.
     assert all(
         str(message).endswith(f"is forbidden: {over.format(kind, 1)}")
-        for _, _, _, message, _ in found
+        for *_, message, _ in found
         if str(message).startswith(refused)
     )
 
