@@ -82,11 +82,12 @@ class AdmissionChain:
         self._mutating.invalidate()
         self._validating.invalidate()
 
-    def enter(self, call: Call, name: str) -> None:
-        """Raise StatusError when nothing may be created, under this name, where the request leads."""
-        _check_definition(call, name)
+    def enter(self, call: Call, new: JSONObject) -> None:
+        """Raise StatusError when nothing may be created where the request leads."""
+        if call.resource.custom:
+            _check_definition(call, new)
         if "NamespaceLifecycle" in self._enabled:
-            _check_namespace(call, name)
+            _check_namespace(call, new)
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Change `new` in place, or raise StatusError."""
@@ -104,7 +105,7 @@ class AdmissionChain:
     def _complete(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource, enabled = call.resource, self._enabled
         if operation == "CREATE":
-            self.enter(call, displayed_name(new))
+            self.enter(call, new)
         resource_name = resource.gvk.group, resource.plural
         if resource_name == ("", "pods") and not call.target.subresource:
             if old is None and "LimitRanger" in enabled:
@@ -185,19 +186,17 @@ def _check_escalation(call: Call, new: JSONObject, old: JSONObject | None) -> No
         raise refused
 
 
-def _check_definition(call: Call, name: str) -> None:
+def _check_definition(call: Call, new: JSONObject) -> None:
     """No object is created of a custom kind whose definition is being deleted."""
     resource = call.resource
-    if not resource.custom:
-        return
     resource_name = f"{resource.plural}.{resource.gvk.group}"
     definition = call.services.store.get(f"/apiextensions.k8s.io/customresourcedefinitions/{resource_name}")
     if definition is not None and is_terminating(definition.value):
         why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(resource.plural, resource.gvk.group, name, why)
+        raise forbidden(resource.plural, resource.gvk.group, displayed_name(new), why)
 
 
-def _check_namespace(call: Call, name: str) -> None:
+def _check_namespace(call: Call, new: JSONObject) -> None:
     """Objects are created in namespaces that exist and are not terminating."""
     if not call.resource.namespaced:
         return
@@ -212,7 +211,7 @@ def _check_namespace(call: Call, name: str) -> None:
         error = forbidden(
             call.resource.plural,
             call.resource.gvk.group,
-            call.target.name or name,
+            call.target.name or displayed_name(new),
             f"unable to create new content in namespace {namespace} because it is being terminated",
         )
         details = error.details or {}

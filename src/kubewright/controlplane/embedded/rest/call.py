@@ -71,8 +71,8 @@ class ObjectStore(Protocol):
 class Admission(Protocol):
     """Changes or refuses a write after the rules of its kind, before it is validated and stored."""
 
-    def enter(self, call: Call, name: str) -> None:
-        """Raise StatusError when nothing may be created, under this name, where the request leads."""
+    def enter(self, call: Call, new: JSONObject) -> None:
+        """Raise StatusError when nothing may be created where the request leads."""
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Change `new` in place, or raise StatusError."""

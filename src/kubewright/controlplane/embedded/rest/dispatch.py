@@ -57,7 +57,7 @@ def dispatch(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTP
                 # There is no table of a token.
                 negotiate(request.header("accept"), groups=())
             if target.verb == "create":
-                call.services.admission.enter(call, "Unknown")
+                call.services.admission.enter(call, {})
             return handler(call, request)
     review = REVIEWS.get((resource.gvk.group, resource.plural))
     if review is not None:
