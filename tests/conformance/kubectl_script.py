@@ -123,11 +123,13 @@ class Kubectl:
                 assert piece, f"{step.watch} does not watch: {log.decode()}"
                 log += piece
             said, ran = b"", await self.run(Step(run=step.run))
-            while step.says.encode() not in said:
+            # To the end of the line, which may come in pieces; jsonpath prints none.
+            end = b"" if "jsonpath" in step.watch else b"\n"
+            while step.says.encode() not in said or not said.endswith(end):
                 piece = await process.stdout.read(65536)
                 assert piece, f"{step.watch} ended by itself after: {said.decode()}"
                 said += piece
-        return f"{said.decode()}\n{ran}"
+        return f"{said.decode().rstrip()}\n{ran}"
 
     @asynccontextmanager
     async def _started(self, words: str, *, editor: str = "") -> AsyncIterator[asyncio.subprocess.Process]:
