@@ -166,3 +166,49 @@ async def test_what_is_atomic_cannot_be_merged(ask: Ask, policies: Policies) -> 
     assert found.body["message"] == policies.by_mutation(
         "a", f"error applying patch: invalid ApplyConfiguration: {why}"
     )
+
+
+async def test_what_the_server_decides_is_not_changed_by_a_policy(ask: Ask, policies: Policies) -> None:
+    """A policy must not move an object to a namespace where its user may write nothing."""
+    for name, expression in (
+        ("namespace", "[JSONPatch{op: 'replace', path: '/metadata/namespace', value: 'default'}]"),
+        ("version", "[JSONPatch{op: 'add', path: '/metadata/resourceVersion', value: '1'}]"),
+        ("number", "[JSONPatch{op: 'add', path: '/metadata/resourceVersion', value: 'x'}]"),
+        ("name", "[JSONPatch{op: 'replace', path: '/metadata/name', value: 'other'}]"),
+        ("without", "[JSONPatch{op: 'remove', path: '/metadata/namespace'}]"),
+        ("count", "[JSONPatch{op: 'add', path: '/metadata/generation', value: 7}]"),
+        ("time", "[JSONPatch{op: 'add', path: '/metadata/creationTimestamp', value: '2020-01-01T00:00:00Z'}]"),
+    ):
+        condition: JSONObject = {"name": "named", "expression": f"object.metadata.name == '{name}'"}
+        sent: JSONObject = {"name": "sent", "expression": "has(object.data)"}
+        spec: JSONObject = {"matchConditions": [condition, sent], "mutations": [patch(expression)]}
+        await policies.add("mutating", name, spec)
+        # Without data, so that its policy does not apply yet.
+        if name != "number":
+            assert (await ask("POST", CONFIG_MAPS, config_map(name))).code == 201
+    await policies.settled("mutating")
+    moved = (400, "BadRequest", "the namespace of the provided object does not match the namespace sent on the request")
+
+    async def created(name: str) -> tuple[int, str, str]:
+        assert (await ask("DELETE", f"{CONFIG_MAPS}/{name}")).code == 200
+        return (await ask("POST", CONFIG_MAPS, config_map(name, a="b"))).refusal
+
+    async def updated(name: str) -> tuple[int, str, str]:
+        return (await ask("PUT", f"{CONFIG_MAPS}/{name}", config_map(name, a="b"))).refusal
+
+    assert await updated("namespace") == moved
+    assert await created("namespace") == moved
+    code, reason, message = await updated("version")
+    assert (code, reason) == (409, "Conflict")
+    assert message.startswith('Operation cannot be fulfilled on configmaps "version": the object has been modified')
+    assert await created("version") == (500, "", "resourceVersion should not be set on objects to be created")
+    assert (await ask("POST", CONFIG_MAPS, config_map("number", a="b"))).code == 201
+    assert await updated("number") == (500, "", 'strconv.ParseUint: parsing "x": invalid syntax')
+    immutable = 'metadata.name: Invalid value: "other": field is immutable'
+    assert await updated("name") == (422, "Invalid", f'ConfigMap "other" is invalid: {immutable}')
+    for name in ("without", "count", "time"):
+        before = mapping((await ask("GET", f"{CONFIG_MAPS}/{name}")).body, "metadata")
+        after = await ask("PUT", f"{CONFIG_MAPS}/{name}", config_map(name, a="b"))
+        assert after.code == 200, after.body
+        for field in ("namespace", "uid", "creationTimestamp", "generation"):
+            assert at(after.body, "metadata", field) == before.get(field)

@@ -89,18 +89,21 @@ class AdmissionChain:
         if "NamespaceLifecycle" in self._enabled:
             _check_namespace(call, new)
 
-    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
-        """Change `new` in place, or raise StatusError."""
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> bool:
+        """Change `new` in place, or raise StatusError. True when policies ran, which may have changed anything."""
+        mutated = False
         self._complete(call, new, old, operation)
         if (policies := self._mutating.bound()) and "MutatingAdmissionPolicy" in self._enabled:
             mutator = Mutator(AdmissionRequest(call, operation, new, old), self._context)
             mutator.run(policies)
-            if mutator.has_run:
+            mutated = mutator.has_run
+            if mutated:
                 self._complete(call, new, old, operation)
                 mutator.run(policies, again=True)
         if call.resource.gvk.group == _RBAC and call.resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
+        return mutated
 
     def _complete(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource, enabled = call.resource, self._enabled

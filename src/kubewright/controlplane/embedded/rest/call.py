@@ -74,8 +74,8 @@ class Admission(Protocol):
     def enter(self, call: Call, new: JSONObject) -> None:
         """Raise StatusError when nothing may be created where the request leads."""
 
-    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
-        """Change `new` in place, or raise StatusError."""
+    def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> bool:
+        """Change `new` in place, or raise StatusError. True when policies ran, which may have changed anything."""
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Raise StatusError to refuse. Nothing may be changed here."""

@@ -98,13 +98,9 @@ def place_in_namespace(call: Call, obj: JSONObject) -> None:
 
 def begin(call: Call, obj: JSONObject) -> None:
     """The metadata of a new object."""
+    take_revision(call, obj)
     metadata = inside(obj, "metadata")
-    revision = text(metadata, "resourceVersion")
-    # What is no number of 64 bits is ignored, as by the real server.
-    is_set = revision.isdecimal() and revision.isascii() and 0 < bounded_integer(revision) < 2**64
-    if is_set and not call.query.dry_run:
-        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-    for name in (*_KEPT, "resourceVersion"):
+    for name in _KEPT:
         # What is not counted is not the server's: a generation that the client sets stays.
         if name != "generation":
             metadata.pop(name, None)
@@ -112,6 +108,16 @@ def begin(call: Call, obj: JSONObject) -> None:
     metadata["creationTimestamp"] = call.services.now()
     if has_generation(call.resource):
         metadata["generation"] = 1
+
+
+def take_revision(call: Call, obj: JSONObject) -> None:
+    """Take the resourceVersion away from a new object, which must have none."""
+    revision = text(obj, "metadata", "resourceVersion")
+    # What is no number of 64 bits is ignored, as by the real server.
+    is_set = revision.isdecimal() and revision.isascii() and 0 < bounded_integer(revision) < 2**64
+    if is_set and not call.query.dry_run:
+        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
+    inside(obj, "metadata").pop("resourceVersion", None)
 
 
 def generate_name(call: Call, obj: JSONObject) -> bool:

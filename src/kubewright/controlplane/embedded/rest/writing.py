@@ -37,6 +37,7 @@ from kubewright.controlplane.embedded.rest.metadata import (
     keep,
     place_in_namespace,
     refuse,
+    take_revision,
     without_repeated_owners,
 )
 from kubewright.controlplane.embedded.rest.tracking import tracking
@@ -57,7 +58,9 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject
     begin(call, obj)
     if tracked:
         _track(call, None, obj)
-    call.services.admission.admit(call, obj, None, "CREATE")
+    if call.services.admission.admit(call, obj, None, "CREATE"):
+        place_in_namespace(call, obj)
+        take_revision(call, obj)
     generated = generate_name(call, obj)
     if not call.is_status:
         strategy.begin_create(obj)
@@ -152,7 +155,11 @@ def replace(
     keep(obj, old)
     if tracked:
         _track(call, old, obj)
-    call.services.admission.admit(call, obj, old, "UPDATE")
+    if call.services.admission.admit(call, obj, old, "UPDATE"):
+        # What the server decides, it decides for policies as for clients.
+        place_in_namespace(call, obj)
+        _check_revision(call, obj, entry)
+        keep(obj, old)
     if call.is_status:
         strategy.prepare_status(obj, old)
     else:
@@ -162,7 +169,7 @@ def replace(
     rules = strategy.validate_status if call.is_status else strategy.validate_update
     errors = [*validate_metadata_update(obj, old), *rules({**emptied, **obj}, old), *found]
     call.warnings += [str(error) for error in errors if error.tolerated]
-    refuse(resource, call.target.name, [error for error in errors if not error.tolerated])
+    refuse(resource, text(obj, "metadata", "name"), [error for error in errors if not error.tolerated])
     _warn(call, obj, old)
     call.services.admission.check(call, obj, old, "UPDATE")
     return _store(call, obj, entry)
