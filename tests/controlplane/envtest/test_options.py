@@ -119,3 +119,24 @@ def test_tokens_are_signed_by_one_key_and_checked_by_those_of_the_key_files(tmp_
 
     assert options(*signs_own, *both).signer.verified(by_other) == {"sub": "x", "iss": "https://here/"}
     assert len(items(options(*signs_own, *both).signer.keys(), "keys")) == 2
+
+
+def test_a_port_that_is_none_is_refused() -> None:
+    for port in ("0", "-1", "65536"):
+        assert refusal(f"--secure-port={port}").startswith(f"--secure-port {port} must be between 1 and 65535")
+
+
+def test_a_certificate_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    assert refusal(f"--cert-dir={taken}") == f"cannot write a certificate to --cert-dir {str(taken)!r}: File exists"
+    below = taken / "below"
+    assert refusal(f"--cert-dir={below}") == f"cannot write a certificate to --cert-dir {str(below)!r}: Not a directory"
+
+
+def test_a_key_without_its_certificate_is_not_overwritten(tmp_path: Path) -> None:
+    key = tmp_path / "apiserver.key"
+    key.write_text("mine")
+    only_one = f"--cert-dir {str(tmp_path)!r} has only one of apiserver.crt and apiserver.key"
+    assert refusal(f"--cert-dir={tmp_path}") == only_one
+    assert key.read_text() == "mine"

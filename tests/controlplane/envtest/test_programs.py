@@ -51,3 +51,10 @@ def test_without_a_kubectl_there_is_one_that_says_how_to_get_it(
     assert said.returncode == 1
     assert "python -m kubewright.controlplane.binaries" in said.stderr
     assert os.access(tmp_path / "assets" / "kube-apiserver", os.X_OK)
+
+
+def test_what_cannot_be_written_is_said_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "kubectl").mkdir()
+    with pytest.raises(ControlPlaneError, match=r"cannot write '.*kubectl': Is a directory"):
+        lay_down(tmp_path, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["etcd", "kube-apiserver", "kubectl"]

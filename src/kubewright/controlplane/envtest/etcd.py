@@ -94,12 +94,16 @@ def _serve(urls: Sequence[str], file: Path) -> None:
 
     servers: list[Server] = []
     for url in urls:
-        address = urlsplit(url)
-        if address.scheme != "http" or address.hostname is None:
+        try:
+            address = urlsplit(url)
+            scheme, host, port = address.scheme, address.hostname, address.port or 2379
+        except ValueError:  # a port that is none, an unfinished IPv6 address
+            scheme, host, port = "", None, 0
+        if scheme != "http" or host is None:
             sys.exit(f"etcd: cannot listen on {url!r}: expected http://HOST:PORT")
         try:
-            Server.address_family = socket.AF_INET6 if ":" in address.hostname else socket.AF_INET
-            servers.append(Server((address.hostname, address.port or 2379), Handler))
+            Server.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            servers.append(Server((host, port), Handler))
         except OSError as error:
             sys.exit(f"etcd: cannot listen on {url!r}: {error.strerror or error}")
     for server in servers[1:]:

@@ -5,6 +5,7 @@ It is run by its path, so that `--help`, by which envtest finds out which flags 
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ def main(arguments: Sequence[str]) -> None:
         listed = "\n".join(f"      --{line}" for line in FLAGS.read_text().splitlines())
         sys.stdout.write(f"kube-apiserver on the embedded control plane of kubewright.\n\nFlags:\n{listed}\n")
         return
+    # Until the server runs there is nothing to keep: an interrupt ends the process, without Python's traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     from kubewright.controlplane.envtest.serving import run
 
     run(arguments)

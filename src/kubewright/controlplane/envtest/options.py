@@ -113,7 +113,7 @@ class APIServerOptions:
 def read_options(flags: GivenFlags) -> APIServerOptions:
     """Read the flags, and the files that they name.
 
-    Raises FlagError or OSError for what kube-apiserver would refuse, and for what it would do and this server cannot.
+    Raises FlagError for what kube-apiserver would refuse, and for what it would do and this server cannot.
     """
     etcd = flags.texts("etcd-servers")
     if not etcd:
@@ -133,10 +133,13 @@ def read_options(flags: GivenFlags) -> APIServerOptions:
             ) from None
     if unspecified:
         advertised = "127.0.0.1"
+    port = flags.number("secure-port", 6443)
+    if not 1 <= port <= 65535:
+        raise FlagError(f"--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0")
     client_ca = _read(flags, "client-ca-file")
     return APIServerOptions(
         host=host,
-        port=flags.number("secure-port", 6443),
+        port=port,
         advertised=advertised,
         etcd=etcd[0],
         client_ca=client_ca,
@@ -231,13 +234,22 @@ def _serving_pair(flags: GivenFlags, hosts: Collection[str], temporary: Path) ->
         raise FlagError("--tls-cert-file and --tls-private-key-file are given together or not at all")
     directory = Path(flags.text("cert-dir") or temporary)
     certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
-    if not (certificate.exists() and key.exists()):
+    missing = [path for path in (certificate, key) if not path.exists()]
+    if len(missing) == 1:
+        # As kube-apiserver does: what is there belongs to someone, and so do the permissions of a key.
+        raise FlagError(f"--cert-dir {str(directory)!r} has only one of apiserver.crt and apiserver.key")
+    if missing:
         authority = CertificateAuthority()
         pair = authority.server("kube-apiserver", hosts=hosts)
-        directory.mkdir(parents=True, exist_ok=True)
-        certificate.write_text(pair.certificate + authority.certificate)
-        key.touch(0o600)
-        key.write_text(pair.key)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            certificate.write_text(pair.certificate + authority.certificate)
+            key.touch(0o600)
+            key.write_text(pair.key)
+        except OSError as error:
+            raise FlagError(
+                f"cannot write a certificate to --cert-dir {str(directory)!r}: {error.strerror or error}"
+            ) from None
     return certificate, key
 
 

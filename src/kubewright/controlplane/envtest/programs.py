@@ -81,6 +81,10 @@ def _must_be_ours(path: Path) -> None:
 def _write(path: Path, text: str) -> None:
     """Replace the file in one step: a suite may be running the old one, and a link is not followed."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text(text)
-    fresh.chmod(0o755)
-    fresh.replace(path)
+    try:
+        fresh.write_text(text)
+        fresh.chmod(0o755)
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise ControlPlaneError(f"cannot write {str(path)!r}: {error.strerror or error}") from None

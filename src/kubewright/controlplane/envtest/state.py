@@ -46,10 +46,14 @@ def save_state(etcd: str, saved: SavedStore) -> None:
 
 
 def _request(etcd: str, method: str, body: bytes | None = None) -> tuple[int, bytes]:
-    address = urlsplit(etcd)
-    if address.scheme != "http" or not address.hostname:
+    try:
+        address = urlsplit(etcd)
+        scheme, host, port = address.scheme, address.hostname, address.port or 2379
+    except ValueError:  # a port that is none, an unfinished IPv6 address
+        scheme, host, port = "", None, 0
+    if scheme != "http" or not host:
         raise ControlPlaneError(f"cannot reach etcd at {etcd!r}: expected http://HOST:PORT")
-    connection = http.client.HTTPConnection(address.hostname, address.port or 2379, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection(host, port, timeout=_PATIENCE)
     try:
         connection.request(method, STATE_PATH, body)
         answer = connection.getresponse()
