@@ -24,6 +24,9 @@ from kubewright.controlplane.embedded.cel.values import (
 _ADDERS = frozenset(
     ("int", "uint", "double", "string", "bytes", "list", "google.protobuf.Timestamp", "google.protobuf.Duration")
 )
+# A concatenation costs 1 whatever its length, because cel-go copies nothing: twenty variables that each double a list
+# would be within every budget, and take all memory here.
+_MAX_LIST_LENGTH = 10_000_000
 _SUBTRACTORS = _ADDERS - {"string", "bytes", "list"}
 _MULTIPLIERS = frozenset(("int", "uint", "double"))
 _RECEIVERS = frozenset(("string", "google.protobuf.Timestamp", "google.protobuf.Duration"))
@@ -52,6 +55,8 @@ def add(left: object, right: object) -> object:
         return left.plus(right)
     others = elements_of(right)
     if isinstance(left, list) and others is not None:
+        if len(left) + len(others) > _MAX_LIST_LENGTH:
+            raise EvaluationError(f"lists of more than {_MAX_LIST_LENGTH} elements are not available here")
         return [*left, *others]
     raise _refusal("_+_", left, _ADDERS)
 
