@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
+
+import pytest
 
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import Namespace, Secret
@@ -53,3 +56,23 @@ async def test_controllers_start_with_the_first_object_that_concerns_them() -> N
     assert before == 0
     assert [each.runs for each in (at_once, early, later, joining, never)] == [1, 1, 1, 1, 0]
     assert not any(each.running.is_set() for each in (at_once, early, later, joining))
+
+
+async def test_a_controller_that_cannot_be_made_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise nothing happens to the objects that it is for, and nothing says why."""
+
+    def make() -> Recording:
+        raise ModuleNotFoundError("no module of that name")
+
+    running = Recording("running")
+    async with ControlPlane.embedded(controllers=[], nodes=0) as plane, plane.client() as client:
+        tasks = ControllerTasks(Cache(client))
+        with caplog.at_level(logging.ERROR):
+            tasks.start("broken", make)
+            tasks.start("running", lambda: running)
+            await running.running.wait()
+        await tasks.stop()
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "the controller broken of the control plane has failed and does not run any more"
+    ]

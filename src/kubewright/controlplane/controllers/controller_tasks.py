@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, CacheEntry, WriteOrigin
 from kubewright.controlplane.controllers.runtime import BuiltInController
+
+_log = logging.getLogger(__name__)
 
 
 class ControllerTasks:
@@ -23,7 +26,7 @@ class ControllerTasks:
     def start(self, name: str, make: Callable[[], BuiltInController]) -> None:
         """Run a controller until `stop`. Starting it twice is fine."""
         if name not in self._tasks:
-            self._tasks[name] = asyncio.create_task(_run(make))
+            self._tasks[name] = asyncio.create_task(_run(name, make))
 
     def start_with(
         self,
@@ -62,5 +65,9 @@ class ControllerTasks:
         handle.subscribe(changed)
 
 
-async def _run(make: Callable[[], BuiltInController]) -> None:
-    await make().run()
+async def _run(name: str, make: Callable[[], BuiltInController]) -> None:
+    try:
+        await make().run()
+    except Exception:
+        # Nobody awaits the task: without this, a test would only see that nothing happens.
+        _log.exception("the controller %s of the control plane has failed and does not run any more", name)
