@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import fields
-from math import inf
+from math import inf, nan
 from typing import Literal
 
 import pytest
@@ -71,6 +71,107 @@ def test_changes_add_up_and_the_last_one_counts() -> None:
     assert script.behaviour_of(subject) == Behaviour(start=1, ready=3, stop=5)
     first.end()
     assert script.behaviour_of(subject) == Behaviour(ready=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"start": "5"}, "start is '5': expected seconds, such as 2.5, or math.inf"),
+        ({"start": -1}, "start is -1"),
+        ({"start": nan}, "start is nan"),
+        ({"stop": 1e30}, r"stop is 1e\+30"),
+        ({"ready": None}, "ready is None"),
+        ({"run": "1"}, "run is '1': expected seconds, such as 2.5, or None"),
+        ({"crashes": -1}, "crashes is -1: expected a number"),
+        ({"failed_pulls": 1.5}, "failed_pulls is 1.5: expected a number, such as 3, or math.inf"),
+        ({"exit_code": 256}, "exit_code is 256: expected a number from 0 to 255"),
+        ({"exit_code": "1"}, "exit_code is '1'"),
+        ({"reason": None}, "reason is None: expected a text"),
+    ],
+)
+def test_what_cannot_be_a_behaviour_is_refused_where_it_is_written(changes: BehaviourChanges, message: str) -> None:
+    """And not in the simulator, where every pod that it is for would wait for ever."""
+    script = PodScript()
+
+    with pytest.raises(ValueError, match=message):
+        script.where().behave(**changes)
+
+    assert script.behaviour_of(pod()) == Behaviour()
+
+
+def test_a_misspelled_behaviour_is_refused_with_those_there_are() -> None:
+    with pytest.raises(TypeError, match=r"no behaviour runn \(there are: crashes, exit_code, .*, run, "):
+        PodScript().where().behave(runn=0)  # type: ignore[call-arg]
+
+
+def test_a_name_without_a_keyword_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"where\('web'\): expected a function of a Pod; by name it is where\(name="):
+        PodScript().where("web")  # type: ignore[arg-type]
+
+
+@virtual
+async def test_a_predicate_that_fails_leaves_no_behaviour_behind() -> None:
+    def fails(subject: Pod) -> bool:
+        raise LookupError(subject.metadata.name)
+
+    async with ControlPlane.embedded() as plane, plane.client() as client:
+        await client.wait_for(await client.create(pod()), ready)
+        with pytest.raises(LookupError, match="web"):
+            plane.pods.where(fails).behave(run=0)
+
+        await client.wait_for(await client.create(pod("other")), ready)
+
+
+@virtual
+async def test_a_pod_can_be_kept_from_starting_and_from_ending_for_ever() -> None:
+    async with ControlPlane.embedded() as plane, plane.client() as client:
+        lasting = plane.pods.where(name="lasting").behave(run=inf)
+        with plane.pods.where(name="late").behave(start=inf):
+            late, _ = await client.create(pod("late")), await client.create(pod("lasting"))
+            await asyncio.sleep(24 * 3600)
+            pods = {one.metadata.name: one for one in await client.list(Pod)}
+        await client.wait_for(late, ready)
+        lasting.end()
+
+    assert [state.waiting.reason for one in pods["late"].status.container_statuses if (state := one.state).waiting] == [
+        "ContainerCreating"
+    ]
+    assert is_ready(pods["lasting"])
+    assert pods["lasting"].status.container_statuses[0].restart_count == 0
+
+
+@virtual
+async def test_pods_of_a_failed_node_and_deleted_ones_cannot_crash() -> None:
+    async with ControlPlane.embedded() as plane, plane.client() as client:
+        subject = await client.wait_for(await client.create(pod(stop="30")), ready)
+        assert subject is not None
+        plane.nodes.fail("node-1")
+        with pytest.raises(ControlPlaneError, match="none of the selected pods runs on a simulated node that works"):
+            plane.pods.where().crash()
+        plane.nodes.recover("node-1")
+        await client.delete(subject)
+        await asyncio.sleep(10)
+        with pytest.raises(ControlPlaneError, match="none of the selected pods runs"):
+            plane.pods.where().evict()
+
+        await asyncio.sleep(10)
+        left = await client.get(Pod, "web", namespace="default")
+
+    assert left.status.container_statuses[0].restart_count == 0
+    assert left.status.phase == "Running"
+
+
+@virtual
+async def test_an_eviction_without_a_message_is_one_too() -> None:
+    async with ControlPlane.embedded() as plane, plane.client() as client:
+        subject = await client.wait_for(await client.create(pod()), ready)
+        assert subject is not None
+        plane.pods.where().evict("")
+
+        evicted = await client.wait_for(subject, Field("status.phase").equals("Failed"))
+
+    assert evicted is not None
+    assert evicted.status.reason == "Evicted"
 
 
 @virtual

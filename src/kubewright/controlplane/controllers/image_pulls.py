@@ -24,7 +24,7 @@ def back_off(failures: int) -> int:
 
 def pulled_after(behaviour: Behaviour) -> float | None:
     """When the images are there; None when they never are."""
-    if behaviour.failed_pulls == inf:
+    if inf in (behaviour.start, behaviour.failed_pulls):
         return None
     growing = int(min(behaviour.failed_pulls, _GROWING))
     return behaviour.start + sum(map(back_off, range(growing))) + _MAX_BACK_OFF * (behaviour.failed_pulls - growing)

@@ -22,13 +22,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from kubewright.api.core.v1 import Pod
 
 Default = TypeVar("Default")
 
 PREFIX = "simulate.kubewright.dev/"
+
+MAX_SECONDS = 1e9
+"""More than 30 years. With much more than that, a time is one that no calendar has."""
+_MAX_NUMBER, _MAX_EXIT_CODE = 9999, 255
+_DURATIONS = ("start", "ready", "stop")
 
 _NAMES = ("start", "ready", "run", "exit-code", "reason", "crashes", "stop", "failed-pulls", "waiting")
 
@@ -45,6 +50,7 @@ class Behaviour:
     """
 
     start: float = 0.0
+    """`math.inf`: its containers never run."""
     ready: float = 0.0
     """`math.inf`: it never is."""
     run: float | None = None
@@ -62,9 +68,35 @@ class Behaviour:
     message: str = ""
     """The message to that reason."""
 
+    def __post_init__(self) -> None:
+        for name in _DURATIONS:
+            _check(name, getattr(self, name), "seconds, such as 2.5, or math.inf", most=MAX_SECONDS)
+        if self.run is not None:
+            _check("run", self.run, "seconds, such as 2.5, or None", most=MAX_SECONDS)
+        for name in ("crashes", "failed_pulls"):
+            _check(name, getattr(self, name), "a number, such as 3, or math.inf", most=_MAX_NUMBER, whole=True)
+        if not _is_exit_code(self.exit_code):
+            raise ValueError(f"exit_code is {self.exit_code!r}: expected a number from 0 to {_MAX_EXIT_CODE}")
+        for name in ("reason", "waiting", "message"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise ValueError(f"{name} is {value!r}: expected a text")  # noqa: TRY004 (one kind for all values)
+
     def run_of(self, restarts: int) -> float | None:
         """How long its containers run after so many restarts; None when they do not end."""
-        return None if restarts >= self.crashes else self.run
+        return None if restarts >= self.crashes or self.run == inf else self.run
+
+
+def _is_exit_code(value: object) -> bool:
+    return isinstance(value, int) and 0 <= value <= _MAX_EXIT_CODE
+
+
+def _check(name: str, value: object, expected: str, *, most: float, whole: bool = False) -> None:
+    """Raise ValueError unless it is such a number, or infinite."""
+    is_number = isinstance(value, int) or (isinstance(value, float) and (not whole or value.is_integer()))
+    # NaN is refused, too: it is neither less than anything nor more.
+    if value != inf and not (is_number and 0 <= cast(float, value) <= most):
+        raise ValueError(f"{name} is {value!r}: expected {expected}")
 
 
 _MAX_DIGITS = 4
@@ -117,15 +149,15 @@ def _seconds(texts: dict[str, str], name: str, default: Default) -> float | Defa
         seconds = float(texts[name])
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds < inf:
+    if not 0 <= seconds <= MAX_SECONDS:
         raise ValueError(f'the annotation {PREFIX}{name} is "{texts[name]}": expected seconds, such as "2.5"')
     return seconds
 
 
 def _exit_code(texts: dict[str, str]) -> int:
     text = texts.get("exit-code", "0")
-    if not text.isdecimal() or int(text) > 255:
-        raise ValueError(f'the annotation {PREFIX}exit-code is "{text}": expected a number from 0 to 255')
+    if not text.isdecimal() or len(text) > _MAX_DIGITS or int(text) > _MAX_EXIT_CODE:
+        raise ValueError(f'the annotation {PREFIX}exit-code is "{text}": expected a number from 0 to {_MAX_EXIT_CODE}')
     return int(text)
 
 

@@ -124,7 +124,7 @@ def seconds_to_next(pod: Pod, behaviour: Behaviour, entered: datetime, now: date
     times, stage = [due(pod, behaviour, entered)], stage_of(pod)
     if stage == "running" and behaviour.ready < inf and not pod.status.container_statuses[0].ready:
         times.append(entered + timedelta(seconds=behaviour.ready))
-    elif stage == "creating" and not behaviour.waiting and behaviour.failed_pulls:
+    elif stage == "creating" and not behaviour.waiting and behaviour.failed_pulls and behaviour.start < inf:
         times.append(entered + timedelta(seconds=next_pull_change(behaviour, (now - entered).total_seconds())))
     return min((max(0.0, (time - now).total_seconds()) for time in times if time is not None), default=None)
 

@@ -39,13 +39,16 @@ class BehaviourChanges(TypedDict, total=False):
     message: str
 
 
+_CHANGEABLE = BehaviourChanges.__optional_keys__
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How the containers of a pod end now: with a result, or because the pod is evicted."""
 
     exit_code: int = 0
     reason: str = ""
-    eviction: str = ""
+    eviction: str | None = None
     """The message of an eviction."""
 
 
@@ -56,7 +59,7 @@ class ScriptedSimulator(Protocol):
         """Reconcile these pods: their behaviour may be another one."""
 
     def end(self, selects: PodPredicate, ending: Ending) -> int:
-        """Let the containers of these pods end, of those that run. Returns the number of pods."""
+        """Let the containers of these pods end, of those that run and whose node works. Returns their number."""
 
 
 class PodScript:
@@ -83,6 +86,8 @@ class PodScript:
 
         `image` is that of any of their containers.
         """
+        if predicate is not None and not callable(predicate):
+            raise TypeError(f"where({predicate!r}): expected a function of a Pod; by name it is where(name=...)")
         matches = label_matcher(labels).matches if labels is not None else None
 
         def selects(pod: Pod) -> bool:
@@ -115,8 +120,9 @@ class PodScript:
 
     def add(self, scripted: ScriptedBehaviour) -> None:
         """What was added last counts most."""
-        self._scripted.append(scripted)
+        # In this order: what selects no pod, but fails, is not to stay.
         self._wake(scripted.selects)
+        self._scripted.append(scripted)
 
     def remove(self, scripted: ScriptedBehaviour) -> None:
         """May be called twice."""
@@ -127,7 +133,9 @@ class PodScript:
     def end(self, selects: PodPredicate, ending: Ending) -> None:
         """Let the containers of the pods end that run now. ControlPlaneError when there are none."""
         if not sum([simulator.end(selects, ending) for simulator in self._simulators]):
-            raise ControlPlaneError("none of the selected pods runs on a simulated node: wait until it is ready")
+            raise ControlPlaneError(
+                "none of the selected pods runs on a simulated node that works: wait until one is ready"
+            )
 
     def _wake(self, selects: PodPredicate) -> None:
         for simulator in self._simulators:
@@ -167,13 +175,24 @@ class SelectedPods:
 
         What is not given remains, and of several changes the last one counts. It takes effect at once: with
         `run=0` running containers end, with `failed_pulls=0` a pod that waits for its image starts.
+
+        Raises TypeError for a name and ValueError for a value that no behaviour has.
         """
+        unknown = sorted(changes.keys() - _CHANGEABLE)
+        if unknown:
+            known = ", ".join(sorted(_CHANGEABLE))
+            raise TypeError(f"pods have no behaviour {', '.join(unknown)} (there are: {known})")
+        Behaviour(**changes)
         scripted = ScriptedBehaviour(self._script, self._selects, changes)
         self._script.add(scripted)
         return scripted
 
     def crash(self, *, exit_code: int = 1, reason: str = "") -> None:
-        """Let their containers end once, now. What follows is up to their restartPolicy."""
+        """Let their containers end once, now. What follows is up to their restartPolicy.
+
+        ControlPlaneError when none of them runs on a node that works.
+        """
+        Behaviour(exit_code=exit_code, reason=reason)
         self._script.end(self._selects, Ending(exit_code, reason))
 
     def evict(self, message: str = _EVICTED) -> None:

@@ -82,6 +82,7 @@ class PodSimulator:
         self._entered: dict[str, tuple[Stage, datetime]] = {}
         self._terminating_since: dict[str, datetime] = {}
         self._endings: dict[str, Ending] = {}
+        self._simulated: set[str] = set()
         self._events = EventBroadcaster(client, instance="", now=self._clock.now, form=CoreV1(field_manager="kubelet"))
 
     async def run(self) -> None:
@@ -123,7 +124,7 @@ class PodSimulator:
             behaviour = replace(behaviour, waiting="ContainerCreating")
         now, ending = self._clock.now(), self._endings.get(pod.metadata.uid)
         if ending is not None and stage_of(pod) == "running":
-            if ending.eviction:
+            if ending.eviction is not None:
                 await self._evict(pod, ending.eviction, now)
                 return
             behaviour = replace(behaviour, run=0.0, crashes=inf, exit_code=ending.exit_code, reason=ending.reason)
@@ -183,11 +184,21 @@ class PodSimulator:
 
     def end(self, selects: PodPredicate, ending: Ending) -> int:
         """See `ScriptedSimulator`."""
-        running = [pod for pod in self._pods.list() if stage_of(pod) == "running" and selects(pod)]
+        running = [
+            pod
+            for pod in self._pods.list()
+            if stage_of(pod) == "running"
+            and pod.metadata.deletion_timestamp is None
+            and self._works(pod.spec.node_name or "")
+            and selects(pod)
+        ]
         for pod in running:
             self._endings[pod.metadata.uid] = ending
             self._alarms.send(pod.key)
         return len(running)
+
+    def _works(self, node: str) -> bool:
+        return node in self._simulated and (self._nodes is None or self._nodes.failed_at(node) is None)
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         changed = copy.copy(pod)
@@ -219,9 +230,14 @@ class PodSimulator:
 
     def _node_changed(self, event: Event[Object]) -> Iterable[Request]:
         """The pods on a node that has just become one of ours."""
-        if not _is_simulated(event.new) or _is_simulated(event.old):
+        name = event.key.name
+        if not _is_simulated(event.new):
+            self._simulated.discard(name)
             return ()
-        return [pod.key for pod in self._pods.list(index=(_NODE, event.key.name))]
+        if name in self._simulated:
+            return ()
+        self._simulated.add(name)
+        return [pod.key for pod in self._pods.list(index=(_NODE, name))]
 
     def _pod_changed(self, event: Event[Object]) -> Iterable[Request]:
         if event.old is not None:
