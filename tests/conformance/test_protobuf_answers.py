@@ -153,6 +153,7 @@ async def test_of_a_custom_resource_only_the_metadata_comes_in_protobuf(fetch: F
     path = f"/apis/example.com/v1/namespaces/{namespace}/widgets"
     created = await fetch(path, "POST", [("Content-Type", JSON), ("Accept", f"{PROTOBUF},{JSON}")], _WIDGET)
     refused = await fetch(f"{path}/a", headers=[("Accept", PROTOBUF)])
+    scale = await fetch(f"{path}/a/scale", headers=[("Accept", PROTOBUF)])
     in_yaml = await fetch(f"{path}/a", headers=[("Accept", f"{PROTOBUF},application/yaml")])
     missing = await fetch(f"{path}/b", headers=[("Accept", f"{PROTOBUF},{JSON}")])
     one = opened(await fetch(f"{path}/a", headers=[("Accept", f"{METADATA},{JSON}")]))
@@ -160,6 +161,7 @@ async def test_of_a_custom_resource_only_the_metadata_comes_in_protobuf(fetch: F
 
     assert (created.status, created.headers.get("Content-Type")) == (201, JSON)
     assert (refused.status, opened(refused)["reason"]) == (406, "NotAcceptable")
+    assert (scale.status, opened(scale)["reason"]) == (406, "NotAcceptable")
     assert in_yaml.headers.get("Content-Type") == "application/yaml"
     assert (missing.status, opened(missing)["reason"]) == (404, "NotFound")
     assert (one["kind"], text(one, "metadata", "name")) == ("PartialObjectMetadata", "a")

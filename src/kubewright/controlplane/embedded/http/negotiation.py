@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -51,7 +52,7 @@ def negotiate(
     """
     if not accept.strip():
         return MediaTypeOptions()
-    for options in sorted(_ranges(accept), key=lambda item: -item.quality):
+    for options in sorted(_ranges(accept), key=_preference):
         media_type = JSON if options.media_type in ("*/*", "application/*") else options.media_type
         if media_type not in _SUPPORTED:
             continue
@@ -97,6 +98,11 @@ def _form(parameters: dict[str, str], media_type: str) -> MediaTypeOptions | Non
     return None
 
 
+def _preference(options: _Range) -> tuple[float, bool]:
+    """Of the same quality, what is named comes before what only matches."""
+    return -options.quality, options.media_type.endswith("/*")
+
+
 def _ranges(accept: str) -> list[_Range]:
     ranges: list[_Range] = []
     for text in accept.split(",", _MAX_RANGES)[:_MAX_RANGES]:
@@ -105,6 +111,8 @@ def _ranges(accept: str) -> list[_Range]:
         try:
             quality = float(parameters.pop("q", "1"))
         except ValueError:
+            quality = 1.0
+        if math.isnan(quality):
             quality = 1.0
         ranges.append(_Range(media_type.lower(), parameters, quality))
     return ranges

@@ -171,10 +171,8 @@ class APIServer:
             warnings,
             annotations,
         )
-        # A scale is none of the custom kind.
-        is_custom = resource.custom and target.subresource != "scale"
-        wanted = negotiate(request.header("accept"), is_custom=is_custom)
-        return presented(dispatch(call, request, wanted), request, parsed.query, is_custom=is_custom)
+        wanted = negotiate(request.header("accept"), is_custom=resource.custom)
+        return presented(dispatch(call, request, wanted), request, parsed.query, is_custom=resource.custom)
 
     def _non_resource(self, request: HTTPRequest, parsed: _ParsedRequest) -> HTTPResponse:
         path = parsed.target.path
