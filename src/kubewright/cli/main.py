@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from kubewright.api.errors import KubernetesError
-from kubewright.cli import types
+from kubewright.cli import controlplane, types
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.version import __version__
 
@@ -23,35 +23,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--version", action="version", version=f"kubewright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_controlplane(commands)
+    controlplane.add_command(commands)
     types.add_command(commands)
     _check_command(given, commands.choices)
     options, unknown = parser.parse_known_args(given)
-    if unknown and options.run is not _needs_extra:
+    if unknown:
         _refuse_argument(unknown[0], given[0], commands.choices[given[0]])
     try:
         options.run(options)
     except (ControlPlaneError, KubernetesError, OSError) as error:
         sys.exit(f"kubewright: {error}")
-
-
-def _add_controlplane(commands: types.Commands) -> None:
-    """Add the command, or, where only `pip install kubewright` was run, one that names the package it needs."""
-    try:
-        from kubewright.cli import controlplane
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("kubewright"):
-            raise
-        parser = commands.add_parser(
-            "controlplane", help='needs pip install "kubewright[controlplane]"', add_help=False
-        )
-        parser.set_defaults(run=_needs_extra)
-    else:
-        controlplane.add_command(commands)
-
-
-def _needs_extra(_: argparse.Namespace) -> None:
-    raise ControlPlaneError('this command needs more packages: pip install "kubewright[controlplane]"')
 
 
 def _check_command(arguments: Sequence[str], commands: Iterable[str]) -> None:
