@@ -120,7 +120,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = kubewright.Nothing  # type: ignore[attr-defined]
 
 
-PACKAGES = ("api", "cache", "client", "controller", "controlplane", "manager", "manifest", "testing")
+PACKAGES = ("api", "cache", "client", "controller", "controlplane", "manager", "manifest", "testing", "webhook")
 
 
 def test_no_name_at_the_front_door_is_that_of_a_package() -> None:

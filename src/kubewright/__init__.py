@@ -63,6 +63,12 @@ if TYPE_CHECKING:
     from kubewright.manager import Recorder as Recorder
     from kubewright.manager import run as run
     from kubewright.manifest.crd import definition_of as definition_of
+    from kubewright.webhook import Denied as Denied
+    from kubewright.webhook import FieldCause as FieldCause
+    from kubewright.webhook import Review as Review
+    from kubewright.webhook import defaults as defaults
+    from kubewright.webhook import serve_webhooks as serve_webhooks
+    from kubewright.webhook import validates as validates
 
 _HOMES = {
     "msgspec": ("Meta", "field"),
@@ -105,6 +111,7 @@ _HOMES = {
     "kubewright.controlplane": ("ControlPlane",),
     "kubewright.manager": ("Manager", "Permission", "Recorder", "run"),
     "kubewright.manifest.crd": ("definition_of",),
+    "kubewright.webhook": ("Denied", "FieldCause", "Review", "defaults", "serve_webhooks", "validates"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

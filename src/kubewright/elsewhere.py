@@ -7,7 +7,7 @@ from opcode import opmap
 from pathlib import Path
 from types import FrameType
 
-_HOMES = ("api", "client", "cache", "controller", "manager", "patterns")
+_HOMES = ("api", "client", "cache", "controller", "manager", "webhook", "patterns")
 _NAMES = {
     "TemporaryError": "raise any error: the reconcile is retried with back-off",
     "PermanentError": "raise TerminalError",

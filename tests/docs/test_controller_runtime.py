@@ -15,9 +15,8 @@ SECTIONS = {
     for heading, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     for package in heading.removesuffix(" (package ctrl)").split(", ")
 }
-OURS = sorted(
-    set(re.findall(r"`(?:kubewright\.)?((?:api|cache|client|controller|controlplane|manager|patterns)\.[\w.]+)`", PAGE))
-)
+PACKAGES = "api|cache|client|controller|controlplane|manager|patterns|webhook"
+OURS = sorted(set(re.findall(rf"`(?:kubewright\.)?((?:{PACKAGES})\.[\w.]+)`", PAGE)))
 
 
 @pytest.mark.parametrize("package", EXPORTED)

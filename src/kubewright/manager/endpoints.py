@@ -1,4 +1,4 @@
-"""The HTTP servers of a manager: probes, metrics and debugging, each on an address of its own or off."""
+"""The HTTP servers of a manager: probes, metrics, debugging and webhooks, each on an address of its own or off."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from kubewright.manager.metrics import Metrics
 from kubewright.manager.permissions import Permission
 from kubewright.manager.serving import Handler, Server
 
+MAX_REVIEW_SIZE = 7 * 1024 * 1024
+"""Bytes of a request of the API server: two objects of at most 3 MiB, as controller-runtime reckons."""
+
 
 class ManagerEndpoints:
     """The servers of one manager."""
@@ -26,6 +29,9 @@ class ManagerEndpoints:
         debug_address: str,
         metrics_secure: bool,
         metrics_cert_dir: Path | None,
+        webhook_address: str,
+        webhook_cert_dir: Path | None,
+        webhook_client_ca: Path | None,
     ) -> None:
         if metrics_cert_dir is not None and not metrics_secure:
             from kubewright.manager.serving_certificate import ServingCertificateError
@@ -40,6 +46,7 @@ class ManagerEndpoints:
         self.debug_server = Server(debug_address, option="debug_address")
         self._health_server = Server(health_address, option="health_address")
         self._metrics_server = _metrics_server(metrics_address, metrics_secure, metrics_cert_dir)
+        self.webhook_server = _webhook_server(webhook_address, webhook_cert_dir, webhook_client_ca)
         self.health.serve(self._health_server)
         self.ready.serve(self._health_server)
         self.needs: list[Permission] = []
@@ -64,6 +71,7 @@ class ManagerEndpoints:
             "health": self._health_server.port,
             "metrics": self._metrics_server.port,
             "debug": self.debug_server.port,
+            "webhook": self.webhook_server.port,
         }
 
     @asynccontextmanager
@@ -72,6 +80,9 @@ class ManagerEndpoints:
         async with AsyncExitStack() as servers:
             for server in (self._health_server, self._metrics_server, self.debug_server):
                 await servers.enter_async_context(server)
+            # The last to start and the first to end: probes report what it does.
+            if self.webhook_server.routes:
+                await servers.enter_async_context(self.webhook_server)
             yield
 
 
@@ -82,3 +93,15 @@ def _metrics_server(address: str, is_secure: bool, directory: Path | None) -> Se
         return from_directory(directory) if directory is not None else self_signed()
 
     return Server(address, option="metrics_address", tls=context if is_secure else None)
+
+
+def _webhook_server(address: str, directory: Path | None, client_ca: Path | None) -> Server:
+    def context() -> ssl.SSLContext:
+        from tempfile import gettempdir  # few programs need it
+
+        from kubewright.manager.serving_certificate import from_directory
+
+        # As in controller-runtime, whose manifests mount the Secret there.
+        return from_directory(directory or Path(gettempdir(), "k8s-webhook-server", "serving-certs"), client_ca)
+
+    return Server(address, option="webhook_address", tls=context, max_body_size=MAX_REVIEW_SIZE)

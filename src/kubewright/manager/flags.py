@@ -27,6 +27,9 @@ class Flags(argparse.Namespace):
     debug_address: str
     metrics_secure: bool
     metrics_cert_dir: str | None
+    webhook_address: str
+    webhook_cert_dir: str | None
+    webhook_client_ca: str | None
     log_format: Literal["console", "json"] | None
     verbosity: int
 
@@ -96,6 +99,7 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
         ("health", "/healthz and /readyz", ":8081"),
         ("metrics", "/metrics", ":8080"),
         ("debug", "/debug", "0"),
+        ("webhook", "webhooks, if there are any", ":9443"),
     ):
         parser.add_argument(
             f"--{kind}-address",
@@ -112,6 +116,17 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
         "--metrics-cert-dir",
         metavar="DIR",
         help="the directory with tls.crt and tls.key for --metrics-secure (default: a self-signed certificate)",
+    )
+    parser.add_argument(
+        "--webhook-cert-dir",
+        metavar="DIR",
+        help="the directory with tls.crt and tls.key for webhooks (default: k8s-webhook-server/serving-certs in the "
+        "directory for temporary files)",
+    )
+    parser.add_argument(
+        "--webhook-client-ca",
+        metavar="FILE",
+        help="serve webhooks only to clients with a certificate of the authorities in this file",
     )
     parser.add_argument(
         "--log-format",

@@ -46,6 +46,7 @@ from kubewright.manager.recorder import EventBroadcaster, EventRecorder
 from kubewright.manager.request_durations import RequestDurations
 from kubewright.manager.runnable import Function, Runnable, run_of
 from kubewright.manager.runtime_metrics import runtime_families
+from kubewright.manager.serving import Handler
 from kubewright.manager.watchdog import watched_loop
 from kubewright.version import __version__
 
@@ -77,6 +78,9 @@ class Manager:
         debug_address: str = "0",
         metrics_secure: bool = False,
         metrics_cert_dir: str | Path | None = None,
+        webhook_address: str = ":9443",
+        webhook_cert_dir: str | Path | None = None,
+        webhook_client_ca: str | Path | None = None,
         grace: float | None = GRACE,
         permissions: Iterable[Permission] = (),
         preflight: bool = True,
@@ -91,6 +95,9 @@ class Manager:
 
         `metrics_secure` serves metrics over TLS, to users that the API server permits (see `delegated_access`), with
         `tls.crt` and `tls.key` of `metrics_cert_dir`, or else with a self-signed certificate.
+        Webhooks are served at `webhook_address`, once there are any (see `kubewright.webhook`), with `tls.crt` and
+        `tls.key` of `webhook_cert_dir`, by default /tmp/k8s-webhook-server/serving-certs; with `webhook_client_ca`, a
+        file, only to clients with a certificate of these authorities.
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
         every permission that watches and `permissions` need, and fails with the list of those missing. `cache` has the
         options of single kinds (`cache={Pod: CacheOptions(labels={"app": "web"})}`), and with `strict_cache` reads that
@@ -122,6 +129,9 @@ class Manager:
             debug_address=debug_address,
             metrics_secure=metrics_secure,
             metrics_cert_dir=Path(metrics_cert_dir) if metrics_cert_dir is not None else None,
+            webhook_address=webhook_address,
+            webhook_cert_dir=Path(webhook_cert_dir) if webhook_cert_dir is not None else None,
+            webhook_client_ca=Path(webhook_client_ca) if webhook_client_ca is not None else None,
         )
         self.health = self._endpoints.health
         """The checks behind /healthz."""
@@ -169,7 +179,7 @@ class Manager:
 
     @property
     def ports(self) -> dict[str, int]:
-        """Where the servers listen, by name (health, metrics, debug); 0 for those that are off."""
+        """Where the servers listen, by name (health, metrics, debug, webhook); 0 for those that are off."""
         return self._endpoints.ports
 
     # What it runs
@@ -183,6 +193,29 @@ class Manager:
         run = run_of(runnable)
         name = getattr(runnable, "__name__", type(runnable).__name__)
         self._lifecycle.add(run, name, needs_leader=bool(getattr(runnable, "needs_leader", True)))
+
+    def add_webhook(self, path: str, handler: Handler) -> None:
+        """Serve POST requests of the API server to `path`, over TLS, in every replica, before caches start.
+
+        The manager is ready only while it serves them. `kubewright.webhook.serve_webhooks` is made of this.
+        """
+        server = self._endpoints.webhook_server
+        is_first = not server.routes
+        if is_first and self._has_begun:
+            raise RuntimeError("manager.add_webhook: add the first webhook before the manager starts")
+        server.route(path, handler)
+        if is_first and server.is_enabled:
+            self.ready.add("webhooks", lambda: None if server.port else "the webhook server is not serving")
+
+    @property
+    def webhooks_served(self) -> asyncio.Event:
+        """Set while webhooks are served."""
+        return self._endpoints.webhook_server.listening
+
+    @property
+    def webhooks(self) -> Mapping[str, Handler]:
+        """The webhooks that were added so far, by path."""
+        return self._endpoints.webhook_server.routes
 
     def expect(self, name: str) -> None:
         """A controller of this name is being built: `run` fails unless it has been added by then."""
@@ -220,7 +253,7 @@ class Manager:
     @property
     def has_work(self) -> bool:
         """Whether anything was added that runs."""
-        return bool(self._expected) or self._lifecycle.has_work
+        return bool(self._expected or self.webhooks) or self._lifecycle.has_work
 
     def add_cluster(self, cluster: Cluster) -> None:
         """Keep the cache of one more cluster, for sources that watch it."""

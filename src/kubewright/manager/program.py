@@ -145,6 +145,9 @@ async def _run(
             debug_address=flags.debug_address,
             metrics_secure=flags.metrics_secure,
             metrics_cert_dir=flags.metrics_cert_dir,
+            webhook_address=flags.webhook_address,
+            webhook_cert_dir=flags.webhook_cert_dir,
+            webhook_client_ca=flags.webhook_client_ca,
         )
         main, setting_up = asyncio.current_task(), True
 

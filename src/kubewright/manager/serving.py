@@ -1,12 +1,12 @@
-"""A small HTTP/1.1 server for the endpoints of a manager: health, metrics, debugging.
+"""A small HTTP/1.1 server for the endpoints of a manager: health, metrics, debugging, webhooks.
 
     server = Server(":8080", option="metrics_address")
     server.route("/metrics", metrics.answer)
     async with server:
         ...
 
-It answers GET and HEAD, over TLS if given a context, and takes no bodies: it is not for webhooks.
-Every request is answered or its connection closed; nothing a client sends makes the server fail or leak.
+It answers GET and HEAD, or POST with bodies of a limited size, over TLS if given a context. Every request is answered
+or its connection closed; nothing a client sends makes the server fail or leak.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ class EndpointRequest(Struct, frozen=True):
     parameters: Mapping[str, list[str]] = {}
     headers: Mapping[str, str] = {}
     method: str = "GET"
+    body: bytes = b""
 
 
 class EndpointResponse(Struct, frozen=True):
@@ -85,17 +86,29 @@ class Server:
     """
 
     def __init__(
-        self, address: str, *, option: str = "address", tls: Callable[[], ssl.SSLContext] | None = None
+        self,
+        address: str,
+        *,
+        option: str = "address",
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        max_body_size: int = 0,
     ) -> None:
-        """`tls` makes the context to serve with, when the server starts."""
+        """`tls` makes the context to serve with, when the server starts.
+
+        With a `max_body_size`, in bytes, requests are POST and may have a body; otherwise they are GET or HEAD.
+        """
         self._address = address = str(address)  # a number is no address: an error says so
         self._option = option
         self._tls = tls
+        self.max_body_size = max_body_size
+        self.methods = ("POST",) if max_body_size else ("GET", "HEAD")
         self._endpoint = None if address == "0" else _parse(address, option)
         self._routes: dict[str, Handler] = {}
         self._server: asyncio.Server | None = None
         self._port = 0
         self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self.listening = asyncio.Event()
+        """Set while it listens."""
         self.is_closing = False
         """True once the connections that are open are to send no further requests."""
 
@@ -109,6 +122,11 @@ class Server:
     def is_enabled(self) -> bool:
         """False when the address is "0"."""
         return self._endpoint is not None
+
+    @property
+    def routes(self) -> Mapping[str, Handler]:
+        """The handlers, by path."""
+        return self._routes
 
     @property
     def port(self) -> int:
@@ -129,6 +147,7 @@ class Server:
                 ssl_shutdown_timeout=_LINGER if context is not None else None,
                 limit=MAX_HEAD,
             )
+            self.listening.set()
         return self
 
     async def __aexit__(
@@ -138,10 +157,11 @@ class Server:
         if server is None:
             return
         self._port = 0
+        self.listening.clear()
         self.is_closing = True
         server.close()
         for task, connection in self._connections.items():
-            if not connection.is_answering:
+            if not connection.is_answering and not connection.is_receiving:
                 task.cancel()
                 connection.abort()
         try:
@@ -216,6 +236,7 @@ class _Request(Struct, frozen=True):
     method: bytes
     url: bytes
     headers: dict[str, str]
+    body: bytes
     is_last: bool
 
 
@@ -231,11 +252,15 @@ class _Connection:
         self._waiting: deque[_Request | EndpointResponse] = deque()
         self._url = b""
         self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._body_size = 0
         self._size = 0
         self._unfinished = 0
         self._time = asyncio.get_running_loop().time
         self._patience = FIRST_TIMEOUT
         self.is_answering = False
+        self.is_receiving = False
+        """From the end of the header fields of a request to the end of its body."""
         self.waits_since: float | None = self._time()
         """Since when it waits for its client to send or to take something; None while a handler is at work."""
 
@@ -274,7 +299,7 @@ class _Connection:
         answer = await self._answer(next_one)
         self.waits_since = self._time()
         is_last = next_one.is_last or self._server.is_closing
-        await self._write(answer, with_body=next_one.method == b"GET", is_last=is_last)
+        await self._write(answer, with_body=next_one.method != b"HEAD", is_last=is_last)
         self.is_answering = False
         self._patience = IDLE_TIMEOUT
         self.waits_since = self._time()
@@ -298,7 +323,7 @@ class _Connection:
                     pass  # the client offers an upgrade; the request itself is complete
                 except httptools.HttpParserError:
                     self._refuse(400, "this is not a request that HTTP/1.1 knows")
-                if self._unfinished > MAX_HEAD and not self._waiting:
+                if self._unfinished > MAX_HEAD and not self.is_receiving and not self._waiting:
                     self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
         return True
 
@@ -309,13 +334,15 @@ class _Connection:
             parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
         except (httptools.HttpParserError, ValueError, AttributeError):
             return EndpointResponse(400, body=b"this is not a path\n")
-        return await self._server.answer(EndpointRequest(path, parameters, request.headers, request.method.decode()))
+        return await self._server.answer(
+            EndpointRequest(path, parameters, request.headers, request.method.decode(), request.body)
+        )
 
     async def _write(self, answer: EndpointResponse, *, with_body: bool, is_last: bool) -> None:
         head = (
             f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n"
             f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
-            f"X-Content-Type-Options: nosniff\r\nAllow: GET, HEAD\r\n"
+            f"X-Content-Type-Options: nosniff\r\nAllow: {', '.join(self._server.methods)}\r\n"
             f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
         )
         self._writer.write(head.encode() + (answer.body if with_body else b""))
@@ -339,6 +366,7 @@ class _Connection:
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._size = b"", {}, 0
+        self._body, self._body_size = [], 0
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -349,19 +377,37 @@ class _Connection:
         self._size += len(name) + len(value) + 4
 
     def on_headers_complete(self) -> None:
-        length = self._headers.get("content-length", "0").strip("0")
+        server = self._server
         if self._size > MAX_HEAD:
             self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
-        elif self._parser.get_method() not in (b"GET", b"HEAD"):
-            self._refuse(405, "only GET and HEAD are answered here")
-        elif length or "transfer-encoding" in self._headers:
-            self._refuse(413, "no body is taken here")
+        elif self._parser.get_method().decode("latin-1") not in server.methods:
+            self._refuse(405, f"only {' and '.join(server.methods)} are answered here")
+        elif int(self._headers.get("content-length", "0")) > server.max_body_size or (
+            not server.max_body_size and "transfer-encoding" in self._headers
+        ):
+            self._refuse_body()
+        else:
+            self.is_receiving = True
+
+    def on_body(self, part: bytes) -> None:
+        self._body_size += len(part)
+        if self._body_size > self._server.max_body_size:
+            self._body = []
+            self._refuse_body()
+        else:
+            self._body.append(part)
+
+    def _refuse_body(self) -> None:
+        limit = self._server.max_body_size
+        self._refuse(413, f"a body of more than {limit} bytes is not taken here" if limit else "no body is taken here")
 
     def on_message_complete(self) -> None:
         self._unfinished = 0
+        self.is_receiving = False
         if not self._waiting or not isinstance(self._waiting[-1], EndpointResponse):
             is_last = not self._parser.should_keep_alive() or self._parser.should_upgrade()
-            self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, is_last))
+            body = b"".join(self._body)
+            self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, body, is_last))
 
 
 def _parse(address: str, option: str) -> tuple[str, int]:

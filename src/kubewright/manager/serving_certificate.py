@@ -25,13 +25,13 @@ class ServingCertificateError(KubernetesError):
     """There is no certificate to serve with, or it cannot be used."""
 
 
-def from_directory(directory: Path) -> ssl.SSLContext:
+def from_directory(directory: Path, client_ca: Path | None = None) -> ssl.SSLContext:
     """Serve with `tls.crt` and `tls.key` of a directory, such as a mounted Secret.
 
-    Each new connection gets the present content of the files. While they cannot be used, the previous certificate
-    stays.
+    With `client_ca`, a file, only clients with a certificate of these authorities are served. Each new connection gets
+    the present content of the files. While they cannot be used, the previous certificate stays.
     """
-    files = _Files(directory)
+    files = _Files(directory, client_ca)
     context = files.context
     # Called at every handshake, whether or not the client names a server: no task has to watch the files.
     context.sni_callback = files.renew
@@ -88,10 +88,11 @@ def self_signed() -> ssl.SSLContext:
 
 
 class _Files:
-    """The two files of a directory, and the context that was made of them."""
+    """The files of a certificate, and the context that was made of them."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, client_ca: Path | None) -> None:
         self._certificate, self._key = directory / CERTIFICATE, directory / KEY
+        self._client_ca = client_ca
         self._logged = ""
         self._state = self._stat()
         self.context = self._load()
@@ -114,6 +115,11 @@ class _Files:
             found = [file.stat() for file in (self._certificate, self._key)]
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
+        if self._client_ca is not None:
+            try:
+                found.append(self._client_ca.stat())
+            except OSError as error:
+                raise self._unusable_authorities(error.strerror or str(error)) from None
         return tuple([(each.st_ino, each.st_mtime_ns, each.st_size) for each in found])
 
     def _load(self) -> ssl.SSLContext:
@@ -125,7 +131,16 @@ class _Files:
             raise self._unusable(error.reason or "it is damaged") from None
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
+        if self._client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            try:
+                context.load_verify_locations(self._client_ca)
+            except OSError as error:  # an ssl.SSLError is one
+                raise self._unusable_authorities(getattr(error, "reason", None) or str(error)) from None
         return context
+
+    def _unusable_authorities(self, reason: str) -> ServingCertificateError:
+        return ServingCertificateError(f'cannot check clients with the authorities in "{self._client_ca}": {reason}')
 
     def _unusable(self, reason: str) -> ServingCertificateError:
         return ServingCertificateError(

@@ -1,7 +1,8 @@
 """Testing operators: pytest fixtures on control planes that the test run starts itself, and helpers for measurements.
 
-The fixtures (`control_plane`, `admin`, `namespace`, `install`, `running`) come with the pytest plugin, which is loaded
-wherever kubewright is installed; see `docs/testing.md`. Everything here is imported when it is first used.
+The fixtures (`control_plane`, `admin`, `namespace`, `install`, `running`, `local_webhooks`) come with the pytest
+plugin, which is loaded wherever kubewright is installed; see `docs/testing.md`. Everything here is imported when it is
+first used.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from kubewright.testing.requests import RequestCount, count_requests
     from kubewright.testing.settling import settled
     from kubewright.testing.virtual_time import NeverEnds, run_virtual, virtual
+    from kubewright.testing.webhooks import LocalWebhooks
 
 __all__ = [
     "APICall",
@@ -26,6 +28,7 @@ __all__ = [
     "Fault",
     "Finding",
     "Install",
+    "LocalWebhooks",
     "NeverEnds",
     "Problem",
     "RecordedEvents",
@@ -50,6 +53,7 @@ _MODULES = {
     "requests": ("RequestCount", "count_requests"),
     "settling": ("settled",),
     "virtual_time": ("NeverEnds", "run_virtual", "virtual"),
+    "webhooks": ("LocalWebhooks",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kubewright.controlplane import ControlPlane
     from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
     from kubewright.testing.fixtures import Install, Running
+    from kubewright.testing.webhooks import LocalWebhooks
 
 T = TypeVar("T")
 
@@ -105,6 +106,14 @@ def running() -> Running:
     from kubewright.testing.fixtures import run_manager
 
     return run_manager
+
+
+@pytest.fixture
+def local_webhooks(tmp_path_factory: pytest.TempPathFactory) -> LocalWebhooks:
+    """A certificate for the webhooks of a manager in this test, and a way to make `control_plane` call them."""
+    from kubewright.testing.webhooks import LocalWebhooks
+
+    return LocalWebhooks(tmp_path_factory.mktemp("webhooks"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,0 +1,26 @@
+"""Answering the API server: admission webhooks, as typed functions or as plain handlers; see `docs/webhooks.md`."""
+
+from kubewright.webhook.admission import AdmissionWebhook, Review, defaults, handles, path_of, validates
+from kubewright.webhook.configuration import mutating_configuration, validating_configuration
+from kubewright.webhook.denial import Denied, FieldCause
+from kubewright.webhook.endpoint import serve_webhooks, webhooks_of
+from kubewright.webhook.review import AdmissionResponse, RequestKind, RequestResource, ReviewRequest
+
+__all__ = [
+    "AdmissionResponse",
+    "AdmissionWebhook",
+    "Denied",
+    "FieldCause",
+    "RequestKind",
+    "RequestResource",
+    "Review",
+    "ReviewRequest",
+    "defaults",
+    "handles",
+    "mutating_configuration",
+    "path_of",
+    "serve_webhooks",
+    "validates",
+    "validating_configuration",
+    "webhooks_of",
+]
