@@ -16,8 +16,10 @@ from kubewright.controlplane.embedded.builtins.without_effect import WITHOUT_EFF
 ACTED_ON = {
     "admissionregistration.k8s.io/v1 MutatingAdmissionPolicy",
     "admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration",
     "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
     "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding",
+    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
     "apps/v1 DaemonSet",
     "apps/v1 Deployment",
     "apps/v1 ReplicaSet",

@@ -1,13 +1,14 @@
 """Admission: those of the real server's plugins whose effect users notice, in its order.
 
-First those that change a write: namespaces must exist, pods are completed, claims and ingresses get a class, and the
-mutating policies, which come last. After the rules of its kind those that judge it: pods stay within the limits of
-their namespace, claims grow only where their class allows that, then the validating policies, and quotas last.
+First those that change a write: namespaces must exist, pods are completed, claims and ingresses get a class, then the
+mutating policies, and the mutating webhooks last. After the rules of its kind those that judge it: pods stay within the
+limits of their namespace, claims grow only where their class allows that, then the validating policies and webhooks,
+and quotas last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.certificates import CERTIFICATE_REQUESTS, check_certificate_request
@@ -28,13 +29,16 @@ from kubewright.controlplane.embedded.admission.request import AdmissionRequest
 from kubewright.controlplane.embedded.admission.resource_quotas import charge_quotas
 from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
 from kubewright.controlplane.embedded.admission.validating_policies import ValidatingPolicy, validate_by_policies
+from kubewright.controlplane.embedded.admission.webhooks import WebhookCaller, WebhookMutator, WebhookSource
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
-from kubewright.controlplane.embedded.apimachinery.document import text
+from kubewright.controlplane.embedded.apimachinery.document import mapping, text
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Operation
+from kubewright.controlplane.embedded.rest.suspension import Outcome, Step, Suspended
+from kubewright.controlplane.embedded.storage.store import StoredObject
 
 _RBAC = "rbac.authorization.k8s.io"
 _GUARDED = frozenset(("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
@@ -51,6 +55,7 @@ OPTIONAL_PLUGINS = frozenset(
         "DefaultStorageClass",
         "LimitRanger",
         "MutatingAdmissionPolicy",
+        "MutatingAdmissionWebhook",
         "NamespaceLifecycle",
         "PersistentVolumeClaimResize",
         "PodSecurity",
@@ -58,6 +63,7 @@ OPTIONAL_PLUGINS = frozenset(
         "RuntimeClass",
         "ServiceAccount",
         "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionWebhook",
     )
 )
 """Those that can be disabled."""
@@ -66,21 +72,32 @@ OPTIONAL_PLUGINS = frozenset(
 class AdmissionChain:
     """The plugins, in the real server's order, without the disabled ones (see `OPTIONAL_PLUGINS`).
 
-    A request costs nothing more while there are no policies.
+    A request costs nothing more while there are no policies and webhooks. One that is for a webhook is suspended until
+    that has answered, and is handled again then; what the webhook has seen is what is stored.
     """
 
     def __init__(
-        self, store: ObjectStore, catalog: Catalog, authorizer: Authorizer, disabled: Collection[str] = ()
+        self,
+        store: ObjectStore,
+        catalog: Catalog,
+        authorizer: Authorizer,
+        new_uid: Callable[[], str],
+        disabled: Collection[str] = (),
     ) -> None:
         self._enabled = OPTIONAL_PLUGINS.difference(disabled)
         self._context = PolicyContext(store, catalog, authorizer)
         self._mutating = PolicySource(store, "mutatingadmissionpolicies", MutatingPolicy)
         self._validating = PolicySource(store, "validatingadmissionpolicies", ValidatingPolicy)
+        self._mutating_webhooks = WebhookSource(store, "mutatingwebhookconfigurations")
+        self._validating_webhooks = WebhookSource(store, "validatingwebhookconfigurations")
+        self._caller = WebhookCaller(store, self._context, new_uid)
 
     def invalidate(self) -> None:
-        """A policy or binding changed."""
+        """A policy, a binding or a webhook changed."""
         self._mutating.invalidate()
         self._validating.invalidate()
+        self._mutating_webhooks.invalidate()
+        self._validating_webhooks.invalidate()
 
     def enter(self, call: Call, new: JSONObject) -> None:
         """Raise StatusError when nothing may be created where the request leads."""
@@ -90,20 +107,42 @@ class AdmissionChain:
             _check_namespace(call, new)
 
     def admit(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> bool:
-        """Change `new` in place, or raise StatusError. True when policies ran, which may have changed anything."""
-        mutated = False
-        self._complete(call, new, old, operation)
-        if (policies := self._mutating.bound()) and "MutatingAdmissionPolicy" in self._enabled:
-            mutator = Mutator(AdmissionRequest(call, operation, new, old), self._context)
-            mutator.run(policies)
-            mutated = mutator.has_run
-            if mutated:
-                self._complete(call, new, old, operation)
-                mutator.run(policies, again=True)
+        """Change `new` in place, or raise StatusError; Suspended when webhooks have a say.
+
+        True when policies or webhooks ran, which may have changed anything.
+        """
+        mutated = bool(call.settled) and _settled(call, _step("mutating", call, old, operation), new)
+        if not mutated:
+            mutated = self._mutate(call, new, old, operation)
         if call.resource.gvk.group == _RBAC and call.resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
         return mutated
+
+    def _mutate(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> bool:
+        self._complete(call, new, old, operation)
+        policies = self._mutating.bound() if "MutatingAdmissionPolicy" in self._enabled else ()
+        webhooks = self._mutating_webhooks.all() if "MutatingAdmissionWebhook" in self._enabled else ()
+        if not policies and not webhooks:
+            return False
+        request = AdmissionRequest(call, operation, new, old)
+        mutator = Mutator(request, self._context)
+        mutator.run(policies)
+        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+
+            async def settle() -> None:
+                caller = WebhookMutator(self._caller, webhooks, request)
+                await caller.run()
+                if mutator.has_run or caller.has_changed:
+                    self._complete(call, new, old, operation)
+                    mutator.run(policies, again=True)
+                    await caller.run()
+
+            raise Suspended({_step("mutating", call, old, operation): _settling(request, settle)})
+        if mutator.has_run:
+            self._complete(call, new, old, operation)
+            mutator.run(policies, again=True)
+        return mutator.has_run
 
     def _complete(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource, enabled = call.resource, self._enabled
@@ -125,18 +164,62 @@ class AdmissionChain:
                 give(call, new)
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
-        """Raise StatusError to refuse."""
+        """Raise StatusError to refuse; Suspended when webhooks have a say."""
         if operation == "DELETE" and call.target.subresource:
             # An eviction, which was judged as such.
             return
+        # Nothing comes after a deletion.
+        after = None if operation == "DELETE" else new
+        if self._mutating_webhooks.all() and (after is None or _is_only_checked(call, operation)):
+            self._ask_mutating(call, after, old, operation)
         self._judge(call, new, old, operation)
         if (policies := self._validating.bound()) and "ValidatingAdmissionPolicy" in self._enabled:
-            # Nothing comes after a deletion.
-            after = None if operation == "DELETE" else new
             validate_by_policies(policies, AdmissionRequest(call, operation, after, old), self._context)
+        if self._validating_webhooks.all():
+            self._ask_validating(call, after, old, operation)
         if operation != "DELETE" and "ResourceQuota" in self._enabled:
             # The last one: what is refused for another reason is not charged.
             charge_quotas(call, new, old)
+
+    def prepare_deletions(self, call: Call, entries: Sequence[StoredObject]) -> None:
+        """Raise Suspended when webhooks have a say about the deletion of any of several objects."""
+        if not self._mutating_webhooks.all() and not self._validating_webhooks.all():
+            return
+        steps: dict[Step, Callable[[], Awaitable[Outcome]]] = {}
+        for entry in entries:
+            for ask in (self._ask_mutating, self._ask_validating):
+                try:
+                    ask(call, None, entry.value, "DELETE")
+                except Suspended as suspended:
+                    steps.update(suspended.steps)
+                except StatusError:
+                    break  # raised again when it is the turn of this object
+        if steps:
+            raise Suspended(steps)
+
+    def _ask_mutating(self, call: Call, new: JSONObject | None, old: JSONObject | None, operation: Operation) -> None:
+        """Ask mutating webhooks about what no other plugin changes."""
+        step = _step("mutating", call, old, operation)
+        if _settled(call, step, new) or "MutatingAdmissionWebhook" not in self._enabled:
+            return
+        request, webhooks = AdmissionRequest(call, operation, new, old), self._mutating_webhooks.all()
+        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+            caller = WebhookMutator(self._caller, webhooks, request)
+
+            async def settle() -> None:
+                await caller.run()
+                if caller.has_changed:
+                    await caller.run()
+
+            raise Suspended({step: _settling(request, settle)})
+
+    def _ask_validating(self, call: Call, new: JSONObject | None, old: JSONObject | None, operation: Operation) -> None:
+        step = _step("validating", call, old, operation)
+        if _settled(call, step, new) or "ValidatingAdmissionWebhook" not in self._enabled:
+            return
+        request, webhooks = AdmissionRequest(call, operation, new, old), self._validating_webhooks.all()
+        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+            raise Suspended({step: _settling(request, lambda: self._caller.validate(webhooks, request))})
 
     def _judge(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource_name, enabled = (call.resource.gvk.group, call.resource.plural), self._enabled
@@ -166,6 +249,48 @@ class AdmissionChain:
             check_parameter_rights(call, new, old, self._context)
         if operation != "DELETE" and "PodSecurity" in enabled:
             check_pod_security(call, new, old)
+
+
+def _is_only_checked(call: Call, operation: Operation) -> bool:
+    """Whether a request changes no object of its own, such as an eviction: `admit` is not called for it."""
+    return operation == "CONNECT" or (operation == "CREATE" and bool(call.target.subresource))
+
+
+def _step(stage: str, call: Call, old: JSONObject | None, operation: Operation) -> Step:
+    """What is asked about: once the stored object has changed, something else."""
+    metadata = mapping(old, "metadata")
+    name = text(metadata, "name") or call.target.name
+    return stage, operation, text(metadata, "namespace"), name, text(metadata, "resourceVersion")
+
+
+def _settled(call: Call, step: Step, new: JSONObject | None) -> bool:
+    """Go on with the outcome of a step, if there is one. Raises its StatusError."""
+    outcome = call.settled.get(step) if call.settled else None
+    if outcome is None:
+        return False
+    call.warnings += outcome.warnings
+    for name, value in outcome.annotations.items():
+        call.annotations.setdefault(name, value)
+    if outcome.error is not None:
+        raise outcome.error
+    if new is not None and outcome.obj is not None:
+        new.clear()
+        new.update(outcome.obj)
+    return True
+
+
+def _settling(request: AdmissionRequest, settle: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[Outcome]]:
+    """The outcome of asking, with everything that was noted about the request until then."""
+
+    async def outcome() -> Outcome:
+        refused: StatusError | None = None
+        try:
+            await settle()
+        except StatusError as error:
+            refused = error
+        return Outcome(request.new, refused, tuple(request.call.warnings), dict(request.call.annotations))
+
+    return outcome
 
 
 def _is_deleted(old: JSONObject | None) -> bool:

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.admission.match_conditions import ConditionError, MatchConditions
+from kubewright.controlplane.embedded.admission.mutation import put_back, unborn, why_not
 from kubewright.controlplane.embedded.admission.policies import BoundPolicy, ConfigurationError, PolicyContext
-from kubewright.controlplane.embedded.admission.request import AdmissionRequest, in_version
-from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, items, mapping, text
+from kubewright.controlplane.embedded.admission.request import AdmissionRequest
+from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden
 from kubewright.controlplane.embedded.cel.admission import (
@@ -36,10 +37,6 @@ from kubewright.controlplane.embedded.managedfields import merge_configuration
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.result import DoesNotApply
 from kubewright.controlplane.embedded.registry.resources import ResourceType
-from kubewright.controlplane.embedded.rest.unknown import drop_unknown
-
-# Set after mutation on a server: policies do not see them yet, and cannot change them.
-_LATER = ("uid", "creationTimestamp")
 
 
 class MutationError(Exception):
@@ -92,7 +89,7 @@ def _patched(live: JSONObject, result: object) -> JSONObject:
     except DoesNotApply as error:
         if error.is_test:
             return live
-        raise MutationError(f"JSON Patch: {_why(error.operation)}") from None
+        raise MutationError(f"JSON Patch: {why_not(error.operation)}") from None
 
 
 def _step(step: object) -> JSONObject:
@@ -116,22 +113,6 @@ def _json(value: object) -> JSONValue:
     except NoJSON as error:
         why = f"JSONPath valueExpression evaluated to a type that could not marshal to JSON: {error}"
         raise MutationError(why) from None
-
-
-def _why(operation: JSONObject) -> str:
-    """Why a step of a patch does not apply, as far as that can be said without knowing the object."""
-    op, path = text(operation, "op"), text(operation, "path")
-    match op:
-        case "add" | "remove":
-            return f"{op} operation does not apply: doc is missing path: {quoted(path)}: missing value"
-        case "replace":
-            return f"{op} operation does not apply: doc is missing path: {path}: missing value"
-        case "move" | "copy":
-            source = text(operation, "from")
-            return f"{op} operation does not apply: doc is missing from path: {source}: missing value"
-        case "test":
-            return f"{op} operation does not apply: is missing path: {path}: missing value"
-    return f"Unexpected kind: {op}"
 
 
 def _merged(live: JSONObject, result: object, resource: ResourceType) -> JSONObject:
@@ -220,45 +201,9 @@ class Mutator:
             except MutationError as error:
                 yield str(error)
                 continue
-            self._replace(changed, resource)
+            put_back(self._request, changed, resource, strict=True)
             self.has_run = True
 
     def _inputs(self, resource: ResourceType, parameter: JSONObject | None) -> Inputs:
-        inputs = self._context.inputs(self._request, resource)._replace(params=parameter)
-        if self._request.operation != "CREATE" or not isinstance(inputs.new_object, dict):
-            return inputs
-        given = mapping(inputs.new_object, "metadata")
-        metadata = {name: value for name, value in given.items() if name not in _LATER}
-        return inputs._replace(new_object={**inputs.new_object, "metadata": metadata})
-
-    def _replace(self, changed: JSONObject, matched: ResourceType) -> None:
-        """Put a mutated object, which is in the version that was matched, instead of the new one."""
-        request, requested = self._request, self._request.call.resource
-        new = copied_object({name: value for name, value in changed.items() if name not in ("apiVersion", "kind")})
-        unknown: list[str] = []
-        if matched.strategy.prune is not None:
-            new |= {"apiVersion": matched.gvk.api_version, "kind": matched.gvk.kind}
-            matched.strategy.prune(new)
-            del new["apiVersion"], new["kind"]
-        else:
-            drop_unknown(new, matched.structure, "", unknown)
-        if unknown:
-            raise _internal(f"strict decoding error: {', '.join(f'unknown field {quoted(path)}' for path in unknown)}")
-        if matched.gvk != requested.gvk:
-            new = in_version(new, matched, requested)
-        if request.operation == "CREATE" and request.new is not None:
-            before = mapping(request.new, "metadata")
-            inside(new, "metadata").update({name: before[name] for name in _LATER if name in before})
-        try:
-            requested.strategy.default(new)
-        except StatusError as error:
-            raise _internal(error.message.partition(": ")[2] or error.message) from None
-        if request.new is not None:
-            # In place: the object belongs to the caller.
-            request.new.clear()
-            request.new.update(new)
-            request.replace(request.new)
-
-
-def _internal(why: str) -> StatusError:
-    return StatusError(500, "InternalError", f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
+        inputs = self._context.inputs(self._request, resource)
+        return inputs._replace(params=parameter, new_object=unborn(self._request, resource))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.admission.pods import displayed_name
-from kubewright.controlplane.embedded.apimachinery.document import copied_object, text
+from kubewright.controlplane.embedded.apimachinery.document import copied_object, items, text
 from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, Operation
@@ -112,7 +112,7 @@ class AdmissionRequest:
             "requestResource": _resource(requested),
             "operation": self.operation,
             "userInfo": self.call.user.document(),
-            "dryRun": self.call.query.dry_run,
+            "dryRun": self.is_dry_run,
         }
         if self.operation in _OPTIONS:
             found["options"] = self._options()
@@ -124,14 +124,21 @@ class AdmissionRequest:
             found["namespace"] = self.namespace
         return found
 
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing will be stored."""
+        return self.call.query.dry_run or (self.operation == "DELETE" and bool(items(self.call.deletion, "dryRun")))
+
     def _options(self) -> JSONObject:
+        kind: JSONObject = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
+        if self.operation == "DELETE":
+            given = self.call.deletion or {}
+            return kind | {name: value for name, value in given.items() if name not in kind and value not in (None, [])}
         query = self.call.query
-        options: JSONObject = {"kind": _OPTIONS[self.operation], "apiVersion": "meta.k8s.io/v1"}
         if stages := query.repeated.get("dryRun"):
             stated: list[JSONValue] = list(stages)
-            options["dryRun"] = stated
-        names = ("propagationPolicy",) if self.operation == "DELETE" else ("fieldManager", "fieldValidation")
-        return options | {name: query.text(name) for name in names if query.text(name)}
+            kind["dryRun"] = stated
+        return kind | {name: query.text(name) for name in ("fieldManager", "fieldValidation") if query.text(name)}
 
 
 def _kind(gvk: GroupVersionKind) -> JSONObject:

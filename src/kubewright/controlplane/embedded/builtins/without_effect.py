@@ -20,14 +20,11 @@ class Inert(NamedTuple):
     where: Callable[[JSONObject], bool] = lambda obj: True
 
 
-_NO_CALLS = Inert("its webhooks are not called")
 _NO_LIMITS = Inert("no request is queued or limited by it")
 _NO_DEVICES = Inert("no device is allocated")
 _NO_SCALING = Inert("nothing is scaled by it")
 
 WITHOUT_EFFECT: Mapping[str, Inert] = {
-    "admissionregistration.k8s.io/v1 MutatingWebhookConfiguration": _NO_CALLS,
-    "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration": _NO_CALLS,
     "apiextensions.k8s.io/v1 CustomResourceDefinition": Inert(
         "its conversion webhook is not called, and all versions show the same fields",
         lambda definition: text(definition, "spec", "conversion", "strategy") == "Webhook",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
@@ -16,6 +16,7 @@ from kubewright.controlplane.embedded.endpoints.request import QueryParameters, 
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.presentation import EventLines
+from kubewright.controlplane.embedded.rest.suspension import Outcome, Step
 from kubewright.controlplane.embedded.storage.store import Range, StoreChange, StoredObject
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -80,6 +81,9 @@ class Admission(Protocol):
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Raise StatusError to refuse. Nothing may be changed here."""
 
+    def prepare_deletions(self, call: Call, entries: Sequence[StoredObject]) -> None:
+        """Raise Suspended when outsiders are to be asked about the deletion of any of several objects."""
+
 
 @dataclass(slots=True)
 class Services:
@@ -122,6 +126,10 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What is noted in the audit log besides the request."""
+    settled: Mapping[Step, Outcome] | None = None
+    """The outcomes for which the request was suspended."""
+    deletion: JSONObject | None = None
+    """The options of a deletion, wherever they were sent."""
 
     @property
     def manager(self) -> str:

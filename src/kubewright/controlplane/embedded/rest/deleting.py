@@ -53,7 +53,7 @@ class Deleted:
 
 def options_of(call: Call, body: JSONObject | None) -> Options:
     """From the body of a request, or from its query when it has none: a body overrides the query, its `dryRun` too."""
-    content = body if body is not None else _queried(call)
+    content = call.deletion = body if body is not None else _queried(call)
     policy, orphan = content.get("propagationPolicy"), content.get("orphanDependents")
     grace, stages = content.get("gracePeriodSeconds"), items(content, "dryRun")
     if grace is not None and (not isinstance(grace, int) or isinstance(grace, bool)):

@@ -126,6 +126,8 @@ def _delete(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPR
 def _delete_collection(call: Call, request: HTTPRequest, wanted: MediaTypeOptions) -> HTTPResponse:
     options = options_of(call, _read_options(request))
     listed = list_entries(call)
+    # Before the first is gone: what is handled again must find the same list.
+    call.services.admission.prepare_deletions(call, listed.entries)
     deletions = delete_collection(call, options, listed)
     if len(listed.entries) <= MANY:
         for _ in deletions:

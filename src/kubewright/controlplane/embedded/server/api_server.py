@@ -7,6 +7,7 @@ authentication, impersonation, authorization, the handler; and is recorded in th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Servic
 from kubewright.controlplane.embedded.rest.dispatch import dispatch
 from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
 from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
+from kubewright.controlplane.embedded.rest.suspension import Outcome, Step, Suspended
 from kubewright.controlplane.embedded.server.audit import AuditEvent, AuditLog
 from kubewright.controlplane.embedded.server.deadline import deadline, out_of_time
 from kubewright.controlplane.embedded.server.faults import ConnectionCut, Faults
@@ -94,9 +96,8 @@ class APIServer:
             parsed = _ParsedRequest(target, query, user)
             try:
                 response = self._handle(request, parsed, warnings, annotations)
-            except AccountMissing as error:
-                await error.come(self.services.store)
-                response = self._handle(request, parsed, warnings, annotations)
+            except (AccountMissing, Suspended) as error:
+                response = await self._resumed(error, request, parsed, warnings, annotations)
             except NotReached as error:
                 patience = self.services.patience
                 if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
@@ -130,13 +131,45 @@ class APIServer:
             )
         return response
 
+    async def _resumed(
+        self,
+        stop: AccountMissing | Suspended,
+        request: HTTPRequest,
+        parsed: _ParsedRequest,
+        warnings: list[str],
+        annotations: dict[str, str],
+    ) -> HTTPResponse:
+        """Handle a request again, whenever what it was stopped for has come. A missing account is waited for once."""
+        settled: dict[Step, Outcome] = {}
+        has_waited = False
+        while True:
+            if isinstance(stop, Suspended):
+                outcomes = await asyncio.gather(*(settle() for settle in stop.steps.values()))
+                settled.update(zip(stop.steps, outcomes, strict=True))
+            elif has_waited:
+                raise stop
+            else:
+                await stop.come(self.services.store)
+                has_waited = True
+            warnings.clear()
+            annotations.clear()
+            try:
+                return self._handle(request, parsed, warnings, annotations, settled)
+            except (AccountMissing, Suspended) as again:
+                stop = again
+
     def _identify(self, request: HTTPRequest, target: Target) -> UserInfo:
         user = self.services.authenticator.authenticate(request.certificate, request.header("authorization") or None)
         impersonation = self._impersonator.impersonate(request.repeated, Attributes.of(target, user))
         return user if impersonation is None else impersonation.user
 
     def _handle(
-        self, request: HTTPRequest, parsed: _ParsedRequest, warnings: list[str], annotations: dict[str, str]
+        self,
+        request: HTTPRequest,
+        parsed: _ParsedRequest,
+        warnings: list[str],
+        annotations: dict[str, str],
+        settled: Mapping[Step, Outcome] | None = None,
     ) -> HTTPResponse:
         if len(request.body) > MAX_BODY_SIZE:
             raise too_large()
@@ -170,6 +203,7 @@ class APIServer:
             request.header("user-agent"),
             warnings,
             annotations,
+            settled,
         )
         wanted = negotiate(request.header("accept"), is_custom=resource.custom)
         return presented(dispatch(call, request, wanted), request, parsed.query, is_custom=resource.custom)

@@ -139,7 +139,10 @@ def assemble(
     authenticator = Authenticator(signer, lookup, clock=clock, tokens=tokens, audiences=audiences)
     authorizer = (AlwaysAllow if options.always_allow else Authorizer)(_Roles(store))
 
-    admission = AdmissionChain(store, catalog, authorizer, options.disabled_plugins)
+    def new_uid() -> str:
+        return str(uuid.UUID(int=source.getrandbits(128), version=4))
+
+    admission = AdmissionChain(store, catalog, authorizer, new_uid, options.disabled_plugins)
 
     def changed(change: StoreChange) -> None:
         if change.key.startswith(_RBAC):
@@ -156,7 +159,7 @@ def assemble(
         authorizer=authorizer,
         token_issuer=TokenIssuer(signer, lookup, clock, audiences),
         clock=clock,
-        new_uid=lambda: str(uuid.UUID(int=source.getrandbits(128), version=4)),
+        new_uid=new_uid,
         suffix=lambda: "".join(source.choice(_ALPHABET) for _ in range(5)),
         patience=patience,
     )
