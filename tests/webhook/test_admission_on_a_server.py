@@ -63,7 +63,6 @@ def lamp(namespace: str, name: str = "desk", **spec: object) -> Lamp:
     return Lamp(metadata=ObjectMeta(name=name, namespace=namespace), spec=LampSpec(**spec))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("control_plane", ["real"], indirect=True)
 async def test_a_server_defaults_and_validates_what_it_stores(
     admin: Client,
     namespace: str,
@@ -104,7 +103,6 @@ async def test_a_server_defaults_and_validates_what_it_stores(
         await admin.delete(created)
 
 
-@pytest.mark.parametrize("control_plane", ["real"], indirect=True)
 async def test_the_annotator_of_pods_satisfies_the_validator_which_denies_alone(
     admin: Client, namespace: str, running: Running, local_webhooks: LocalWebhooks
 ) -> None:
