@@ -301,6 +301,7 @@ async def test_the_real_one_is_served_alike(serve: Serve, ending: signal.Signals
         (["--port", "-1"], "'-1' is not a port: expected a number from 0 to 65535"),
         (["--nodes", "many"], "'many' is not a number of nodes"),
         (["--host", ""], "no address to listen on: expected one such as 127.0.0.1 or 0.0.0.0"),
+        (["--envtest-dir", ""], "no directory: expected one such as bin/envtest, or . for this one"),
         (["--controllers", "garbage-collector,nothing"], "there is no controller nothing (there are: "),
         (["--real", "--port", "6443"], "--real chooses host, port and controllers itself"),
         (["--real", "--host", "127.0.0.1"], "--real chooses host, port and controllers itself"),

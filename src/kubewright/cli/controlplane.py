@@ -74,7 +74,7 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument(
         "--envtest-dir",
-        type=Path,
+        type=_directory,
         metavar="DIR",
         help="run nothing, but lay down kube-apiserver, etcd and kubectl in DIR for envtest of Go projects, "
         "and print the KUBEBUILDER_ASSETS for them",
@@ -108,6 +108,12 @@ def _host(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("no address to listen on: expected one such as 127.0.0.1 or 0.0.0.0")
     return text
+
+
+def _directory(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("no directory: expected one such as bin/envtest, or . for this one")
+    return Path(text)
 
 
 def _run(options: argparse.Namespace) -> None:
