@@ -294,3 +294,25 @@ async def _reasons(client: Client, pod: str) -> set[str]:
     return {
         one.reason or "" async for one in client.list(Event, namespace="default", fields={"involvedObject.name": pod})
     }
+
+
+@virtual
+async def test_a_reset_takes_back_what_was_set_since_the_snapshot() -> None:
+    async with ControlPlane.embedded(controllers=["nodes", "scheduler", "pod-simulator", "serviceaccounts"]) as plane:
+        plane.pods.where(name="a").behave(start=inf)
+        before = plane.snapshot()
+        plane.pods.where(name="b").behave(start=inf)
+        plane.nodes.fail("node-1")
+        plane.reset(before)
+        async with plane.client() as client:
+            for name in ("a", "b"):
+                await client.create(pod(name))
+            await client.wait_for(Pod, "b", ready, namespace="default")
+            assert not is_ready(await client.get(Pod, "a", namespace="default"))
+
+
+@virtual
+async def test_nodes_can_fail_as_soon_as_the_control_plane_has_started() -> None:
+    async with ControlPlane.embedded(controllers=["nodes"]) as plane:
+        plane.nodes.fail("node-1")
+        assert plane.nodes.failed_at("node-1") is not None

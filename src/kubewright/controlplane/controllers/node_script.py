@@ -7,7 +7,7 @@ plane.nodes.recover("node-1")
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
@@ -47,6 +47,17 @@ class NodeScript:
     def failed_at(self, name: str) -> datetime | None:
         """When the node failed; None while it works."""
         return self._failed.get(name)
+
+    def snapshot(self) -> dict[str, datetime]:
+        """Which nodes have failed by now, and when, for `restore`."""
+        return dict(self._failed)
+
+    def restore(self, failed: Mapping[str, datetime]) -> None:
+        """Let the nodes work and fail as at that moment."""
+        changed = self._failed.keys() ^ failed.keys()
+        self._failed = dict(failed)
+        for name in sorted(changed):
+            self._notify(name)
 
     def register(self, name: str) -> None:
         """A node that can fail; `SimulatedNodes` calls it."""

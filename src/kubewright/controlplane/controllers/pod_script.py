@@ -8,7 +8,7 @@ with plane.pods.where(image="web:2").behave(failed_pulls=inf):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -129,6 +129,20 @@ class PodScript:
         if scripted in self._scripted:
             self._scripted.remove(scripted)
             self._wake(scripted.selects)
+
+    def snapshot(self) -> list[ScriptedBehaviour]:
+        """What is set now, for `restore`."""
+        return list(self._scripted)
+
+    def restore(self, scripted: Sequence[ScriptedBehaviour]) -> None:
+        """Let pods behave as at that moment."""
+        before, self._scripted = self._scripted, list(scripted)
+        for each in before:
+            if each not in self._scripted:
+                self._wake(each.selects)
+        for each in self._scripted:
+            if each not in before:
+                self._wake(each.selects)
 
     def end(self, selects: PodPredicate, ending: Ending) -> None:
         """Let the containers of the pods end that run now. ControlPlaneError when there are none."""

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -28,7 +30,7 @@ from kubewright.controlplane.controllers import CONTROLLERS
 from kubewright.controlplane.controllers.clock import Clock, SystemClock
 from kubewright.controlplane.controllers.controller_tasks import ControllerTasks
 from kubewright.controlplane.controllers.node_script import NodeScript
-from kubewright.controlplane.controllers.pod_script import PodScript
+from kubewright.controlplane.controllers.pod_script import PodScript, ScriptedBehaviour
 from kubewright.controlplane.controllers.storage_class import default_storage_class
 from kubewright.controlplane.definitions import DefinitionSource, install_definitions, load_definitions
 from kubewright.controlplane.embedded.auth.users import UserInfo
@@ -60,6 +62,15 @@ _SWEEP_SECONDS = 60.0
 _INSTALL_SECONDS = 60.0
 # X509_V_FLAG_NO_CHECK_TIME of OpenSSL, for which Python has no name.
 _NO_CHECK_TIME = 0x200000
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneSnapshot:
+    """The state of an embedded control plane at one moment, for its `reset`."""
+
+    objects: Snapshot
+    failed_nodes: Mapping[str, datetime]
+    pods: Sequence[ScriptedBehaviour]
 
 
 class EmbeddedControlPlane(ControlPlane):
@@ -136,6 +147,7 @@ class EmbeddedControlPlane(ControlPlane):
             tasks = ControllerTasks(cache)
             stack.push_async_callback(tasks.stop)
             self._start_controllers(tasks, client, cache, authority)
+            await asyncio.sleep(0)  # until they are made: then `nodes` knows the nodes
             if self._is_chosen("serviceaccounts"):
                 # Before it is there, pods are refused.
                 await client.wait_for(ServiceAccount, "default", exists, namespace="default")
@@ -256,13 +268,17 @@ class EmbeddedControlPlane(ControlPlane):
         store = self._started.assembled.store
         store.compact(store.revision)
 
-    def snapshot(self) -> Snapshot:
-        """All objects as they are now."""
-        return self._started.assembled.store.snapshot()
+    def snapshot(self) -> PlaneSnapshot:
+        """All objects as they are now, which nodes have failed, and what is set for pods."""
+        started = self._started
+        return PlaneSnapshot(started.assembled.store.snapshot(), started.nodes.snapshot(), started.pods.snapshot())
 
-    def reset(self, snapshot: Snapshot) -> None:
-        """Restore all objects as they were at the snapshot. Watchers see the difference as ordinary changes."""
-        self._started.assembled.store.restore(snapshot)
+    def reset(self, snapshot: PlaneSnapshot) -> None:
+        """Restore all of it as it was at the snapshot. Watchers see the difference as ordinary changes."""
+        started = self._started
+        started.nodes.restore(snapshot.failed_nodes)
+        started.pods.restore(snapshot.pods)
+        started.assembled.store.restore(snapshot.objects)
 
     def observe(self, observer: Callable[[StoreChange], None]) -> Callable[[], None]:
         """Call `observer` with each change, within the step that makes it. Returns an unsubscribe function."""

@@ -25,8 +25,7 @@ from kubewright.client import Config
 from kubewright.controller.arguments import check_function
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.definitions import DefinitionSource
-from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.controlplane.embedded.storage.store import Snapshot
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane, PlaneSnapshot
 from kubewright.manager import Manager
 from kubewright.manager.setup import SetupResult
 from kubewright.testing.exploration.end_state import EndState, Normalizer
@@ -150,7 +149,7 @@ class Exploration(Generic[W]):
         async with plane, plane.client() as admin:
             await asyncio.sleep(_PAUSE)
             snapshot = plane.snapshot()
-            normalizer = Normalizer(snapshot.entries, scenario.ignore)
+            normalizer = Normalizer(snapshot.objects.entries, scenario.ignore)
             config = Config.from_kubeconfig_text(plane.admin.kubeconfig)
 
             async def run(plan: WorldPlan, expected: EndState | None) -> Ended:
@@ -180,7 +179,7 @@ class Exploration(Generic[W]):
             return found
 
 
-async def _begin_again(plane: EmbeddedControlPlane, snapshot: Snapshot) -> None:
+async def _begin_again(plane: EmbeddedControlPlane, snapshot: PlaneSnapshot) -> None:
     """Restore what was there before the first world, and begin with a full second, as the first one did."""
     plane.reset(snapshot)
     loop = asyncio.get_running_loop()

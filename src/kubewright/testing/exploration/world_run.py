@@ -81,7 +81,7 @@ class WorldRun(Generic[W]):
         self._repeated: list[tuple[str, str]] = []  # the requests that fail again
         self._calls: list[APICall] = []
         self._struck: list[tuple[Fault, APICall]] = []
-        self._objects = dict(plane.snapshot().entries)
+        self._objects = dict(plane.snapshot().objects.entries)
         self._uids: dict[str, str] = {}
         self._changed_at = 0.0
         self._processes: list[Process] = []
