@@ -99,7 +99,8 @@ class Webhooks:
         self._handlers[path] = handler
         return {
             "name": f"{path.strip('/')}.{self._prefix}.example.com",
-            "clientConfig": {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle()},
+            # With two slashes before the path, as envtest of Go projects writes it: the server asks at one.
+            "clientConfig": {"url": f"https://127.0.0.1:{self.port}/{path}", "caBundle": self.bundle()},
             "rules": [rule()],
             "namespaceSelector": WITHIN,
             "sideEffects": "None",

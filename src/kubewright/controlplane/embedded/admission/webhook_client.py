@@ -6,6 +6,7 @@ Each call has a connection of its own, so that there is nothing to close, and a 
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import socket
 import ssl
 from base64 import b64decode
@@ -73,7 +74,7 @@ async def call_webhook(configuration: JSONObject, body: bytes, seconds: int, sto
 def _by_url(url: str) -> _Endpoint:
     parts = urlsplit(url)
     host = parts.hostname or ""
-    return _Endpoint(parts.netloc, parts.path or "/", host, host, parts.port or _HTTPS)
+    return _Endpoint(parts.netloc, _cleaned(parts.path), host, host, parts.port or _HTTPS)
 
 
 def _by_service(configuration: JSONObject) -> _Endpoint:
@@ -81,7 +82,12 @@ def _by_service(configuration: JSONObject) -> _Endpoint:
     given = at(service, "port")
     port = given if isinstance(given, int) else _HTTPS
     server_name = f"{text(service, 'name')}.{text(service, 'namespace')}.svc"
-    return _Endpoint(f"{server_name}:{port}", text(service, "path") or "/", server_name, "", port)
+    return _Endpoint(f"{server_name}:{port}", _cleaned(text(service, "path")), server_name, "", port)
+
+
+def _cleaned(path: str) -> str:
+    """With single slashes, and none at the end: envtest of Go projects writes two at the beginning."""
+    return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 class _Unreachable(Exception):
