@@ -250,3 +250,12 @@ def test_a_volume_whose_reference_names_no_claim_is_released() -> None:
         await in_phase(admin, await volume(admin, "v", claimRef={"uid": "1"}), "Released")
 
     run(scenario)
+
+
+def test_a_claim_may_name_what_cannot_be_a_volume(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(admin: Client) -> None:
+        await claim(admin, "odd", volumeName="*/5 * * * *")
+        await admin.wait_for(await claim(admin), Field("status.phase").equals("Bound"))
+
+    run(scenario)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

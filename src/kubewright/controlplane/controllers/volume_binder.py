@@ -134,7 +134,7 @@ class VolumeBinder(ReportingController):
             await self._write_claim_status(claim, "Pending")
 
     async def _bind_to_named(self, claim: PersistentVolumeClaim, name: str) -> None:
-        volume = await self._client.find(PersistentVolume, name)
+        volume = await self._named(name)
         if volume is not None and volume.spec.claim_ref is None and (why := mismatch(volume, claim)):
             self._recorder.warning(claim, "VolumeMismatch", f'Cannot bind to requested volume "{name}": {why}')
         elif volume is not None and (volume.spec.claim_ref is None or is_for(volume, claim)):
@@ -145,9 +145,13 @@ class VolumeBinder(ReportingController):
             self._recorder.warning(claim, "FailedBinding", note)
         await self._write_claim_status(claim, "Pending")
 
+    async def _named(self, name: str) -> PersistentVolume | None:
+        """The volume that a claim names. A claim may name what cannot be one: servers take any text there."""
+        return None if "/" in name else await self._client.find(PersistentVolume, name)
+
     async def _reconcile_bound(self, claim: PersistentVolumeClaim) -> None:
         name = claim.spec.volume_name
-        volume = await self._client.find(PersistentVolume, name) if name else None
+        volume = await self._named(name) if name else None
         if volume is None:
             lost = "its PersistentVolume" if name else "reference to PersistentVolume"
             await self._lose(claim, "ClaimLost", f"Bound claim has lost {lost}. Data on the volume is lost!")
