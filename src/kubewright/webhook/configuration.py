@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from kubewright.api.admissionregistration.v1 import (
     MutatingWebhook,
@@ -14,6 +15,8 @@ from kubewright.api.admissionregistration.v1 import (
 from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.webhook.admission import AdmissionWebhook
 
+WebhookT = TypeVar("WebhookT", MutatingWebhook, ValidatingWebhook)
+
 
 def mutating_configuration(
     name: str,
@@ -23,23 +26,8 @@ def mutating_configuration(
     namespaces: LabelSelector | None = None,
 ) -> MutatingWebhookConfiguration:
     """The configuration of those webhooks that mutate. `client_config` has the URL or Service of a path."""
-    return MutatingWebhookConfiguration(
-        metadata=ObjectMeta(name=name),
-        webhooks=[
-            MutatingWebhook(
-                name=name_of(each),
-                client_config=client_config(each.path),
-                rules=list(each.rules),
-                failure_policy=each.failure_policy,
-                side_effects=each.side_effects,
-                timeout_seconds=each.timeout,
-                admission_review_versions=["v1"],
-                namespace_selector=namespaces,
-            )
-            for each in webhooks
-            if each.is_mutating
-        ],
-    )
+    entries = [_entry(MutatingWebhook, each, client_config, namespaces) for each in webhooks if each.is_mutating]
+    return MutatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=entries)
 
 
 def validating_configuration(
@@ -50,22 +38,25 @@ def validating_configuration(
     namespaces: LabelSelector | None = None,
 ) -> ValidatingWebhookConfiguration:
     """The configuration of those webhooks that do not mutate."""
-    return ValidatingWebhookConfiguration(
-        metadata=ObjectMeta(name=name),
-        webhooks=[
-            ValidatingWebhook(
-                name=name_of(each),
-                client_config=client_config(each.path),
-                rules=list(each.rules),
-                failure_policy=each.failure_policy,
-                side_effects=each.side_effects,
-                timeout_seconds=each.timeout,
-                admission_review_versions=["v1"],
-                namespace_selector=namespaces,
-            )
-            for each in webhooks
-            if not each.is_mutating
-        ],
+    entries = [_entry(ValidatingWebhook, each, client_config, namespaces) for each in webhooks if not each.is_mutating]
+    return ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=entries)
+
+
+def _entry(
+    kind: type[WebhookT],
+    webhook: AdmissionWebhook[object],
+    client_config: Callable[[str], WebhookClientConfig],
+    namespaces: LabelSelector | None,
+) -> WebhookT:
+    return kind(
+        name=name_of(webhook),
+        client_config=client_config(webhook.path),
+        rules=list(webhook.rules),
+        failure_policy=webhook.failure_policy,
+        side_effects=webhook.side_effects,
+        timeout_seconds=webhook.timeout,
+        admission_review_versions=["v1"],
+        namespace_selector=namespaces,
     )
 
 
