@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from tests.manager.scripted import running
@@ -227,15 +226,9 @@ async def test_a_certificate_that_would_not_be_used_is_an_error(admin_client: Cl
 async def test_without_the_package_that_makes_certificates_it_says_what_to_do(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Callable[..., ModuleType] = builtins.__import__
-
-    def absent(name: str, globals_: Mapping[str, object] | None = None, *rest: object) -> ModuleType:
-        importer = (globals_ or {}).get("__name__")
-        if name.startswith("cryptography") and importer == "kubewright.manager.serving_certificate":
-            raise ImportError(name)
-        return original(name, globals_, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.delitem(sys.modules, "kubewright.certificates.issuing", raising=False)
+    monkeypatch.delattr("kubewright.certificates.issuing", raising=False)
     manager = Manager(admin_client, metrics_address=HERE, metrics_secure=True)
     with pytest.raises(ServingCertificateError, match=r"that has one \(--metrics-cert-dir\), or install"):
         await manager.run()

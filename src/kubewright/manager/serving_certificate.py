@@ -16,7 +16,6 @@ CERTIFICATE, KEY = "tls.crt", "tls.key"
 """As a Secret of type kubernetes.io/tls has them."""
 
 _LIFETIME = datetime.timedelta(days=365)
-_CLOCK_SKEW = datetime.timedelta(hours=1)
 
 _log = logging.getLogger(__name__)
 
@@ -43,47 +42,18 @@ def self_signed() -> ssl.SSLContext:
 
     Clients cannot verify it. Needs the package `cryptography`.
     """
-    from ipaddress import ip_address
-
     try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes, serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+        from kubewright.certificates import issuing
     except ImportError:
         raise ServingCertificateError(
             "serving with TLS needs a certificate: name the directory that has one (--metrics-cert-dir), or install "
             "the package cryptography, which makes one: pip install cryptography"
         ) from None
     host, now = socket.gethostname(), exact_now()
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + _LIFETIME)
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [
-                    x509.DNSName("localhost"),
-                    x509.DNSName(host),
-                    x509.IPAddress(ip_address("127.0.0.1")),
-                    x509.IPAddress(ip_address("::1")),
-                ]
-            ),
-            critical=False,
-        )
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    hosts = ["localhost", host, "127.0.0.1", "::1"]
+    pair = issuing.self_signed(host, hosts, begin=now - issuing.CLOCK_SKEW, end=now + _LIFETIME)
     context = _new_context()
-    Certificate(chain=certificate.public_bytes(pem), key=private, origin="made here").load_into(context)
+    Certificate(chain=pair.certificate.encode(), key=pair.key.encode(), origin="made here").load_into(context)
     return context
 
 
