@@ -3,8 +3,8 @@
 from kubewright.webhook.admission import AdmissionWebhook, Review, defaults, handles, path_of, validates
 from kubewright.webhook.configuration import mutating_configuration, validating_configuration
 from kubewright.webhook.denial import Denied, FieldCause
-from kubewright.webhook.endpoint import serve_webhooks, webhooks_of
 from kubewright.webhook.review import AdmissionResponse, RequestKind, RequestResource, ReviewRequest
+from kubewright.webhook.serving import serve_webhooks, webhooks_of
 
 __all__ = [
     "AdmissionResponse",

@@ -1,7 +1,7 @@
-"""Serving webhooks: from an HTTP request of the API server to a function, and back.
+"""From an HTTP request of the API server to a webhook, and back.
 
-A body that is not an AdmissionReview is answered 400, and a function that is not done within the time that the request
-has, 504: of both the `failurePolicy` decides. A function that raises denies the request, and its error is logged.
+A body that is not a review is answered 400, and what is not done within the time that the request has, 504: for
+admission the `failurePolicy` decides then. A function that raises denies the request, and its error is logged.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
 from time import perf_counter
 
 from msgspec import Struct
 
-from kubewright.manager import Manager
 from kubewright.manager.log import summary
 from kubewright.manager.metrics import Counter, Gauge, Histogram, Labelled, Metrics
 from kubewright.manager.serving import EndpointRequest, EndpointResponse
@@ -29,50 +28,42 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 _log = logging.getLogger(__name__)
 
 
-def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> None:
-    """Serve webhooks while the manager runs, in every replica; it is ready only while it serves them.
+class WebhookEndpoint(ABC):
+    """Answers the requests to one path, and counts them under controller-runtime's names."""
 
-    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_cert_dir`.
-    The lower level is `manager.add_webhook`.
-    """
-    for webhook in webhooks:
-        given: object = webhook
-        if not isinstance(given, AdmissionWebhook):
-            raise TypeError(
-                f"serve_webhooks(manager, {given!r}): expected functions decorated with @defaults(Kind), "
-                "@validates(Kind) or @handles(path)"
-            )
-        manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
-
-
-def webhooks_of(manager: Manager) -> list[AdmissionWebhook[object]]:
-    """The webhooks of admission that a manager serves."""
-    return [handler.webhook for handler in manager.webhooks.values() if isinstance(handler, ReviewEndpoint)]
-
-
-class ReviewEndpoint:
-    """Answers the requests to one path with one webhook."""
-
-    def __init__(self, webhook: AdmissionWebhook[object], metrics: Metrics) -> None:
-        self.webhook = webhook
-        self._figures = _Figures.declared(metrics, webhook.path)
+    def __init__(self, path: str, metrics: Metrics) -> None:
+        self.path = path
+        self._figures = _Figures.declared(metrics, path)
 
     async def __call__(self, request: EndpointRequest) -> EndpointResponse:
         """The response, counted."""
         figures, begin = self._figures, perf_counter()
         figures.in_flight.add(1)
         try:
-            response = await self._respond(request)
+            response = await self.respond(request)
         finally:
             figures.in_flight.add(-1)
             figures.latency.observe(perf_counter() - begin)
-        figures.requests.labels(webhook=self.webhook.path, code=str(response.status)).add()
+        figures.requests.labels(webhook=self.path, code=str(response.status)).add()
         return response
 
-    async def _respond(self, request: EndpointRequest) -> EndpointResponse:
+    @abstractmethod
+    async def respond(self, request: EndpointRequest) -> EndpointResponse:
+        """The response."""
+
+
+class ReviewEndpoint(WebhookEndpoint):
+    """Answers the requests to one path with one webhook of admission."""
+
+    def __init__(self, webhook: AdmissionWebhook[object], metrics: Metrics) -> None:
+        super().__init__(webhook.path, metrics)
+        self.webhook = webhook
+        self._panics = metrics.counter("controller_runtime_webhook_panics_total", "Total number of webhook panics")
+
+    async def respond(self, request: EndpointRequest) -> EndpointResponse:
+        """The answer of the webhook."""
         try:
-            timeout = _timeout(request.parameters)
-            _check_content_type(request.headers)
+            timeout = timeout_of(request)
             review = read_review(request.body)
         except BadReview as error:
             _log.warning("the webhook %s got a bad request: %s", self.webhook.path, error)
@@ -97,7 +88,7 @@ class ReviewEndpoint:
         except Denied as denied:
             return AdmissionResponse(allowed=False, status=denied.status)
         except Exception as error:
-            self._figures.panics.add()
+            self._panics.add()
             _log.exception("the webhook %s failed", self.webhook.path, extra=_described(request))
             message = f"{self.webhook.name} failed: {summary(error)}"
             return AdmissionResponse.denied(message, code=500, reason="InternalError")
@@ -109,7 +100,6 @@ class _Figures(Struct, frozen=True):
     requests: Labelled[Counter]
     latency: Histogram
     in_flight: Gauge
-    panics: Counter
 
     @classmethod
     def declared(cls, metrics: Metrics, path: str) -> _Figures:
@@ -131,8 +121,7 @@ class _Figures(Struct, frozen=True):
             "Current number of admission requests being served.",
             labels=("webhook",),
         )
-        panics = metrics.counter("controller_runtime_webhook_panics_total", "Total number of webhook panics")
-        return cls(requests, latency.labels(webhook=path), in_flight.labels(webhook=path), panics)
+        return cls(requests, latency.labels(webhook=path), in_flight.labels(webhook=path))
 
 
 def _described(request: ReviewRequest) -> dict[str, object]:
@@ -144,15 +133,15 @@ def _described(request: ReviewRequest) -> dict[str, object]:
     }
 
 
-def _check_content_type(headers: Mapping[str, str]) -> None:
-    found = headers.get("content-type", "").partition(";")[0].strip()
+def timeout_of(request: EndpointRequest) -> float | None:
+    """The seconds that the API server waits, which it appends to the path: `?timeout=10s`.
+
+    Raises `BadReview` for one that cannot be read, and for a body that is not JSON by its type.
+    """
+    found = request.headers.get("content-type", "").partition(";")[0].strip()
     if found != "application/json":
         raise BadReview(f'the content type is "{found}": expected "application/json"')
-
-
-def _timeout(parameters: Mapping[str, list[str]]) -> float | None:
-    """The seconds that the API server waits, which it appends to the path: `?timeout=10s`."""
-    text = parameters.get("timeout", [""])[-1]
+    text = request.parameters.get("timeout", [""])[-1]
     if not text:
         return None
     parts = _AMOUNT.findall(text)

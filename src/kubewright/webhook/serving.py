@@ -1,0 +1,28 @@
+"""Putting webhooks on the server of a manager."""
+
+from __future__ import annotations
+
+from kubewright.manager import Manager
+from kubewright.webhook.admission import AdmissionWebhook
+from kubewright.webhook.endpoint import ReviewEndpoint
+
+
+def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> None:
+    """Serve webhooks while the manager runs, in every replica; it is ready only while it serves them.
+
+    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_cert_dir`.
+    The lower level is `manager.add_webhook`.
+    """
+    for webhook in webhooks:
+        given: object = webhook
+        if not isinstance(given, AdmissionWebhook):
+            raise TypeError(
+                f"serve_webhooks(manager, {given!r}): expected functions decorated with @defaults(Kind), "
+                "@validates(Kind) or @handles(path)"
+            )
+        manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
+
+
+def webhooks_of(manager: Manager) -> list[AdmissionWebhook[object]]:
+    """The webhooks of admission that a manager serves."""
+    return [handler.webhook for handler in manager.webhooks.values() if isinstance(handler, ReviewEndpoint)]
