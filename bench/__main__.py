@@ -10,7 +10,18 @@ import sys
 
 from bench.figures import Figure, report
 
-NAMES = ("http", "decode", "imports", "controlplane", "apiserver", "limits", "patterns", "explore", "widgets")
+NAMES = (
+    "http",
+    "decode",
+    "imports",
+    "controlplane",
+    "apiserver",
+    "limits",
+    "patterns",
+    "explore",
+    "webhooks",
+    "widgets",
+)
 QUICK = "--quick"
 
 

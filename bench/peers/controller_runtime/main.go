@@ -1,8 +1,9 @@
-// The peer on controller-runtime: peer operate|read|sync, with the server in KUBECONFIG.
+// The peer on controller-runtime: peer operate|read|sync|webhooks, with the server in KUBECONFIG.
 //
 //   - operate: the operator of the Widget workload.
 //   - read: a reconciler that only reads the Widget from the cache and notes the age of its stamp.
 //   - sync: a cache of Widgets and nothing else.
+//   - webhooks: admission of Widgets and Pods, without an API server; see webhooks.go. It prints "serving".
 //
 // "synced" on standard output reports that the cache has all Widgets. SIGUSR1 enqueues every cached Widget REQUEUES times, each time after the time before has been worked off, and then
 // prints "requeued". SIGTERM ends the program, which then prints what it counted on standard output, as JSON.
@@ -62,15 +63,26 @@ func run(mode string) error {
 	}
 	// No limit of its own: the server's priority and fairness is the limit.
 	config.QPS = -1
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	options := ctrl.Options{
 		Scheme: scheme,
 		// The metrics server is on, as by default, but on any free port.
 		Metrics: server.Options{BindAddress: "127.0.0.1:0"},
-	})
+	}
+	if mode == "webhooks" {
+		if options.WebhookServer, err = webhookServer(); err != nil {
+			return err
+		}
+	}
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return err
 	}
 	switch mode {
+	case "webhooks":
+		if err := addWebhooks(mgr); err != nil {
+			return err
+		}
+		return mgr.Start(ctx)
 	case "operate":
 		reconciler := &operator{Client: mgr.GetClient(), events: mgr.GetEventRecorder("widgets")}
 		requeue := make(chan event.TypedGenericEvent[*Widget])
@@ -107,7 +119,7 @@ func run(mode string) error {
 		}
 		return mgr.Start(ctx)
 	}
-	return fmt.Errorf("there is no mode %q (there are: operate, read, sync)", mode)
+	return fmt.Errorf("there is no mode %q (there are: operate, read, sync, webhooks)", mode)
 }
 
 func start(

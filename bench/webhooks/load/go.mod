@@ -1,0 +1,3 @@
+module kubewright/bench/webhooks/load
+
+go 1.22
