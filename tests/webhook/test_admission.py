@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from tests.webhook.reviews import Kettle, KettleSpec, answer, kettle, review
 
+from kubewright import Resource
 from kubewright.api.admissionregistration.v1 import RuleWithOperations
 from kubewright.api.core.v1 import Pod
+from kubewright.client.errors import NotFound, Status
 from kubewright.webhook import (
     AdmissionResponse,
     Denied,
@@ -141,15 +143,207 @@ def test_paths_are_those_of_controller_runtime() -> None:
     assert validates(Pod)(lambda review: None).path == "/validate--v1-pod"
 
 
+def test_one_function_may_be_for_several_kinds() -> None:
+    def check_name(review: Review[Kettle] | Review[Pod]) -> list[FieldCause]:
+        return [FieldCause.required("metadata.name")] if not review.object.metadata.name else []
+
+    paths = {each.path for each in (validates(Kettle)(check_name), validates(Pod)(check_name))}
+    assert paths == {"/validate-kitchen-webhook-test-v1-kettle", "/validate--v1-pod"}
+
+
+async def test_warnings_of_a_function_that_denies_are_shown() -> None:
+    @defaults(Kettle)
+    def never(review: Review[Kettle]) -> None:
+        review.warn("kettles are going")
+        raise Denied("no more kettles", code=410, reason="Gone")
+
+    found = await answer(never, review(new=kettle()))
+    assert (found["allowed"], found["warnings"]) == (False, ["kettles are going"])
+    assert (found["status"]["code"], found["status"]["reason"]) == (410, "Gone")
+
+
+async def test_an_object_without_a_name_may_get_one() -> None:
+    @defaults(Kettle)
+    def name(review: Review[Kettle]) -> None:
+        review.object.metadata.name = "given"
+
+    sent = kettle()
+    sent["metadata"] = {"generateName": "some-", "namespace": "home"}
+    found = await answer(name, review(new=sent, name=""))
+    assert found["patch"] == [{"op": "add", "path": "/metadata/name", "value": "given"}]
+
+
+def rename(review: Review[Kettle]) -> None:
+    review.object.metadata.name = "small"
+
+
+def move(review: Review[Kettle]) -> None:
+    review.object.metadata.namespace = "office"
+
+
+def replace(review: Review[Kettle]) -> None:
+    review.object = Kettle(spec=KettleSpec())  # type: ignore[misc]
+
+
+def remove_spec(review: Review[Kettle]) -> None:
+    del review.object.spec
+
+
+def confuse(review: Review[Kettle]) -> None:
+    review.object.spec.colour = object()  # type: ignore[assignment]
+
+
+def give(review: Review[Kettle]) -> Any:
+    return review.object
+
+
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("function", "message"),
     [
-        (lambda: defaults(Kettle, on=["DELETE"])(lambda review: None), "only CREATE and UPDATE have an object"),
-        (lambda: defaults(Kettle, path="kettles")(lambda review: None), 'begins with "/"'),
-        (lambda: defaults(Kettle, timeout=31)(lambda review: None), "expected 1 to 30 seconds"),
-        (lambda: Denied("no", code=200), "expected a code of HTTP for a failure"),
+        (rename, "it changed metadata.name from 'big' to 'small': the request is about Kettle home/big"),
+        (move, "it changed metadata.namespace from 'home' to 'office': the request is about Kettle home/big"),
+        (replace, "it replaced review.object: change its fields, so that unknown ones are kept"),
+        (remove_spec, "it left a review.object that cannot be written: "),
+        (confuse, "it left a review.object that cannot be written: object has no JSON form"),
+        (give, "it returned a Kettle: a function of @defaults changes review.object and returns None"),
     ],
 )
-def test_what_an_api_server_would_refuse_is_refused_at_once(wrong: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+async def test_a_function_of_defaults_that_does_what_cannot_be_answered_is_named_with_the_mistake(
+    function: Callable[[Review[Kettle]], None], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = await answer(defaults(Kettle)(function), review(new=kettle()))
+    assert (found["allowed"], found["status"]["code"]) == (False, 500)
+    assert found["status"]["message"].startswith(f"{function.__name__} failed: {message}")
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert found["status"]["message"] in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (
+            "too small",
+            "it returned a str: expected a list of FieldCause, or None; for a message, raise Denied(message)",
+        ),
+        (False, "it returned a bool: expected "),
+        (FieldCause.required("spec.litres"), "it returned a FieldCause: expected a list of FieldCause"),
+        (["too small"], "it returned a list with other things than FieldCause: expected "),
+    ],
+)
+async def test_a_function_of_validates_that_returns_something_else_is_named_with_the_mistake(
+    returned: Any, message: str
+) -> None:
+    @validates(Kettle)
+    def check_size(review: Review[Kettle]) -> Any:
+        return returned
+
+    found = await answer(check_size, review(new=kettle()))
+    assert (found["allowed"], found["status"]["code"]) == (False, 500)
+    assert found["status"]["message"].startswith(f"check_size failed: {message}")
+
+
+async def test_a_field_cause_is_returned_and_not_raised() -> None:
+    @validates(Kettle)
+    def raising(review: Review[Kettle]) -> None:
+        raise FieldCause.required("spec.litres")  # type: ignore[misc]
+
+    message = (await answer(raising, review(new=kettle())))["status"]["message"]
+    assert message.startswith("raising failed: TypeError: exceptions must derive from BaseException: ")
+    assert message.endswith("and so is a list of FieldCause")
+
+
+async def test_an_error_of_a_client_is_not_the_answer_to_the_request() -> None:
+    """Taken for the server's own answer, NotFound would have the client believe that its object is gone."""
+
+    @validates(Kettle)
+    def look_up(review: Review[Kettle]) -> None:
+        raise NotFound(Status(message='plugs "wall" not found', reason="NotFound", code=404))
+
+    status = (await answer(look_up, review(new=kettle())))["status"]
+    assert (status["code"], status["reason"]) == (500, "InternalError")
+    assert status["message"] == 'look_up failed: NotFound: plugs "wall" not found'
+
+
+async def test_a_function_of_validates_that_changes_the_object_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @validates(Kettle, on=["UPDATE", "DELETE"])
+    def paint(review: Review[Kettle]) -> None:
+        if review.operation == "UPDATE":
+            review.object.spec.colour = "blue"
+
+    await answer(paint, review("DELETE", old=kettle(lid=1, litres=2)))
+    await answer(check, review(new=kettle(lid=1, litres=2)))
+    assert not caplog.records
+    for _ in range(2):
+        assert (await answer(paint, review("UPDATE", kettle(), kettle())))["allowed"] is True
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "paint changes review.object, which has no effect: that is for a function of @defaults(Kettle)"
+    )
+
+
+def rule(**fields: list[str]) -> RuleWithOperations:
+    everything = {"api_groups": ["*"], "api_versions": ["*"], "operations": ["*"], "resources": ["*"]}
+    return RuleWithOperations(**(everything | fields))  # type: ignore[arg-type]
+
+
+class NoKind(Resource[KettleSpec, None]):
+    """Was not given one."""
+
+
+class Checks:
+    async def check(self, review: Review[Kettle]) -> None: ...
+
+
+# As they are for those who check no types.
+untyped_defaults: Any = defaults
+untyped_validates: Any = validates
+untyped_handles: Any = handles
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "deletions have no object to change": (
+        lambda: untyped_defaults(Kettle, on=["DELETE"]),
+        "expected a list of CREATE, UPDATE",
+    ),
+    "one operation, not a list": (
+        lambda: untyped_validates(Kettle, on="CREATE"),
+        "on='CREATE', expected a list of CREATE",
+    ),
+    "no operation": (lambda: untyped_validates(Kettle, on=[]), "expected a list of CREATE, UPDATE, DELETE"),
+    "a scale is no Kettle": (lambda: untyped_validates(Kettle, subresource="scale"), "of another kind: use @handles"),
+    "all subresources": (lambda: untyped_validates(Kettle, subresource="*"), 'expected one such as "status"'),
+    "a code for success": (lambda: Denied("no", code=200), "expected a code of HTTP for a failure"),
+    "no kind": (
+        lambda: untyped_validates(steel.function),
+        r"@validates\(steel\): expected a kind, as in @validates\(PodManager\)",
+    ),
+    "a class that is no kind": (
+        lambda: untyped_validates(NoKind),
+        "NoKind is not a kind yet: decorate it with @resource",
+    ),
+    "a method of a class": (
+        lambda: untyped_validates(Kettle)(Checks.check),
+        r"cannot be called with the review alone; .*: validates\(Kettle\)\(self.check\)",
+    ),
+    "a webhook": (
+        lambda: untyped_validates(Kettle)(check),
+        r"check is the webhook /validate-\S+ already; .*check.function\)",
+    ),
+    "no function": (lambda: untyped_defaults(Kettle)(None), "expected a function, not None"),
+    "no rules": (lambda: untyped_handles("/a", rules=[]), "without rules it is never called"),
+    "a rule, not a list": (lambda: untyped_handles("/a", rules=rule()), "rules are a list of RuleWithOperations"),
+    "a rule without groups": (lambda: untyped_handles("/a", rules=[rule(api_groups=[])]), "a rule has no api_groups"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_decoration_is_refused_with_the_fix(case: str) -> None:
+    wrong, message = WRONG[case]
+    with pytest.raises((TypeError, ValueError), match=message):
         wrong()
+
+
+async def test_a_method_of_an_object_can_be_decorated() -> None:
+    assert (await answer(validates(Kettle)(Checks().check), review(new=kettle())))["allowed"] is True

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from tests.webhook.reviews import Kettle, answer, kettle, review, send
 
+from kubewright.api.core.v1 import Secret
+from kubewright.client import Client, Config
+from kubewright.manager import Manager
 from kubewright.manager.log import JSONFormatter
 from kubewright.manager.metrics import Metrics
-from kubewright.webhook import Denied, Review, validates
+from kubewright.webhook import Denied, FieldCause, Review, serve_webhooks, validates
 
 
 @validates(Kettle)
@@ -39,6 +42,7 @@ def broken(review: Review[Kettle]) -> None:
         ({**review(), "apiVersion": "admission.k8s.io/v1beta1"}, 'has to have admissionReviewVersions: ["v1"]'),
         ({**review(), "request": None}, "the AdmissionReview has no request"),
         (review(uid=""), "has no uid"),
+        (b'{"request": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001, "nested too deeply"),
         (review(operation="PAINT"), "does not fit admission.k8s.io/v1"),
     ],
 )
@@ -78,6 +82,37 @@ async def test_a_denial_is_logged_with_user_object_and_reason(caplog: pytest.Log
     assert (line["user"], line["object"], line["operation"]) == ("eve", "Kettle home/big", "CREATE")
 
 
+def secret_review(**data: str) -> dict[str, Any]:
+    found = review(new={"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": data})
+    found["request"]["kind"] = {"group": "", "version": "v1", "kind": "Secret"}
+    return found
+
+
+async def test_what_is_in_a_secret_is_neither_logged_nor_shown(caplog: pytest.LogCaptureFixture) -> None:
+    @validates(Secret)
+    def check_key(review: Review[Secret]) -> list[FieldCause]:
+        text = review.object.string_data["key"]
+        if len(text) > 10:
+            int(text)
+        return [FieldCause.invalid("stringData[key]", text, "must have a digit"), FieldCause.duplicate("data", text)]
+
+    caplog.set_level(logging.DEBUG)
+    status = (await answer(check_key, secret_review(key="hunter")))["status"]
+    assert status["message"] == (
+        'Secret "big" is invalid: [stringData[key]: Invalid value: must have a digit, data: Duplicate value]'
+    )
+    assert [cause["message"] for cause in status["details"]["causes"]] == [
+        "Invalid value: must have a digit",
+        "Duplicate value",
+    ]
+    status = (await answer(check_key, secret_review(key="hunter-of-tigers")))["status"]
+    assert status["message"] == "check_key failed: RedactedError: the message of a ValueError in a review of a Secret"
+    denied, failed, _ = lines = [JSONFormatter().format(record) for record in caplog.records]
+    assert "denied: Secret" in denied
+    assert "in check_key" in json.loads(failed)["stacktrace"]
+    assert "hunter" not in "".join(lines)
+
+
 async def test_a_function_that_is_not_done_in_the_time_of_the_request_leaves_the_decision_to_the_failure_policy() -> (
     None
 ):
@@ -103,9 +138,13 @@ async def test_requests_are_counted_under_the_names_of_controller_runtime() -> N
     assert "controller_runtime_webhook_panics_total 0\n" in text
 
 
-def test_only_decorated_functions_are_served() -> None:
-    from kubewright.webhook import serve_webhooks
+def test_two_functions_for_one_path_are_named() -> None:
+    manager = Manager(Client(Config(server="https://127.0.0.1:1")))
+    with pytest.raises(ValueError, match=f"admit and refuse are both for {admit.path}: make one function of them"):
+        serve_webhooks(manager, admit, refuse)
 
+
+def test_only_decorated_functions_are_served() -> None:
     wrong: Any = lambda review: None  # noqa: E731
     with pytest.raises(TypeError, match="expected functions decorated with @defaults"):
         serve_webhooks(None, wrong)  # type: ignore[arg-type]

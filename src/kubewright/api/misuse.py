@@ -195,7 +195,7 @@ def _call_fix(message: str, frame: FrameType | None) -> str | None:
     if message.startswith("'_AsyncGeneratorContextManager' object does not support the context"):
         return "write async with"
     if message == "exceptions must derive from BaseException":
-        return "only errors are raised; a Result is returned"
+        return "only errors are raised; a Result is returned, and so is a list of FieldCause"
     if message.startswith("'async for' requires") and message.endswith("got list"):
         return "write for instead of async for, or leave out the await"
     if message.startswith("Unexpected keyword argument"):

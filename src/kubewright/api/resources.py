@@ -36,7 +36,7 @@ SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
 ObjectT = TypeVar("ObjectT", bound="Object")
 
-_SECRET_KINDS = frozenset(("Secret", "TokenRequest", "TokenReview"))
+SECRET_KINDS = frozenset(("Secret", "TokenRequest", "TokenReview"))
 """The kinds that hold credentials: those with fields that Kubernetes marks with a data policy."""
 
 # Compiled when a kind is first made: a program that works with `Dynamic` alone makes none.
@@ -212,11 +212,11 @@ class Object(Model, metaclass=ObjectType):
 
     def __repr__(self) -> str:
         # Log lines, tracebacks and failed assertions must not show what is in a Secret.
-        return f"<{self.kind} {self.key}>" if self.kind in _SECRET_KINDS else super().__repr__()
+        return f"<{self.kind} {self.key}>" if self.kind in SECRET_KINDS else super().__repr__()
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
         # The package rich shows what this returns.
-        names = ("key",) if self.kind in _SECRET_KINDS else self.__struct_fields__
+        names = ("key",) if self.kind in SECRET_KINDS else self.__struct_fields__
         return [(name, getattr(self, name)) for name in names]
 
     def __copy__(self) -> Self:

@@ -1,8 +1,9 @@
 """Answering the API server: admission webhooks, as typed functions or as plain handlers; see `docs/webhooks.md`."""
 
-from kubewright.webhook.admission import AdmissionWebhook, Review, defaults, handles, path_of, validates
+from kubewright.webhook.admission import Review, defaults, handles, path_of, validates
 from kubewright.webhook.configuration import mutating_configuration, validating_configuration
 from kubewright.webhook.denial import Denied, FieldCause
+from kubewright.webhook.entry import AdmissionWebhook, EntryOptions, MutatingOptions
 from kubewright.webhook.review import AdmissionResponse, RequestKind, RequestResource, ReviewRequest
 from kubewright.webhook.serving import serve_webhooks, webhooks_of
 
@@ -10,7 +11,9 @@ __all__ = [
     "AdmissionResponse",
     "AdmissionWebhook",
     "Denied",
+    "EntryOptions",
     "FieldCause",
+    "MutatingOptions",
     "RequestKind",
     "RequestResource",
     "Review",

@@ -19,8 +19,9 @@ review it has from where it is defined: `validates(PodManager)(self.check)`, or 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Final, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 from kubewright.api.admissionregistration.v1 import RuleWithOperations
 from kubewright.api.authentication.v1 import UserInfo
@@ -28,14 +29,21 @@ from kubewright.api.codec import decode_json
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject
-from kubewright.api.origin import joined, merged
+from kubewright.api.origin import joined, merged, parts_of
 from kubewright.api.resources import Object, ResourceInfo, resource_info
+from kubewright.client.errors import Status
 from kubewright.webhook.denial import Denied, FieldCause, InvalidObject
+from kubewright.webhook.entry import AdmissionWebhook, EntryOptions, FunctionMistake, MutatingOptions, check_function
 from kubewright.webhook.json_patch import json_patch
 from kubewright.webhook.review import AdmissionResponse, Operation, ReviewRequest
 
 ObjectT = TypeVar("ObjectT", bound=Object)
-FunctionT_co = TypeVar("FunctionT_co", covariant=True)
+
+_CHECKED_REVIEWS = 16
+_OTHER_KINDS = frozenset(("attach", "binding", "eviction", "exec", "portforward", "proxy", "scale", "token"))
+"""Subresources whose objects are of other kinds than the object they are of."""
+
+_log = logging.getLogger(__name__)
 
 
 class Review(Generic[ObjectT]):
@@ -43,7 +51,7 @@ class Review(Generic[ObjectT]):
 
     def __init__(self, object: ObjectT, *, old: ObjectT | None = None, request: ReviewRequest | None = None) -> None:
         """Of tests: `check_replicas.function(Review(new, old=old))`."""
-        self.object = object
+        self.object: Final = object
         """The object as it will be; of DELETE, as it is."""
         self.old = old
         """The object as it is, of UPDATE; otherwise None."""
@@ -80,45 +88,6 @@ ValidatesFunction: TypeAlias = Callable[
 """Returns the fields that are wrong, or raises `Denied`; None or an empty list admits the request."""
 HandlerFunction: TypeAlias = Callable[[ReviewRequest], Awaitable[AdmissionResponse] | AdmissionResponse]
 
-FailurePolicy: TypeAlias = Literal["Fail", "Ignore"]
-SideEffects: TypeAlias = Literal["None", "NoneOnDryRun"]
-
-
-class AdmissionWebhook(Generic[FunctionT_co]):
-    """A function, the path it is served at, and the requests it is for; made by `defaults`, `validates`, `handles`."""
-
-    def __init__(
-        self,
-        function: FunctionT_co,
-        answer: Callable[[ReviewRequest], Awaitable[AdmissionResponse]],
-        *,
-        path: str,
-        is_mutating: bool,
-        rules: Sequence[RuleWithOperations],
-        failure_policy: FailurePolicy,
-        side_effects: SideEffects,
-        timeout: int,
-    ) -> None:
-        if not path.startswith("/"):
-            raise ValueError(f'the path of a webhook begins with "/": "/{path}", not "{path}"')
-        if not 1 <= timeout <= 30:
-            raise ValueError(f"the webhook {path}: timeout={timeout}, expected 1 to 30 seconds")
-        self._function = function
-        self.answer = answer
-        self.path = path
-        self.is_mutating = is_mutating
-        self.rules = tuple(rules)
-        self.failure_policy = failure_policy
-        self.side_effects = side_effects
-        self.timeout = timeout
-        self.name: str = getattr(function, "__name__", type(function).__name__)
-        """That of the function, for messages."""
-
-    @property
-    def function(self) -> FunctionT_co:
-        """The function that was decorated."""
-        return self._function
-
 
 def defaults(
     kind: type[ObjectT],
@@ -126,45 +95,46 @@ def defaults(
     on: Iterable[Operation] = ("CREATE", "UPDATE"),
     subresource: str = "",
     path: str = "",
-    failure_policy: FailurePolicy = "Fail",
-    side_effects: SideEffects = "None",
-    timeout: int = 10,
+    **options: Unpack[MutatingOptions],
 ) -> Callable[[DefaultsFunction[ObjectT]], AdmissionWebhook[DefaultsFunction[ObjectT]]]:
     """Have a function change objects before they are validated and stored: `/mutate-<group>-<version>-<kind>`.
 
     The answer is the difference between what was sent and what the function made of it: fields that the type does not
-    know are untouched, and so are defaults of the type. The function may also raise `Denied`.
+    know are untouched, and so are defaults of the type. The function may also raise `Denied`. The options are those of
+    `MutatingOptions`.
     """
-    info = resource_info(kind)
+    info, decorator = _kind_of("defaults", kind)
+    operations = _operations(decorator, on, ("CREATE", "UPDATE"))
+    _check_subresource(decorator, subresource)
 
     def decorate(function: DefaultsFunction[ObjectT]) -> AdmissionWebhook[DefaultsFunction[ObjectT]]:
+        check_function(decorator, function, "review")
+
         async def answer(request: ReviewRequest) -> AdmissionResponse:
             review = _review(kind, info, request)
-            returned: object = function(review)
-            if inspect.isawaitable(returned):
-                returned = await returned
+            sent, identity = review.object, _identity(review.object)
+            try:
+                returned: object = function(review)
+                if inspect.isawaitable(returned):
+                    returned = await returned
+            except Denied as denied:
+                return _answered(review, denied.status)
             if returned is not None:
-                raise TypeError(f"it returned {returned!r}: a function of @defaults changes review.object")
-            before = cast(JSONObject, decode_json(request.object))
-            after = cast(JSONObject, decode_json(joined(merged(review.object))))
-            return AdmissionResponse(
-                patch=json_patch(before, after),
-                warnings=review.warnings,
-                audit_annotations=review.audit_annotations,
-            )
+                what = type(returned).__name__
+                raise FunctionMistake(
+                    f"it returned a {what}: a function of @defaults changes review.object and returns None"
+                )
+            if review.object is not sent:
+                raise FunctionMistake("it replaced review.object: change its fields, so that unknown ones are kept")
+            return _answered(review, None, _changes(review, identity))
 
-        operations = list(on)
-        if not set(operations) <= {"CREATE", "UPDATE"}:
-            raise ValueError(f"@defaults({kind.__name__}, on={operations}): only CREATE and UPDATE have an object")
         return AdmissionWebhook(
             function,
             answer,
             path=path or path_of("mutate", info.gvk, subresource),
             is_mutating=True,
             rules=[_rule(info, operations, subresource)],
-            failure_policy=failure_policy,
-            side_effects=side_effects,
-            timeout=timeout,
+            **options,
         )
 
     return decorate
@@ -176,47 +146,48 @@ def validates(
     on: Iterable[Operation] = ("CREATE", "UPDATE"),
     subresource: str = "",
     path: str = "",
-    failure_policy: FailurePolicy = "Fail",
-    side_effects: SideEffects = "None",
-    timeout: int = 10,
+    **options: Unpack[EntryOptions],
 ) -> Callable[[ValidatesFunction[ObjectT]], AdmissionWebhook[ValidatesFunction[ObjectT]]]:
     """Have a function admit or deny requests for a kind: `/validate-<group>-<version>-<kind>`.
 
     It returns the fields that are wrong, which become the causes of an Invalid (422), or raises `Denied`. For DELETE
-    it is asked only when `on` has it; `review.object` is the object that goes then.
+    it is asked only when `on` has it; `review.object` is the object that goes then. Changes of it are lost; a
+    function that makes some is logged when its first reviews show it. The options are those of `EntryOptions`.
     """
-    info = resource_info(kind)
+    info, decorator = _kind_of("validates", kind)
+    operations = _operations(decorator, on, ("CREATE", "UPDATE", "DELETE"))
+    _check_subresource(decorator, subresource)
 
     def decorate(function: ValidatesFunction[ObjectT]) -> AdmissionWebhook[ValidatesFunction[ObjectT]]:
+        check_function(decorator, function, "review")
+        unchecked = _CHECKED_REVIEWS
+
         async def answer(request: ReviewRequest) -> AdmissionResponse:
+            nonlocal unchecked
             review = _review(kind, info, request)
-            allowed, status = True, None
             try:
                 returned: object = function(review)
                 if inspect.isawaitable(returned):
                     returned = await returned
-                if errors := _field_errors(returned):
-                    group, name = info.gvk.group, request.name or review.object.metadata.name
-                    raise InvalidObject(group, info.gvk.kind, name, errors)
+                errors = _field_errors(returned)
             except Denied as denied:
-                allowed, status = False, denied.status
-            return AdmissionResponse(
-                allowed=allowed,
-                status=status,
-                warnings=review.warnings,
-                audit_annotations=review.audit_annotations,
-            )
+                return _answered(review, denied.status)
+            if unchecked > 0:
+                unchecked = 0 if _warn_of_changes(webhook, review) else unchecked - 1
+            if errors:
+                name = request.name or review.object.metadata.name
+                return _answered(review, InvalidObject(info.gvk.group, info.gvk.kind, name, errors).status)
+            return _answered(review, None)
 
-        return AdmissionWebhook(
+        webhook = AdmissionWebhook(
             function,
             answer,
             path=path or path_of("validate", info.gvk, subresource),
             is_mutating=False,
-            rules=[_rule(info, list(on), subresource)],
-            failure_policy=failure_policy,
-            side_effects=side_effects,
-            timeout=timeout,
+            rules=[_rule(info, operations, subresource)],
+            **options,
         )
+        return webhook
 
     return decorate
 
@@ -226,36 +197,30 @@ def handles(
     *,
     rules: Sequence[RuleWithOperations],
     mutating: bool = False,
-    failure_policy: FailurePolicy = "Fail",
-    side_effects: SideEffects = "None",
-    timeout: int = 10,
+    **options: Unpack[MutatingOptions],
 ) -> Callable[[HandlerFunction], AdmissionWebhook[HandlerFunction]]:
     """Have a function answer all requests that `rules` describe, of any kinds and subresources, at `path`.
 
-    It returns an `AdmissionResponse`, or raises `Denied`. Only a `mutating` one may have a patch.
+    It returns an `AdmissionResponse`, or raises `Denied`. Only a `mutating` one may have a patch. The options are those
+    of `MutatingOptions`, whose `reinvocation_policy` is for a `mutating` one.
     """
+    decorator = f"@handles({path!r})"
+    _check_rules(decorator, rules)
 
     def decorate(function: HandlerFunction) -> AdmissionWebhook[HandlerFunction]:
+        check_function(decorator, function, "request")
+
         async def answer(request: ReviewRequest) -> AdmissionResponse:
             returned: object = function(request)
             if inspect.isawaitable(returned):
                 returned = await returned
             if not isinstance(returned, AdmissionResponse):
-                raise TypeError(f"it returned {returned!r}: expected an AdmissionResponse")
+                raise FunctionMistake(f"it returned a {type(returned).__name__}: expected an AdmissionResponse")
             if returned.patch and not mutating:
-                raise TypeError(f"its answer has a patch: write @handles({path!r}, mutating=True)")
+                raise FunctionMistake(f"its answer has a patch: write @handles({path!r}, mutating=True)")
             return returned
 
-        return AdmissionWebhook(
-            function,
-            answer,
-            path=path,
-            is_mutating=mutating,
-            rules=rules,
-            failure_policy=failure_policy,
-            side_effects=side_effects,
-            timeout=timeout,
-        )
+        return AdmissionWebhook(function, answer, path=path, is_mutating=mutating, rules=rules, **options)
 
     return decorate
 
@@ -264,6 +229,43 @@ def path_of(verb: Literal["mutate", "validate"], gvk: GroupVersionKind, subresou
     """The path of a kind, as controller-runtime has it: `/mutate-apps-example-com-v1-podmanager`, `/mutate--v1-pod`."""
     path = f"/{verb}-{gvk.group.replace('.', '-')}-{gvk.version}-{gvk.kind.lower()}"
     return f"{path}-{subresource}" if subresource else path
+
+
+def _kind_of(name: str, kind: type[ObjectT]) -> tuple[ResourceInfo, str]:
+    """What is known of the kind, and the decorator as it is written."""
+    given: object = kind
+    if not isinstance(given, type) or not issubclass(given, Object):
+        raise TypeError(f"@{name}({getattr(given, '__name__', given)!s}): expected a kind, as in @{name}(PodManager)")
+    return resource_info(kind), f"@{name}({kind.__name__})"
+
+
+def _operations(decorator: str, on: Iterable[Operation], possible: tuple[Operation, ...]) -> list[Operation]:
+    given = list(on)
+    if not given or not set(given) <= set(possible):
+        raise ValueError(f"{decorator}: on={on!r}, expected a list of {', '.join(possible)}")
+    return given
+
+
+def _check_subresource(decorator: str, subresource: str) -> None:
+    if subresource in _OTHER_KINDS:
+        raise ValueError(
+            f'{decorator}: the objects of the subresource "{subresource}" are of another kind: use @handles(path, '
+            "rules=[...]), and request.object_as(Kind)"
+        )
+    if "/" in subresource or "*" in subresource:
+        raise ValueError(f'{decorator}: subresource="{subresource}", expected one such as "status"')
+
+
+def _check_rules(decorator: str, rules: Sequence[RuleWithOperations]) -> None:
+    given: object = rules
+    if not isinstance(given, Sequence) or not all(isinstance(each, RuleWithOperations) for each in given):
+        raise TypeError(f"{decorator}: rules are a list of RuleWithOperations")
+    for rule in rules:
+        for name in ("api_groups", "api_versions", "operations", "resources"):
+            if not getattr(rule, name):
+                raise ValueError(f'{decorator}: a rule has no {name}: expected some, or ["*"]')
+    if not rules:
+        raise ValueError(f"{decorator}: without rules it is never called")
 
 
 def _rule(info: ResourceInfo, operations: Sequence[Operation], subresource: str) -> RuleWithOperations:
@@ -291,11 +293,60 @@ def _review(kind: type[ObjectT], info: ResourceInfo, request: ReviewRequest) -> 
     raise Denied(f"the request to {request.operation} has no object", code=400, reason="BadRequest")
 
 
+def _identity(obj: Object) -> tuple[str, ...]:
+    meta = obj.metadata
+    return obj.api_version, obj.kind, meta.name, meta.namespace, meta.uid
+
+
+def _changes(review: Review[ObjectT], before: tuple[str, ...]) -> Sequence[JSONObject]:
+    """The patch with what a function changed. An object stays the one that the request is about."""
+    names = ("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid")
+    try:
+        for name, old, new in zip(names, before, _identity(review.object), strict=True):
+            # An object whose name the server would make may get another one.
+            if old != new and (old or name != "metadata.name"):
+                about = review.request.described
+                raise FunctionMistake(f"it changed {name} from {old!r} to {new!r}: the request is about {about}")
+        changed = joined(merged(review.object))
+    except (AttributeError, TypeError) as error:
+        raise FunctionMistake(f"it left a review.object that cannot be written: {error}") from None
+    return json_patch(decode_json(review.request.object), decode_json(changed))
+
+
+def _warn_of_changes(webhook: AdmissionWebhook[object], review: Review[ObjectT]) -> bool:
+    """Log it when a function that validates has changed the object."""
+    raw = review.request.object if review.operation != "DELETE" else review.request.old_object
+    if joined(merged(review.object)) == joined(parts_of(bytes(raw))):
+        return False
+    _log.warning(
+        "%s changes review.object, which has no effect: that is for a function of @defaults(%s)",
+        webhook.function_name,
+        type(review.object).__name__,
+        extra={"webhook": webhook.path},
+    )
+    return True
+
+
+def _answered(review: Review[ObjectT], status: Status | None, patch: Sequence[JSONObject] = ()) -> AdmissionResponse:
+    return AdmissionResponse(
+        allowed=status is None,
+        status=status,
+        patch=patch,
+        warnings=review.warnings,
+        audit_annotations=review.audit_annotations,
+    )
+
+
 def _field_errors(returned: object) -> list[FieldCause]:
     if returned is None:
         return []
-    errors = list(returned) if isinstance(returned, Iterable) else [None]
-    found = [each for each in errors if isinstance(each, FieldCause)]
-    if len(found) < len(errors):
-        raise TypeError(f"it returned {returned!r}: expected a list of FieldCause, or None; or raise Denied(message)")
-    return found
+    if isinstance(returned, Iterable) and not isinstance(returned, str):
+        errors = list(returned)
+        if all(isinstance(each, FieldCause) for each in errors):
+            return errors
+        what = f"a {type(returned).__name__} with other things than FieldCause"
+    else:
+        what = f"a {type(returned).__name__}"
+    raise FunctionMistake(
+        f"it returned {what}: expected a list of FieldCause, or None; for a message, raise Denied(message)"
+    )

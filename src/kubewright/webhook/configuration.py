@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from kubewright.api.admissionregistration.v1 import (
@@ -12,8 +12,8 @@ from kubewright.api.admissionregistration.v1 import (
     ValidatingWebhookConfiguration,
     WebhookClientConfig,
 )
-from kubewright.api.meta import LabelSelector, ObjectMeta
-from kubewright.webhook.admission import AdmissionWebhook
+from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from kubewright.webhook.entry import AdmissionWebhook
 
 WebhookT = TypeVar("WebhookT", MutatingWebhook, ValidatingWebhook)
 
@@ -26,7 +26,11 @@ def mutating_configuration(
     namespaces: LabelSelector | None = None,
 ) -> MutatingWebhookConfiguration:
     """The configuration of those webhooks that mutate. `client_config` has the URL or Service of a path."""
-    entries = [_entry(MutatingWebhook, each, client_config, namespaces) for each in webhooks if each.is_mutating]
+    mutating = [each for each in webhooks if each.is_mutating]
+    entries = [_entry(MutatingWebhook, each, client_config, namespaces) for each in mutating]
+    for entry, webhook in zip(entries, mutating, strict=True):
+        entry.reinvocation_policy = webhook.reinvocation_policy
+    _check_names(name, entries)
     return MutatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=entries)
 
 
@@ -39,6 +43,7 @@ def validating_configuration(
 ) -> ValidatingWebhookConfiguration:
     """The configuration of those webhooks that do not mutate."""
     entries = [_entry(ValidatingWebhook, each, client_config, namespaces) for each in webhooks if not each.is_mutating]
+    _check_names(name, entries)
     return ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=entries)
 
 
@@ -49,17 +54,36 @@ def _entry(
     namespaces: LabelSelector | None,
 ) -> WebhookT:
     return kind(
-        name=name_of(webhook),
+        name=webhook.name,
         client_config=client_config(webhook.path),
         rules=list(webhook.rules),
         failure_policy=webhook.failure_policy,
+        match_policy=webhook.match_policy,
+        match_conditions=list(webhook.match_conditions),
         side_effects=webhook.side_effects,
         timeout_seconds=webhook.timeout,
         admission_review_versions=["v1"],
-        namespace_selector=namespaces,
+        object_selector=webhook.object_selector,
+        namespace_selector=_both(webhook.namespace_selector, namespaces),
     )
 
 
-def name_of(webhook: AdmissionWebhook[object]) -> str:
-    """The name of a webhook in its configuration, which users see in denials: a domain, made of the path."""
-    return f"{webhook.path.strip('/').replace('/', '-').lower()}.kubewright.dev"
+def _both(one: LabelSelector | None, other: LabelSelector | None) -> LabelSelector | None:
+    """The selector of what both select."""
+    if one is None or other is None:
+        return one or other
+    equal = [
+        LabelSelectorRequirement(key=key, operator="In", values=[value]) for key, value in other.match_labels.items()
+    ]
+    return LabelSelector(
+        match_labels=one.match_labels, match_expressions=[*one.match_expressions, *other.match_expressions, *equal]
+    )
+
+
+def _check_names(configuration: str, entries: Sequence[MutatingWebhook | ValidatingWebhook]) -> None:
+    names = [each.name for each in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f'two webhooks of the configuration "{configuration}" have the name "{name}": give one another name='
+            )

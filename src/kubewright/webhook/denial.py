@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from kubewright.api.codec import encode
 from kubewright.api.errors import KubernetesError
+from kubewright.api.resources import SECRET_KINDS
 from kubewright.client.errors import Status, StatusCause, StatusDetails
 
 
@@ -34,16 +35,26 @@ class Denied(KubernetesError):
 
 
 class FieldCause(Struct, frozen=True):
-    """What is wrong with one field. `path` is such as `spec.ports[0].name`, `reason` such as `FieldValueInvalid`."""
+    """What is wrong with one field. `path` is such as `spec.ports[0].name`, `reason` such as `FieldValueInvalid`.
+
+    The key of a map is in brackets: `metadata.annotations[example.com/owner]`.
+    """
 
     path: str
     reason: str
     message: str
+    without_value: str = ""
+    """The message without the value that is wrong, where it has one."""
+
+    @property
+    def redacted(self) -> FieldCause:
+        """The same without the value, which is not to be shown."""
+        return FieldCause(self.path, self.reason, self.without_value or self.message)
 
     @classmethod
     def invalid(cls, path: str, value: object, detail: str) -> Self:
         """The value is malformed or out of bounds."""
-        return cls(path, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
+        return cls._of_value(path, "FieldValueInvalid", "Invalid value", value, detail)
 
     @classmethod
     def required(cls, path: str, detail: str = "") -> Self:
@@ -58,37 +69,46 @@ class FieldCause(Struct, frozen=True):
     @classmethod
     def not_supported(cls, path: str, value: object, supported: Iterable[str]) -> Self:
         """The value is not one of those that there are."""
-        values = ", ".join(_shown(each) for each in supported)
-        return cls(path, "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {values}")
+        detail = f"supported values: {', '.join(map(_shown, supported))}"
+        return cls._of_value(path, "FieldValueNotSupported", "Unsupported value", value, detail)
 
     @classmethod
     def duplicate(cls, path: str, value: object) -> Self:
         """The value is there already, and has to be unique."""
-        return cls(path, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
+        return cls._of_value(path, "FieldValueDuplicate", "Duplicate value", value)
 
     @classmethod
     def not_found(cls, path: str, value: object) -> Self:
         """The value names something that does not exist."""
-        return cls(path, "FieldValueNotFound", f"Not found: {_shown(value)}")
+        return cls._of_value(path, "FieldValueNotFound", "Not found", value)
 
     @classmethod
     def too_long(cls, path: str, max_bytes: int) -> Self:
         """The text is too long."""
-        return cls(path, "FieldValueTooLong", f"Too long: may not be more than {max_bytes} bytes")
+        return cls(path, "FieldValueTooLong", f"Too long: may not be more than {_counted(max_bytes, 'byte')}")
 
     @classmethod
     def too_many(cls, path: str, count: int, max_items: int) -> Self:
         """The list has too many items."""
-        return cls(path, "FieldValueTooMany", f"Too many: {count}: must have at most {max_items} items")
+        detail = f"must have at most {_counted(max_items, 'item')}"
+        return cls(path, "FieldValueTooMany", f"Too many: {count}: {detail}")
+
+    @classmethod
+    def _of_value(cls, path: str, reason: str, title: str, value: object, detail: str = "") -> Self:
+        end = f": {detail}" if detail else ""
+        return cls(path, reason, f"{title}: {_shown(value)}{end}", f"{title}{end}")
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
 
 class InvalidObject(Denied):
-    """Fields of the object are wrong: 422, with one cause for each."""
+    """Fields of the object are wrong: 422, with one cause for each. Values of Secrets are not shown."""
 
     def __init__(self, group: str, kind: str, name: str, errors: Sequence[FieldCause]) -> None:
+        if kind in SECRET_KINDS:
+            # The client knows them, but the message also goes to audit logs, logs and events.
+            errors = [each.redacted for each in errors]
         texts = list(dict.fromkeys(map(str, errors)))
         text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
@@ -100,6 +120,10 @@ class InvalidObject(Denied):
     def status(self) -> Status:
         """As for any denial, with the causes."""
         return Status(message=str(self), reason=self.reason, code=self.code, details=self._details)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _shown(value: object) -> str:

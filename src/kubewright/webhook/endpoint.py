@@ -11,14 +11,17 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from time import perf_counter
+from typing import Self
 
 from msgspec import Struct
 
+from kubewright.api.errors import explain_misuse
+from kubewright.api.resources import SECRET_KINDS
 from kubewright.manager.log import summary
 from kubewright.manager.metrics import Counter, Gauge, Histogram, Labelled, Metrics
 from kubewright.manager.serving import EndpointRequest, EndpointResponse
-from kubewright.webhook.admission import AdmissionWebhook
 from kubewright.webhook.denial import Denied
+from kubewright.webhook.entry import AdmissionWebhook, FunctionMistake
 from kubewright.webhook.review import AdmissionResponse, BadReview, ReviewRequest, read_review, written
 
 _LATENCY_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -74,7 +77,7 @@ class ReviewEndpoint(WebhookEndpoint):
         except TimeoutError:
             if not limit.expired():
                 raise
-            reason = f"{self.webhook.name} was not done within {timeout:g} s"
+            reason = f"{self.webhook.function_name} was not done within {timeout:g} s"
             _log.warning("the webhook %s: %s", self.webhook.path, reason, extra=_described(review))
             return EndpointResponse(504, body=f"{reason}\n".encode())
         if not answer.allowed:
@@ -87,11 +90,27 @@ class ReviewEndpoint(WebhookEndpoint):
             return await self.webhook.answer(request)
         except Denied as denied:
             return AdmissionResponse(allowed=False, status=denied.status)
+        except FunctionMistake as mistake:
+            self._panics.add()
+            message = f"{self.webhook.function_name} failed: {mistake}"
+            _log.error("the webhook %s: %s", self.webhook.path, message, extra=_described(request))
         except Exception as error:
             self._panics.add()
-            _log.exception("the webhook %s failed", self.webhook.path, extra=_described(request))
-            message = f"{self.webhook.name} failed: {summary(error)}"
-            return AdmissionResponse.denied(message, code=500, reason="InternalError")
+            explain_misuse(error)
+            shown = RedactedError.of(error, request.kind.kind) if request.kind.kind in SECRET_KINDS else error
+            _log.error("the webhook %s failed", self.webhook.path, exc_info=shown, extra=_described(request))
+            message = f"{self.webhook.function_name} failed: {summary(shown)}"
+        return AdmissionResponse.denied(message, code=500, reason="InternalError")
+
+
+class RedactedError(Exception):
+    """Stands for an error whose message may have what is in a Secret."""
+
+    @classmethod
+    def of(cls, error: Exception, kind: str) -> Self:
+        """With the frames of the error."""
+        redacted = cls(f"the message of a {type(error).__name__} in a review of a {kind}")
+        return redacted.with_traceback(error.__traceback__)
 
 
 class _Figures(Struct, frozen=True):

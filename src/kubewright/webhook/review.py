@@ -135,6 +135,8 @@ def read_review(body: bytes) -> ReviewRequest:
     except msgspec.ValidationError as error:
         _check_head(body)
         raise BadReview(f"the AdmissionReview does not fit {API_VERSION}: {error}") from None
+    except RecursionError:
+        raise BadReview("the AdmissionReview is nested too deeply to be decoded") from None
     except NOT_JSON as error:
         raise BadReview(f"the body is not JSON: {error}") from None
     _check_names(review.api_version, review.kind)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubewright.manager import Manager
-from kubewright.webhook.admission import AdmissionWebhook
 from kubewright.webhook.endpoint import ReviewEndpoint
+from kubewright.webhook.entry import AdmissionWebhook
 
 
 def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> None:
@@ -20,6 +20,12 @@ def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> Non
                 f"serve_webhooks(manager, {given!r}): expected functions decorated with @defaults(Kind), "
                 "@validates(Kind) or @handles(path)"
             )
+        for served in webhooks_of(manager):
+            if served.path == webhook.path:
+                raise ValueError(
+                    f"{served.function_name} and {webhook.function_name} are both for {webhook.path}: make one "
+                    f'function of them, or give one a path of its own: path="{webhook.path}-2"'
+                )
         manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
 
 
