@@ -69,7 +69,7 @@ def test_a_settled_object_causes_no_reconciles_but_by_the_clock_and_those_make_n
 
     async def main() -> None:
         async with plane(operator) as cluster, cluster.client() as admin, cluster.client() as own:
-            manager = Manager(own)
+            manager = Manager(own, webhook_address="0")
             operator.setup(manager)
             async with manager.running():
                 await admin.create(operator.obj)
@@ -98,7 +98,10 @@ def test_two_replicas_create_nothing_twice_when_the_leader_ends_at_any_moment(na
             cluster.client() as second_client,
         ):
             elections = [LeaderElection(client, "it", namespace="default") for client in (first_client, second_client)]
-            managers = [Manager(first_client, election=elections[0]), Manager(second_client, election=elections[1])]
+            managers = [
+                Manager(client, election=election, webhook_address="0")
+                for client, election in zip((first_client, second_client), elections, strict=True)
+            ]
             for manager in managers:
                 operator.setup(manager)
             tasks = [asyncio.create_task(manager.run()) for manager in managers]

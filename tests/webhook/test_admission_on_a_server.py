@@ -1,4 +1,4 @@
-"""An API server that calls webhooks: mutation, validation and the pair of pod webhooks of controller-runtime."""
+"""An API server that calls webhooks: mutation, validation, warnings and deletions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import logging
 import pytest
 
 from kubewright import Manager, Model, ObjectMeta, Resource, resource
-from kubewright.api.core.v1 import Container, Pod, PodSpec
 from kubewright.client import Client
 from kubewright.client.errors import Forbidden, Invalid
 from kubewright.testing import Install, LocalWebhooks, Running
 from kubewright.webhook import Denied, FieldCause, Review, defaults, serve_webhooks, validates
-
-ANNOTATION = "example-mutating-admission-webhook"
 
 
 class LampSpec(Model):
@@ -46,17 +43,6 @@ async def check_lamp(review: Review[Lamp]) -> list[FieldCause]:
     if review.old is not None and review.old.spec.colour != review.object.spec.colour:
         errors.append(FieldCause.forbidden("spec.colour", "may not be changed"))
     return errors
-
-
-@defaults(Pod, on=["CREATE"])
-def annotate(review: Review[Pod]) -> None:
-    review.object.metadata.annotations[ANNOTATION] = "foo"
-
-
-@validates(Pod, on=["CREATE"])
-def check_annotation(review: Review[Pod]) -> None:
-    if ANNOTATION not in review.object.metadata.annotations:
-        raise Denied(f"missing annotation {ANNOTATION}")
 
 
 def lamp(namespace: str, name: str = "desk", **spec: object) -> Lamp:
@@ -101,23 +87,3 @@ async def test_a_server_defaults_and_validates_what_it_stores(
             await admin.delete(hot)
         local_webhooks.renew()
         await admin.delete(created)
-
-
-async def test_the_annotator_of_pods_satisfies_the_validator_which_denies_alone(
-    admin: Client, namespace: str, running: Running, local_webhooks: LocalWebhooks
-) -> None:
-    def pod(name: str) -> Pod:
-        containers = [Container(name="main", image="nginx")]
-        return Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodSpec(containers=containers))
-
-    manager = Manager(admin, **local_webhooks.options)
-    serve_webhooks(manager, annotate, check_annotation)
-    async with running(manager), local_webhooks.installed(manager, admin, namespace=namespace):
-        created = await admin.create(pod("annotated"))
-        assert created.metadata.annotations[ANNOTATION] == "foo"
-
-    manager = Manager(admin, **local_webhooks.options)
-    serve_webhooks(manager, check_annotation)
-    async with running(manager), local_webhooks.installed(manager, admin, namespace=namespace):
-        with pytest.raises(Forbidden, match=f"denied the request: missing annotation {ANNOTATION}"):
-            await admin.create(pod("plain"))

@@ -35,7 +35,7 @@ async def test_item_19_missing_pods_are_created_and_only_those(
         spec=TEMPLATE.spec,
     )
     present = {(await client.create(pod)).metadata.name for _ in range(3)}
-    manager = Manager(admin, namespaces=[namespace])
+    manager = Manager(admin, namespaces=[namespace], webhook_address="0")
     setup(manager)
     async with running(manager):
         await settled(manager, quiet=0.3)
@@ -57,7 +57,7 @@ async def test_surplus_pods_are_deleted_and_counted(
 ) -> None:
     await install(PodSet)
     client = admin.in_namespace(namespace)
-    manager = Manager(admin, namespaces=[namespace])
+    manager = Manager(admin, namespaces=[namespace], webhook_address="0")
     setup(manager)
     async with running(manager):
         owner = await client.create(
@@ -77,7 +77,7 @@ async def test_replica_sets_are_labelled_once(
 ) -> None:
     await install(PodSet)
     client = admin.in_namespace(namespace)
-    manager = Manager(admin, namespaces=[namespace])
+    manager = Manager(admin, namespaces=[namespace], webhook_address="0")
     setup(manager)
     async with running(manager):
         spec = ReplicaSetSpec(replicas=0, selector=LabelSelector(match_labels={"app": "web"}), template=TEMPLATE)

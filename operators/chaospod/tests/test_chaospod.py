@@ -47,7 +47,7 @@ def test_a_pod_is_stopped_when_its_time_has_come_and_not_before() -> None:
             ControlPlane.embedded(definitions=[ChaosPod], nodes=0) as plane,
             plane.client() as admin,
         ):
-            manager = Manager(admin)
+            manager = Manager(admin, webhook_address="0")
             setup(manager)
             async with manager.running():
                 began = now()

@@ -39,6 +39,7 @@ class Process:
             else None,
             preflight=False,
             grace=0.0,
+            webhook_address="0",  # no API server calls them in virtual time
             instance="operator",
             name=name,
         )
