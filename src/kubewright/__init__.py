@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from kubewright.webhook import Denied as Denied
     from kubewright.webhook import FieldCause as FieldCause
     from kubewright.webhook import Review as Review
+    from kubewright.webhook import converts as converts
     from kubewright.webhook import defaults as defaults
     from kubewright.webhook import serve_webhooks as serve_webhooks
     from kubewright.webhook import validates as validates
@@ -111,7 +112,7 @@ _HOMES = {
     "kubewright.controlplane": ("ControlPlane",),
     "kubewright.manager": ("Manager", "Permission", "Recorder", "run"),
     "kubewright.manifest.crd": ("definition_of",),
-    "kubewright.webhook": ("Denied", "FieldCause", "Review", "defaults", "serve_webhooks", "validates"),
+    "kubewright.webhook": ("Denied", "FieldCause", "Review", "converts", "defaults", "serve_webhooks", "validates"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

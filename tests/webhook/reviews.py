@@ -11,7 +11,7 @@ from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.serving import EndpointRequest, EndpointResponse
 from kubewright.webhook import AdmissionWebhook
-from kubewright.webhook.endpoint import ReviewEndpoint
+from kubewright.webhook.endpoint import ReviewEndpoint, WebhookEndpoint
 
 
 class KettleSpec(Model):
@@ -59,15 +59,16 @@ async def send(
     content_type: str = "application/json",
     timeout: str = "",
 ) -> EndpointResponse:
+    endpoint = ReviewEndpoint(webhook, metrics or Metrics())
+    return await post(endpoint, body, content_type=content_type, timeout=timeout)
+
+
+async def post(
+    endpoint: WebhookEndpoint, body: object, *, content_type: str = "application/json", timeout: str = ""
+) -> EndpointResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    request = EndpointRequest(
-        webhook.path,
-        {"timeout": [timeout]} if timeout else {},
-        {"content-type": content_type},
-        "POST",
-        raw,
-    )
-    return await ReviewEndpoint(webhook, metrics or Metrics())(request)
+    parameters = {"timeout": [timeout]} if timeout else {}
+    return await endpoint(EndpointRequest(endpoint.path, parameters, {"content-type": content_type}, "POST", raw))
 
 
 async def answer(webhook: AdmissionWebhook[object], body: object) -> dict[str, Any]:

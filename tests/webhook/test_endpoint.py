@@ -37,7 +37,7 @@ def broken(review: Review[Kettle]) -> None:
     [
         (b"", "the body is empty"),
         (b"{", "the body is not JSON"),
-        (b"[]", "the body is not an AdmissionReview"),
+        (b"[]", "the body is not an object of kind AdmissionReview"),
         (b"{}", 'the body is of apiVersion "" and kind ""'),
         ({**review(), "apiVersion": "admission.k8s.io/v1beta1"}, 'has to have admissionReviewVersions: ["v1"]'),
         ({**review(), "request": None}, "the AdmissionReview has no request"),

@@ -40,7 +40,7 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
             continue
         if name in before and name in original:
             known = decode_json(original[name])
-            changed = _merge(known, decode_json(before[name]), decode_json(value), fields.get(name, SCALAR))
+            changed = merged_value(known, decode_json(before[name]), decode_json(value), fields.get(name, SCALAR))
             result[name] = msgspec.Raw(encode(changed))
         else:
             result[name] = value
@@ -144,7 +144,7 @@ def _same_inside(one: JSONValue, other: JSONValue) -> bool:
     return isinstance(one, list) and isinstance(other, list) and all(map(same, one, other))
 
 
-def _merge(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
+def merged_value(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
     """`original` with the changes from `before` to `after`, which are views of it that may know less."""
     if same(before, after):
         return original
@@ -162,7 +162,7 @@ def _merge_fields(original: JSONObject, before: JSONObject, after: JSONObject, s
         if name not in before:
             result[name] = value
         elif not same(before[name], value):
-            result[name] = _merge(original.get(name), before[name], value, fields.get(name, shape.item or SCALAR))
+            result[name] = merged_value(original.get(name), before[name], value, fields.get(name, shape.item or SCALAR))
     return result
 
 
@@ -176,7 +176,7 @@ def _merge_items(original: list[JSONValue], before: list[JSONValue], after: list
     if not shape.keys and len(after) == len(before):
         sources = [index if source is None and index in unused else source for index, source in enumerate(sources)]
     return [
-        item if source is None else _merge(original[source], before[source], item, item_shape)
+        item if source is None else merged_value(original[source], before[source], item, item_shape)
         for item, source in zip(after, sources, strict=True)
     ]
 

@@ -1,11 +1,14 @@
-"""Answering the API server: admission webhooks, as typed functions or as plain handlers; see `docs/webhooks.md`."""
+"""Answering the API server: admission webhooks, as typed functions or as plain handlers, and
+conversion between versions; see `docs/webhooks.md`.
+"""
 
 from kubewright.webhook.admission import Review, defaults, handles, path_of, validates
 from kubewright.webhook.configuration import mutating_configuration, validating_configuration
+from kubewright.webhook.conversion import Spoke, Versions, converts
 from kubewright.webhook.denial import Denied, FieldCause
 from kubewright.webhook.entry import AdmissionWebhook, EntryOptions, MutatingOptions
 from kubewright.webhook.review import AdmissionResponse, RequestKind, RequestResource, ReviewRequest
-from kubewright.webhook.serving import serve_webhooks, webhooks_of
+from kubewright.webhook.serving import serve_webhooks, versions_of, webhooks_of
 
 __all__ = [
     "AdmissionResponse",
@@ -18,6 +21,9 @@ __all__ = [
     "RequestResource",
     "Review",
     "ReviewRequest",
+    "Spoke",
+    "Versions",
+    "converts",
     "defaults",
     "handles",
     "mutating_configuration",
@@ -25,5 +31,6 @@ __all__ = [
     "serve_webhooks",
     "validates",
     "validating_configuration",
+    "versions_of",
     "webhooks_of",
 ]

@@ -44,6 +44,9 @@ class WebhookEndpoint(ABC):
         figures.in_flight.add(1)
         try:
             response = await self.respond(request)
+        except BadReview as error:
+            _log.warning("the webhook %s got a bad request: %s", self.path, error)
+            response = EndpointResponse(400, body=f"{error}\n".encode())
         finally:
             figures.in_flight.add(-1)
             figures.latency.observe(perf_counter() - begin)
@@ -52,7 +55,7 @@ class WebhookEndpoint(ABC):
 
     @abstractmethod
     async def respond(self, request: EndpointRequest) -> EndpointResponse:
-        """The response."""
+        """The response. Raises `BadReview`, which is answered 400."""
 
 
 class ReviewEndpoint(WebhookEndpoint):
@@ -65,12 +68,8 @@ class ReviewEndpoint(WebhookEndpoint):
 
     async def respond(self, request: EndpointRequest) -> EndpointResponse:
         """The answer of the webhook."""
-        try:
-            timeout = timeout_of(request)
-            review = read_review(request.body)
-        except BadReview as error:
-            _log.warning("the webhook %s got a bad request: %s", self.webhook.path, error)
-            return EndpointResponse(400, body=f"{error}\n".encode())
+        timeout = timeout_of(request)
+        review = read_review(request.body)
         try:
             async with asyncio.timeout(timeout) as limit:
                 answer = await self._answer(review)

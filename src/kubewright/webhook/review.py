@@ -17,7 +17,16 @@ from kubewright.api.resources import Object
 from kubewright.client.errors import Status
 from kubewright.webhook.json_patch import json_patch
 
-API_VERSION = "admission.k8s.io/v1"
+
+class ReviewForm(Struct, frozen=True):
+    """A form of review: its names, and the field of a configuration that says which versions of it are understood."""
+
+    api_version: str
+    kind: str
+    versions_field: str
+
+
+ADMISSION = ReviewForm("admission.k8s.io/v1", "AdmissionReview", "admissionReviewVersions")
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -27,7 +36,7 @@ _ABSENT = (b"", b"null")
 
 
 class BadReview(KubernetesError):
-    """The body of a request is not an AdmissionReview that can be answered; the message says why."""
+    """The body of a request is not a review that can be answered; the message says why."""
 
 
 class RequestKind(Struct, frozen=True):
@@ -128,38 +137,45 @@ _heads = msgspec.json.Decoder(_Head)
 
 def read_review(body: bytes) -> ReviewRequest:
     """The request in an AdmissionReview. Raises `BadReview`."""
-    if not body:
-        raise BadReview("the body is empty: expected an AdmissionReview")
     try:
         review = _reviews.decode(body)
-    except msgspec.ValidationError as error:
-        _check_head(body)
-        raise BadReview(f"the AdmissionReview does not fit {API_VERSION}: {error}") from None
-    except RecursionError:
-        raise BadReview("the AdmissionReview is nested too deeply to be decoded") from None
     except NOT_JSON as error:
-        raise BadReview(f"the body is not JSON: {error}") from None
-    _check_names(review.api_version, review.kind)
-    if review.request is None:
-        raise BadReview("the AdmissionReview has no request")
-    if not review.request.uid:
-        raise BadReview("the request of the AdmissionReview has no uid, which the answer has to repeat")
+        raise unreadable(body, error, ADMISSION) from None
+    check_names(review.api_version, review.kind, ADMISSION)
+    if review.request is None or not review.request.uid:
+        raise incomplete(review.request, ADMISSION)
     return review.request
 
 
-def _check_head(body: bytes) -> None:
+def unreadable(body: bytes, error: Exception, form: ReviewForm) -> BadReview:
+    """The error for a body that is no review of that form."""
+    if not body:
+        return BadReview(f"the body is empty: expected {form.kind}")
+    if isinstance(error, RecursionError):
+        return BadReview(f"the {form.kind} is nested too deeply to be decoded")
+    if not isinstance(error, msgspec.ValidationError):
+        return BadReview(f"the body is not JSON: {error}")
     try:
         head = _heads.decode(body)
-    except msgspec.ValidationError as error:
-        raise BadReview(f"the body is not an AdmissionReview: {error}") from None
-    _check_names(head.api_version, head.kind)
+    except msgspec.ValidationError as problem:
+        return BadReview(f"the body is not an object of kind {form.kind}: {problem}")
+    check_names(head.api_version, head.kind, form)
+    return BadReview(f"the {form.kind} does not fit {form.api_version}: {error}")
 
 
-def _check_names(api_version: str, kind: str) -> None:
-    if (api_version, kind) != (API_VERSION, "AdmissionReview"):
+def incomplete(request: Struct | None, form: ReviewForm) -> BadReview:
+    """The error for a review without a request, or a request without a uid."""
+    if request is None:
+        return BadReview(f"the {form.kind} has no request")
+    return BadReview(f"the request of the {form.kind} has no uid, which the answer has to repeat")
+
+
+def check_names(api_version: str, kind: str, form: ReviewForm) -> None:
+    """Raise `BadReview` for another form of review."""
+    if api_version != form.api_version or kind != form.kind:
         raise BadReview(
-            f'the body is of apiVersion "{api_version}" and kind "{kind}": expected "{API_VERSION}" and '
-            '"AdmissionReview"; a webhook configuration has to have admissionReviewVersions: ["v1"]'
+            f'the body is of apiVersion "{api_version}" and kind "{kind}": expected "{form.api_version}" and '
+            f'"{form.kind}"; the configuration has to have {form.versions_field}: ["v1"]'
         )
 
 
@@ -175,7 +191,7 @@ def written(uid: str, answer: AdmissionResponse) -> bytes:
         response["warnings"] = answer.warnings
     if answer.audit_annotations:
         response["auditAnnotations"] = answer.audit_annotations
-    return encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
+    return encode({"apiVersion": ADMISSION.api_version, "kind": ADMISSION.kind, "response": response})
 
 
 def _without_empty(value: object) -> object:

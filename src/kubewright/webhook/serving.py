@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from kubewright.manager import Manager
+from kubewright.webhook.conversion import PATH, Versions
+from kubewright.webhook.conversion_endpoint import ConversionEndpoint
 from kubewright.webhook.endpoint import ReviewEndpoint
 from kubewright.webhook.entry import AdmissionWebhook
 
 
-def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> None:
+def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object] | Versions) -> None:
     """Serve webhooks while the manager runs, in every replica; it is ready only while it serves them.
 
     Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_cert_dir`.
@@ -15,20 +17,41 @@ def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object]) -> Non
     """
     for webhook in webhooks:
         given: object = webhook
-        if not isinstance(given, AdmissionWebhook):
+        if isinstance(given, Versions):
+            _conversion(manager).add(given)
+        elif isinstance(given, AdmissionWebhook):
+            _serve_admission(manager, given)
+        else:
             raise TypeError(
                 f"serve_webhooks(manager, {given!r}): expected functions decorated with @defaults(Kind), "
-                "@validates(Kind) or @handles(path)"
+                "@validates(Kind) or @handles(path), or converts(Hub, Spoke)"
             )
-        for served in webhooks_of(manager):
-            if served.path == webhook.path:
-                raise ValueError(
-                    f"{served.function_name} and {webhook.function_name} are both for {webhook.path}: make one "
-                    f'function of them, or give one a path of its own: path="{webhook.path}-2"'
-                )
-        manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
+
+
+def _serve_admission(manager: Manager, webhook: AdmissionWebhook[object]) -> None:
+    for served in webhooks_of(manager):
+        if served.path == webhook.path:
+            raise ValueError(
+                f"{served.function_name} and {webhook.function_name} are both for {webhook.path}: make one function "
+                f'of them, or give one a path of its own: path="{webhook.path}-2"'
+            )
+    manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
+
+
+def _conversion(manager: Manager) -> ConversionEndpoint:
+    endpoint = manager.webhooks.get(PATH)
+    if not isinstance(endpoint, ConversionEndpoint):
+        endpoint = ConversionEndpoint(manager.metrics)
+        manager.add_webhook(PATH, endpoint)
+    return endpoint
 
 
 def webhooks_of(manager: Manager) -> list[AdmissionWebhook[object]]:
     """The webhooks of admission that a manager serves."""
     return [handler.webhook for handler in manager.webhooks.values() if isinstance(handler, ReviewEndpoint)]
+
+
+def versions_of(manager: Manager) -> list[Versions]:
+    """The kinds of which a manager converts between versions."""
+    endpoint = manager.webhooks.get(PATH)
+    return [*endpoint.versions.values()] if isinstance(endpoint, ConversionEndpoint) else []
