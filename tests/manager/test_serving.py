@@ -8,13 +8,15 @@ import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
 
 from kubewright.controlplane.certificates import CertificateAuthority
-from kubewright.manager import serving
-from kubewright.manager.serving import MAX_HEAD, AddressError, EndpointRequest, EndpointResponse, Server
+from kubewright.manager import served_connection, serving
+from kubewright.manager.served_connection import MAX_HEAD
+from kubewright.manager.serving import AddressError, EndpointRequest, EndpointResponse, Server
 
 HERE = "127.0.0.1:0"
 
@@ -24,8 +26,8 @@ async def echo(request: EndpointRequest) -> EndpointResponse:
 
 
 @asynccontextmanager
-async def serving_echo() -> AsyncIterator[Server]:
-    server = Server(HERE)
+async def serving_echo(max_connections: int = 200) -> AsyncIterator[Server]:
+    server = Server(HERE, max_connections=max_connections)
     server.route("/echo", echo)
     server.route("/below/", echo)
     async with asyncio.timeout(20), server:
@@ -126,6 +128,99 @@ async def test_any_status_may_be_answered() -> None:
         assert (await exchange(server, b"GET /odd HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.1 599 Unknown\r\n")
 
 
+async def test_a_handler_may_return_its_response_at_once_and_then_no_task_is_made() -> None:
+    seen: list[object] = []
+
+    def at_once(request: EndpointRequest) -> EndpointResponse:
+        seen.append(asyncio.current_task())
+        return EndpointResponse(body=b"done")
+
+    def broken(request: EndpointRequest) -> EndpointResponse:
+        raise ValueError("with a secret")
+
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        server.route("/at-once", at_once)
+        server.route("/broken", broken)
+        for _ in range(2):
+            writer.write(b"GET /at-once HTTP/1.1\r\n\r\n")
+            assert (await answer(reader))[2] == b"done"
+        writer.write(b"GET /broken HTTP/1.1\r\n\r\n")
+        assert (await answer(reader))[0] == 500
+    assert seen == [None, None]
+
+
+async def test_what_a_handler_sets_in_its_context_is_not_there_for_the_next_request() -> None:
+    user = ContextVar("user", default="nobody")
+
+    def remember(request: EndpointRequest) -> EndpointResponse:
+        before = user.get()
+        user.set("eve")
+        return EndpointResponse(body=before.encode())
+
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        server.route("/remember", remember)
+        for _ in range(2):
+            writer.write(b"GET /remember HTTP/1.1\r\n\r\n")
+            assert (await answer(reader))[2] == b"nobody"
+
+
+async def test_a_client_that_only_reads_any_more_still_gets_what_it_asked_for() -> None:
+    requested, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: EndpointRequest) -> EndpointResponse:
+        requested.set()
+        await may_answer.wait()
+        return EndpointResponse(body=b"done")
+
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        server.route("/slow", slow)
+        writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+        writer.write_eof()
+        await requested.wait()
+        may_answer.set()
+        assert (await answer(reader))[2] == b"done"
+        assert await reader.read() == b""
+
+
+async def test_requests_that_come_while_one_is_answered_wait_for_their_turn() -> None:
+    may_answer = asyncio.Semaphore(0)
+
+    async def slow(request: EndpointRequest) -> EndpointResponse:
+        await may_answer.acquire()
+        return EndpointResponse(body=request.parameters["n"][0].encode())
+
+    async with serving_echo() as server, connected(server) as (reader, writer):
+        server.route("/slow", slow)
+        for number in range(5):
+            writer.write(f"GET /slow?n={number} HTTP/1.1\r\n\r\n".encode())
+            await exchange(server, b"GET /echo HTTP/1.0\r\n\r\n")  # the server has read by then
+        writer.write(b"DELETE /slow HTTP/1.1\r\n\r\n")
+        for number in range(5):
+            may_answer.release()
+            assert (await answer(reader))[2] == str(number).encode()
+        assert (await answer(reader))[0] == 405
+        assert await reader.read() == b""
+
+
+async def test_a_client_that_leaves_does_not_end_the_handler_and_closing_waits_for_it() -> None:
+    requested, may_answer, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(request: EndpointRequest) -> EndpointResponse:
+        requested.set()
+        await may_answer.wait()
+        answered.set()
+        return EndpointResponse(body=b"done")
+
+    async with serving_echo() as server:
+        server.route("/slow", slow)
+        async with connected(server) as (_, writer):
+            writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+            await requested.wait()
+            writer.transport.abort()
+        asyncio.get_running_loop().call_later(0.05, may_answer.set)
+    assert answered.is_set()
+
+
 async def test_header_fields_reach_the_handler() -> None:
     async with serving_echo() as server:
 
@@ -199,15 +294,15 @@ async def test_a_handler_that_fails_is_a_500_and_a_line_in_the_log(caplog: pytes
 async def test_the_connection_of_a_client_that_is_too_slow_is_closed(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "FIRST_TIMEOUT", 0.05)
-    monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.05)
+    monkeypatch.setattr(served_connection, "FIRST_TIMEOUT", 0.05)
+    monkeypatch.setattr(served_connection, "HEAD_TIMEOUT", 0.05)
     async with serving_echo() as server:
         assert await exchange(server, sent) == b""
 
 
 async def test_a_client_that_has_sent_a_request_may_be_idle_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "FIRST_TIMEOUT", 3600)
-    monkeypatch.setattr(serving, "IDLE_TIMEOUT", 0.05)
+    monkeypatch.setattr(served_connection, "FIRST_TIMEOUT", 3600)
+    monkeypatch.setattr(served_connection, "IDLE_TIMEOUT", 0.05)
     async with serving_echo() as server, connected(server) as (reader, writer):
         writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
         assert (await answer(reader))[0] == 200
@@ -215,7 +310,7 @@ async def test_a_client_that_has_sent_a_request_may_be_idle_for_longer(monkeypat
 
 
 async def test_a_client_that_sends_byte_by_byte_does_not_get_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "HEAD_TIMEOUT", 0.1)
+    monkeypatch.setattr(served_connection, "HEAD_TIMEOUT", 0.1)
     async with serving_echo() as server, connected(server) as (reader, writer):
         writer.write(b"GET /echo HTTP/1.1\r\n")
 
@@ -234,7 +329,7 @@ async def test_a_client_that_sends_byte_by_byte_does_not_get_more_time(monkeypat
 async def test_the_connection_of_a_client_that_does_not_read_its_response_is_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(serving, "WRITE_TIMEOUT", 0.05)
+    monkeypatch.setattr(served_connection, "WRITE_TIMEOUT", 0.05)
     answered = asyncio.Event()
 
     async def large(request: EndpointRequest) -> EndpointResponse:
@@ -243,12 +338,15 @@ async def test_the_connection_of_a_client_that_does_not_read_its_response_is_clo
 
     async with serving_echo() as server:
         server.route("/large", large)
-        before = asyncio.all_tasks()
         async with connected(server) as (reader, writer):
             writer.write(b"GET /large HTTP/1.1\r\n\r\n")
             await answered.wait()
             # The buffers on the way are much smaller than that.
-            await asyncio.wait(asyncio.all_tasks() - before)
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    writer.write(b"x")
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
             with contextlib.suppress(ConnectionError):
                 assert len(await reader.read()) < 64 * 1024 * 1024
 
@@ -263,18 +361,15 @@ async def test_the_connection_of_a_client_that_does_not_read_its_response_is_clo
     ],
     ids=["silent", "slow to ask", "idle", "slow to take the answer"],
 )
-async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_answered(
-    sent: bytes, rest: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 4)
+async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_answered(sent: bytes, rest: bytes) -> None:
     size = 16 * 1024 * 1024  # more than the buffers on the way hold
 
     async def large(request: EndpointRequest) -> EndpointResponse:
         return EndpointResponse(body=b"x" * size)
 
-    async with serving_echo() as server, contextlib.AsyncExitStack() as stack:
+    async with serving_echo(max_connections=4) as server, contextlib.AsyncExitStack() as stack:
         server.route("/large", large)
-        many = [await stack.enter_async_context(connected(server)) for _ in range(serving.MAX_CONNECTIONS)]
+        many = [await stack.enter_async_context(connected(server)) for _ in range(4)]
         for reader, writer in many:
             writer.write(sent)
             if sent.endswith(b"\r\n\r\n"):
@@ -292,8 +387,7 @@ async def test_clients_that_are_silent_or_slow_do_not_keep_others_from_being_ans
         assert await reader.readexactly(8 if rest else size)
 
 
-async def test_requests_under_way_are_not_closed_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "MAX_CONNECTIONS", 2)
+async def test_requests_under_way_are_not_closed_for_others() -> None:
     requested, may_answer = asyncio.Semaphore(0), asyncio.Event()
 
     async def slow(request: EndpointRequest) -> EndpointResponse:
@@ -301,7 +395,7 @@ async def test_requests_under_way_are_not_closed_for_others(monkeypatch: pytest.
         await may_answer.wait()
         return EndpointResponse(body=b"done")
 
-    async with serving_echo() as server, connected(server) as one, connected(server) as two:
+    async with serving_echo(max_connections=2) as server, connected(server) as one, connected(server) as two:
         server.route("/slow", slow)
         for _, writer in (one, two):
             writer.write(b"GET /slow HTTP/1.1\r\n\r\n")

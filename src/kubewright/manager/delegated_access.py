@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kubewright.api.errors import KubernetesError
@@ -45,11 +45,14 @@ class DelegatedAccess:
         self._users = _Remembered["UserInfo | None"]()
         self._decisions = _Remembered[bool]()
 
-    def protect(self, handler: Handler) -> Handler:
+    def protect(self, handler: Handler) -> Callable[[EndpointRequest], Awaitable[EndpointResponse]]:
         """The handler, restricted to users that may read its path."""
 
         async def protected(request: EndpointRequest) -> EndpointResponse:
-            return await self._refused(request) or await handler(request)
+            if refused := await self._refused(request):
+                return refused
+            answer = handler(request)
+            return answer if isinstance(answer, EndpointResponse) else await answer
 
         return protected
 

@@ -104,4 +104,10 @@ def _webhook_server(address: str, directory: Path | None, client_ca: Path | None
         # As in controller-runtime, whose manifests mount the Secret there.
         return from_directory(directory or Path(gettempdir(), "k8s-webhook-server", "serving-certs"), client_ca)
 
-    return Server(address, option="webhook_address", tls=context, max_body_size=MAX_REVIEW_SIZE)
+    return Server(
+        address,
+        option="webhook_address",
+        tls=context,
+        max_body_size=MAX_REVIEW_SIZE,
+        max_connections=1000,  # each replica of an API server has, by default, up to 200 writes under way
+    )

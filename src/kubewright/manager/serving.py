@@ -16,35 +16,21 @@ import errno
 import logging
 import socket
 import ssl
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import cache
 from types import TracebackType
-from typing import Self, TypeAlias
-from urllib.parse import parse_qs, unquote
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-import httptools
 from msgspec import Struct
 
 from kubewright.api.errors import KubernetesError
 
-MAX_HEAD = 16 * 1024
-"""Bytes of request line and header fields."""
-HEAD_TIMEOUT = 10.0
-"""Seconds in which a request has to arrive, once it has begun."""
-FIRST_TIMEOUT = 5.0
-"""Seconds in which the first request of a connection has to begin."""
-IDLE_TIMEOUT = 90.0
-"""Seconds for which a connection may be idle between requests."""
-WRITE_TIMEOUT = 30.0
-"""Seconds in which a client has to read a response."""
-MAX_CONNECTIONS = 200
-"""One more replaces the one whose client has been slow, or idle, for the longest time."""
+if TYPE_CHECKING:
+    from kubewright.manager.served_connection import ServedConnection
+
 CLOSE_GRACE = 5.0
 """Seconds that requests under way have left when the server closes."""
 
-_LINGER = 1.0
 _REASONS = {
     errno.EADDRINUSE: "another program listens there",
     errno.EACCES: "ports below 1024 need more rights than this program has",
@@ -75,7 +61,8 @@ class EndpointResponse(Struct, frozen=True):
     body: bytes = b""
 
 
-Handler: TypeAlias = Callable[[EndpointRequest], Awaitable[EndpointResponse]]
+Handler: TypeAlias = Callable[[EndpointRequest], Awaitable[EndpointResponse] | EndpointResponse]
+"""Answers requests. One that need not wait for anything may return the response itself, which saves a task."""
 
 
 class Server:
@@ -92,21 +79,26 @@ class Server:
         option: str = "address",
         tls: Callable[[], ssl.SSLContext] | None = None,
         max_body_size: int = 0,
+        max_connections: int = 200,
     ) -> None:
         """`tls` makes the context to serve with, when the server starts.
 
-        With a `max_body_size`, in bytes, requests are POST and may have a body; otherwise they are GET or HEAD.
+        With a `max_body_size`, in bytes, requests are POST and may have a body; otherwise they are GET or HEAD. One
+        connection more than `max_connections` replaces the one whose client has been slow, or idle, for the longest
+        time.
         """
         self._address = address = str(address)  # a number is no address: an error says so
         self._option = option
         self._tls = tls
         self.max_body_size = max_body_size
+        self._max_connections = max_connections
         self.methods = ("POST",) if max_body_size else ("GET", "HEAD")
         self._endpoint = None if address == "0" else _parse(address, option)
         self._routes: dict[str, Handler] = {}
         self._server: asyncio.Server | None = None
         self._port = 0
-        self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self._connections: dict[ServedConnection, None] = {}  # in their order
+        self._one_is_gone = asyncio.Event()
         self.listening = asyncio.Event()
         """Set while it listens."""
         self.is_closing = False
@@ -139,13 +131,15 @@ class Server:
             listener = await self._listen(*self._endpoint)
             self._port = listener.getsockname()[1]
             self.is_closing = False
-            self._server = await asyncio.start_server(
-                self._connected,
+            # Not before there is something to serve.
+            from kubewright.manager.served_connection import HEAD_TIMEOUT, LINGER, ServedConnection
+
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: ServedConnection(self),
                 sock=listener,
                 ssl=context,
                 ssl_handshake_timeout=HEAD_TIMEOUT if context is not None else None,
-                ssl_shutdown_timeout=_LINGER if context is not None else None,
-                limit=MAX_HEAD,
+                ssl_shutdown_timeout=LINGER if context is not None else None,
             )
             self.listening.set()
         return self
@@ -160,23 +154,48 @@ class Server:
         self.listening.clear()
         self.is_closing = True
         server.close()
-        for task, connection in self._connections.items():
-            if not connection.is_answering and not connection.is_receiving:
-                task.cancel()
-                connection.abort()
         try:
-            if self._connections:
-                await asyncio.wait(self._connections, timeout=CLOSE_GRACE)
+            await asyncio.sleep(0)  # what was answered just now is on its way then
+            for connection in list(self._connections):
+                if not connection.is_busy:
+                    connection.abort()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_GRACE):
+                    await self._all_gone()
         finally:
-            tasks = list(self._connections)
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+            for connection in list(self._connections):
+                connection.abort()
+            await self._all_gone()
         await server.wait_closed()
 
-    async def answer(self, request: EndpointRequest) -> EndpointResponse:
-        """The response of the handler of a path; 404 when there is none, 500 when it fails."""
+    async def _all_gone(self) -> None:
+        while self._connections:
+            self._one_is_gone.clear()
+            await self._one_is_gone.wait()
+
+    # Called by its connections
+
+    def admit(self, connection: ServedConnection) -> bool:
+        """Whether there may be one more; one that waits for its client is closed for it."""
+        if self.is_closing:
+            return False
+        # Those that were aborted are still here until nothing works on their requests any more.
+        living = [each for each in self._connections if not each.is_aborted]
+        if len(living) >= self._max_connections:
+            slow = [each for each in living if each.waits_since is not None]
+            if not slow:
+                return False
+            min(slow, key=lambda each: each.waits_since or 0.0).abort()
+        self._connections[connection] = None
+        return True
+
+    def gone(self, connection: ServedConnection) -> None:
+        """A connection is closed, and nothing works on a request of it any more."""
+        self._connections.pop(connection, None)
+        self._one_is_gone.set()
+
+    def answer(self, request: EndpointRequest) -> EndpointResponse | Coroutine[None, None, EndpointResponse]:
+        """The response of the handler of a path, or a coroutine for it; 404 when there is none, 500 when it fails."""
         handler = self._routes.get(request.path)
         if handler is None:
             fitting = [path for path in self._routes if path.endswith("/") and request.path.startswith(path)]
@@ -184,10 +203,10 @@ class Server:
                 return EndpointResponse(404, body=b"404 page not found\n")
             handler = self._routes[max(fitting, key=len)]
         try:
-            return await handler(request)
+            answer = handler(request)
         except Exception:
-            _log.exception("answering %s failed", request.path)
-            return EndpointResponse(500, body=b"internal server error\n")
+            return _failed(request)
+        return answer if isinstance(answer, EndpointResponse) else _awaited(request, answer)
 
     async def _listen(self, host: str, port: int) -> socket.socket:
         try:
@@ -206,208 +225,17 @@ class Server:
                 'choose another address, or "0" to do without'
             ) from None
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.is_closing or not self._has_room():
-            writer.transport.abort()
-            return
-        connection = _Connection(self, reader, writer)
-        task = asyncio.get_running_loop().create_task(connection.run())
-        self._connections[task] = connection
-        task.add_done_callback(self._connections.__delitem__)
 
-    def _has_room(self) -> bool:
-        """Whether there may be one more connection; one that waits for its client is closed for it."""
-        if len(self._connections) < MAX_CONNECTIONS:
-            return True
-        # Those that were cancelled are still here until their tasks have ended.
-        living = {task: each for task, each in self._connections.items() if not task.cancelling()}
-        if len(living) < MAX_CONNECTIONS:
-            return True
-        slow = [task for task, each in living.items() if each.waits_since is not None]
-        if not slow:
-            return False
-        slowest = min(slow, key=lambda task: living[task].waits_since or 0.0)
-        slowest.cancel()
-        living[slowest].abort()
-        return True
+async def _awaited(request: EndpointRequest, answer: Awaitable[EndpointResponse]) -> EndpointResponse:
+    try:
+        return await answer
+    except Exception:
+        return _failed(request)
 
 
-class _Request(Struct, frozen=True):
-    method: bytes
-    url: bytes
-    headers: dict[str, str]
-    body: bytes
-    is_last: bool
-
-
-class _Connection:
-    """One client: reads its requests one after the other and answers them in that order."""
-
-    def __init__(self, server: Server, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._server = server
-        self._reader = reader
-        self._writer = writer
-        self._parser = httptools.HttpRequestParser(self)
-        # What is to be answered next: requests, and at the end the error of a malformed one.
-        self._waiting: deque[_Request | EndpointResponse] = deque()
-        self._url = b""
-        self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._body_size = 0
-        self._size = 0
-        self._unfinished = 0
-        self._time = asyncio.get_running_loop().time
-        self._patience = FIRST_TIMEOUT
-        self.is_answering = False
-        self.is_receiving = False
-        """From the end of the header fields of a request to the end of its body."""
-        self.waits_since: float | None = self._time()
-        """Since when it waits for its client to send or to take something; None while a handler is at work."""
-
-    async def run(self) -> None:
-        """Serve until the client leaves, misbehaves or got the last response."""
-        # Sending ends only when all of a response is on its way, so that closing has nothing to wait for.
-        self._writer.transport.set_write_buffer_limits(high=0)
-        try:
-            while await self._exchange():
-                pass
-        except OSError:
-            # Gone, or too slow: nothing can be sent to it.
-            self.abort()
-        except asyncio.CancelledError:
-            # The server closes, or needs the connection, and does not wait for the client.
-            self.abort()
-            raise
-        finally:
-            self._writer.close()
-
-    def abort(self) -> None:
-        """Close the socket at once; for the caller that cancels `run`, which may not have started."""
-        self._writer.transport.abort()
-
-    async def _exchange(self) -> bool:
-        """Answer the next request. False when it was the last one."""
-        if not self._waiting and not await self._read():
-            return False
-        self.is_answering = True
-        next_one = self._waiting.popleft()
-        if isinstance(next_one, EndpointResponse):
-            await self._write(next_one, with_body=True, is_last=True)
-            await self._linger()
-            return False
-        self.waits_since = None
-        answer = await self._answer(next_one)
-        self.waits_since = self._time()
-        is_last = next_one.is_last or self._server.is_closing
-        await self._write(answer, with_body=next_one.method != b"HEAD", is_last=is_last)
-        self.is_answering = False
-        self._patience = IDLE_TIMEOUT
-        self.waits_since = self._time()
-        return not is_last
-
-    async def _read(self) -> bool:
-        """Wait for a request, complete or refused. False when the client left."""
-        has_begun = self._unfinished > 0
-        async with asyncio.timeout(HEAD_TIMEOUT if has_begun else self._patience) as limit:
-            while not self._waiting:
-                data = await self._reader.read(MAX_HEAD)
-                if not data:
-                    return False
-                if not has_begun:
-                    has_begun = True
-                    limit.reschedule(self._time() + HEAD_TIMEOUT)
-                self._unfinished += len(data)
-                try:
-                    self._parser.feed_data(data)
-                except httptools.HttpParserUpgrade:
-                    pass  # the client offers an upgrade; the request itself is complete
-                except httptools.HttpParserError:
-                    self._refuse(400, "this is not a request that HTTP/1.1 knows")
-                if self._unfinished > MAX_HEAD and not self.is_receiving and not self._waiting:
-                    self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
-        return True
-
-    async def _answer(self, request: _Request) -> EndpointResponse:
-        try:
-            url = httptools.parse_url(request.url)
-            path = unquote(url.path.decode("ascii"), errors="strict")
-            parameters = parse_qs((url.query or b"").decode("ascii"), keep_blank_values=True)
-        except (httptools.HttpParserError, ValueError, AttributeError):
-            return EndpointResponse(400, body=b"this is not a path\n")
-        return await self._server.answer(
-            EndpointRequest(path, parameters, request.headers, request.method.decode(), request.body)
-        )
-
-    async def _write(self, answer: EndpointResponse, *, with_body: bool, is_last: bool) -> None:
-        head = (
-            f"HTTP/1.1 {answer.status} {_phrase(answer.status)}\r\n"
-            f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
-            f"X-Content-Type-Options: nosniff\r\nAllow: {', '.join(self._server.methods)}\r\n"
-            f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
-        )
-        self._writer.write(head.encode() + (answer.body if with_body else b""))
-        async with asyncio.timeout(WRITE_TIMEOUT):
-            await self._writer.drain()
-
-    async def _linger(self) -> None:
-        """Let a client finish sending: closing in the middle of it would discard the response."""
-        if self._writer.can_write_eof():
-            self._writer.write_eof()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LINGER):
-                while await self._reader.read(MAX_HEAD):
-                    pass
-
-    def _refuse(self, status: int, reason: str) -> None:
-        if not self._waiting or not isinstance(self._waiting[-1], EndpointResponse):
-            self._waiting.append(EndpointResponse(status, body=f"{reason}\n".encode()))
-
-    # Called by the parser
-
-    def on_message_begin(self) -> None:
-        self._url, self._headers, self._size = b"", {}, 0
-        self._body, self._body_size = [], 0
-
-    def on_url(self, url: bytes) -> None:
-        self._url += url
-        self._size += len(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-        self._size += len(name) + len(value) + 4
-
-    def on_headers_complete(self) -> None:
-        server = self._server
-        if self._size > MAX_HEAD:
-            self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
-        elif self._parser.get_method().decode("latin-1") not in server.methods:
-            self._refuse(405, f"only {' and '.join(server.methods)} are answered here")
-        elif int(self._headers.get("content-length", "0")) > server.max_body_size or (
-            not server.max_body_size and "transfer-encoding" in self._headers
-        ):
-            self._refuse_body()
-        else:
-            self.is_receiving = True
-
-    def on_body(self, part: bytes) -> None:
-        self._body_size += len(part)
-        if self._body_size > self._server.max_body_size:
-            self._body = []
-            self._refuse_body()
-        else:
-            self._body.append(part)
-
-    def _refuse_body(self) -> None:
-        limit = self._server.max_body_size
-        self._refuse(413, f"a body of more than {limit} bytes is not taken here" if limit else "no body is taken here")
-
-    def on_message_complete(self) -> None:
-        self._unfinished = 0
-        self.is_receiving = False
-        if not self._waiting or not isinstance(self._waiting[-1], EndpointResponse):
-            is_last = not self._parser.should_keep_alive() or self._parser.should_upgrade()
-            body = b"".join(self._body)
-            self._waiting.append(_Request(self._parser.get_method(), self._url, self._headers, body, is_last))
+def _failed(request: EndpointRequest) -> EndpointResponse:
+    _log.exception("answering %s failed", request.path)
+    return EndpointResponse(500, body=b"internal server error\n")
 
 
 def _parse(address: str, option: str) -> tuple[str, int]:
@@ -433,13 +261,3 @@ def _listen_everywhere(port: int) -> socket.socket:
             if error.errno != errno.EADDRNOTAVAIL:
                 raise
     return socket.create_server(("", port), backlog=128)
-
-
-@cache
-def _phrase(status: int) -> str:
-    from http import HTTPStatus  # not before there is something to answer
-
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
