@@ -33,10 +33,11 @@ class Kind:
         self.group = group
         self.name = f"things.{group}"
 
-    async def define(self, *versions: JSONObject) -> JSONObject:
+    async def define(self, *versions: JSONObject, **spec_fields: JSONValue) -> JSONObject:
         """Create the definition, and wait until objects of every version that is served can be listed."""
         names: JSONValue = {"plural": "things", "kind": "Thing"}
-        spec: JSONValue = {"group": self.group, "scope": "Namespaced", "names": names, "versions": [*versions]}
+        spec: JSONObject = {"group": self.group, "scope": "Namespaced", "names": names, "versions": [*versions]}
+        spec |= spec_fields
         answer = await self.ask("POST", DEFINITIONS, {"metadata": {"name": self.name}, "spec": spec})
         assert answer.code == 201, answer.body
         for one in versions:

@@ -94,13 +94,17 @@ class Webhooks:
         finally:
             writer.close()
 
+    def serve(self, path: str, handler: Handler) -> JSONObject:
+        """Serve a handler at a path. Returns the configuration of clients of it."""
+        self._handlers[path] = handler
+        return {"url": f"https://127.0.0.1:{self.port}{path}", "caBundle": self.bundle()}
+
     def webhook(self, path: str, handler: Handler, **fields: JSONValue) -> JSONObject:
         """A webhook for configmaps of the namespace, unless the fields have other rules."""
-        self._handlers[path] = handler
         return {
             "name": f"{path.strip('/')}.{self._prefix}.example.com",
             # With two slashes before the path, as envtest of Go projects writes it: the server asks at one.
-            "clientConfig": {"url": f"https://127.0.0.1:{self.port}/{path}", "caBundle": self.bundle()},
+            "clientConfig": {**self.serve(path, handler), "url": f"https://127.0.0.1:{self.port}/{path}"},
             "rules": [rule()],
             "namespaceSelector": WITHIN,
             "sideEffects": "None",

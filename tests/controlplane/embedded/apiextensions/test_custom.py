@@ -11,6 +11,7 @@ from kubewright.controlplane.embedded.apiextensions.names import accepted
 from kubewright.controlplane.embedded.apimachinery.document import inside, items
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, forbidden_field
 from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.storage.store import MemoryStore
 
 Define = Callable[..., JSONObject]
 SCHEMA: JSONObject = {
@@ -31,7 +32,7 @@ STATUS: JSONObject = {"status": {}}
 
 
 def served(definition: JSONObject) -> list[ResourceType]:
-    return custom_resources(accepted(definition, [definition], "2020-01-01T00:00:00Z"))
+    return custom_resources(accepted(definition, [definition], "2020-01-01T00:00:00Z"), MemoryStore())
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def widgets(define: Define) -> ResourceType:
 
 
 def test_a_definition_serves_nothing_before_its_names_are_accepted(define: Define) -> None:
-    assert custom_resources(define()) == []
+    assert custom_resources(define(), MemoryStore()) == []
 
 
 def test_every_served_version_is_a_resource_that_knows_where_it_is_stored(define: Define) -> None:

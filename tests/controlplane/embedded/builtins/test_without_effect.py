@@ -20,6 +20,7 @@ ACTED_ON = {
     "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
     "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding",
     "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration",
+    "apiextensions.k8s.io/v1 CustomResourceDefinition",
     "apps/v1 DaemonSet",
     "apps/v1 Deployment",
     "apps/v1 ReplicaSet",
@@ -87,11 +88,6 @@ def test_every_kind_has_an_effect_or_needs_none_or_is_warned_about() -> None:
 @pytest.mark.parametrize(
     ("name", "inert", "effective"),
     [
-        (
-            "apiextensions.k8s.io/v1 CustomResourceDefinition",
-            {"spec": {"conversion": {"strategy": "Webhook"}}},
-            {"spec": {"conversion": {"strategy": "None"}}},
-        ),
         (
             "apiregistration.k8s.io/v1 APIService",
             {"spec": {"service": {"name": "a", "namespace": "b"}}},

@@ -37,7 +37,7 @@ from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalati
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Operation
-from kubewright.controlplane.embedded.rest.suspension import Outcome, Step, Suspended
+from kubewright.controlplane.embedded.rest.suspension import Outcome, Settled, Settling, Step, Suspended
 from kubewright.controlplane.embedded.storage.store import StoredObject
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -138,7 +138,7 @@ class AdmissionChain:
                     mutator.run(policies, again=True)
                     await caller.run()
 
-            raise Suspended({_step("mutating", call, old, operation): _settling(request, settle)})
+            raise Suspended(_settling(_step("mutating", call, old, operation), request, settle))
         if mutator.has_run:
             self._complete(call, new, old, operation)
             mutator.run(policies, again=True)
@@ -177,25 +177,27 @@ class AdmissionChain:
             validate_by_policies(policies, AdmissionRequest(call, operation, after, old), self._context)
         if self._validating_webhooks.all():
             self._ask_validating(call, after, old, operation)
-        if operation != "DELETE" and "ResourceQuota" in self._enabled:
-            # The last one: what is refused for another reason is not charged.
+
+    def charge(self, call: Call, new: JSONObject, old: JSONObject | None) -> None:
+        """Charge quotas, as the last plugin: what is refused for another reason is not charged."""
+        if "ResourceQuota" in self._enabled:
             charge_quotas(call, new, old)
 
     def prepare_deletions(self, call: Call, entries: Sequence[StoredObject]) -> None:
         """Raise Suspended when webhooks have a say about the deletion of any of several objects."""
         if not self._mutating_webhooks.all() and not self._validating_webhooks.all():
             return
-        steps: dict[Step, Callable[[], Awaitable[Outcome]]] = {}
+        settling: list[Settling] = []
         for entry in entries:
             for ask in (self._ask_mutating, self._ask_validating):
                 try:
                     ask(call, None, entry.value, "DELETE")
                 except Suspended as suspended:
-                    steps.update(suspended.steps)
+                    settling += suspended.settling
                 except StatusError:
                     break  # raised again when it is the turn of this object
-        if steps:
-            raise Suspended(steps)
+        if settling:
+            raise Suspended(*settling)
 
     def _ask_mutating(self, call: Call, new: JSONObject | None, old: JSONObject | None, operation: Operation) -> None:
         """Ask mutating webhooks about what no other plugin changes."""
@@ -211,7 +213,7 @@ class AdmissionChain:
                 if caller.has_changed:
                     await caller.run()
 
-            raise Suspended({step: _settling(request, settle)})
+            raise Suspended(_settling(step, request, settle))
 
     def _ask_validating(self, call: Call, new: JSONObject | None, old: JSONObject | None, operation: Operation) -> None:
         step = _step("validating", call, old, operation)
@@ -219,7 +221,7 @@ class AdmissionChain:
             return
         request, webhooks = AdmissionRequest(call, operation, new, old), self._validating_webhooks.all()
         if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
-            raise Suspended({step: _settling(request, lambda: self._caller.validate(webhooks, request))})
+            raise Suspended(_settling(step, request, lambda: self._caller.validate(webhooks, request)))
 
     def _judge(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         resource_name, enabled = (call.resource.gvk.group, call.resource.plural), self._enabled
@@ -279,18 +281,22 @@ def _settled(call: Call, step: Step, new: JSONObject | None) -> bool:
     return True
 
 
-def _settling(request: AdmissionRequest, settle: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[Outcome]]:
+def _settling(step: Step, request: AdmissionRequest, settle: Callable[[], Awaitable[None]]) -> Settling:
     """The outcome of asking, with everything that was noted about the request until then."""
 
-    async def outcome() -> Outcome:
+    async def outcomes() -> Settled:
         refused: StatusError | None = None
         try:
             await settle()
         except StatusError as error:
             refused = error
-        return Outcome(request.new, refused, tuple(request.call.warnings), dict(request.call.annotations))
+        except Suspended as stop:
+            # An expression needs the object in another version: with that, all are asked again.
+            return {**request.settled, **await stop.outcomes()}
+        outcome = Outcome(request.new, refused, tuple(request.call.warnings), dict(request.call.annotations))
+        return {**request.settled, step: outcome}
 
-    return outcome
+    return outcomes
 
 
 def _is_deleted(old: JSONObject | None) -> bool:

@@ -175,7 +175,8 @@ class Mutator:
                 continue
             who = f"policy '{policy.name}' with binding '{binding.name}' denied request"
             try:
-                parameters = list(self._context.parameters(policy.spec, binding, self._request.namespace))
+                settled = self._request.settled
+                parameters = list(self._context.parameters(policy.spec, binding, self._request.namespace, settled))
             except ConfigurationError as error:
                 yield f"{who}: failed to configure binding: {error}", ""
                 continue

@@ -40,7 +40,7 @@ def put_back(request: AdmissionRequest, changed: JSONObject, matched: ResourceTy
     if unknown and strict:
         raise internal_error(f"strict decoding error: {', '.join(f'unknown field {quoted(path)}' for path in unknown)}")
     if matched.gvk != requested.gvk:
-        new = in_version(new, matched, requested)
+        new = in_version(new, matched, requested, request.settled)
     if request.operation == "CREATE" and request.new is not None:
         before = mapping(request.new, "metadata")
         inside(new, "metadata").update({name: before[name] for name in _LATER if name in before})

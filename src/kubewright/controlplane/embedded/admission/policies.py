@@ -18,6 +18,7 @@ from kubewright.controlplane.embedded.cel.library.authorizer import AuthorizerVa
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import ObjectStore
+from kubewright.controlplane.embedded.rest.suspension import Settled
 
 GROUP = "/admissionregistration.k8s.io/"
 _EXEMPT = frozenset(
@@ -173,7 +174,9 @@ class PolicyContext:
         shown = {name: value for name, value in metadata.items() if name in _NAMESPACE_METADATA}
         return {**namespace, "metadata": shown}
 
-    def parameters(self, spec: JSONObject, binding: Binding, namespace: str) -> Iterator[JSONObject | None]:
+    def parameters(
+        self, spec: JSONObject, binding: Binding, namespace: str, settled: Settled
+    ) -> Iterator[JSONObject | None]:
         """The parameters with which a binding applies a policy: None when it has none. Raises ConfigurationError."""
         kind, reference = at(spec, "paramKind"), at(binding.spec, "paramRef")
         if kind is None or reference is None:
@@ -188,7 +191,7 @@ class PolicyContext:
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
             )
         found = False
-        for value in self._referenced(resource, reference if isinstance(reference, dict) else {}, within or namespace):
+        for value in self._referenced(resource, mapping(reference), within or namespace, settled):
             found = True
             gvk = resource.gvk
             yield {"apiVersion": gvk.api_version, "kind": gvk.kind, **value}
@@ -206,18 +209,20 @@ class PolicyContext:
             )
         return resource
 
-    def _referenced(self, resource: ResourceType, reference: JSONObject, namespace: str) -> Iterator[JSONObject]:
-        store = self._store if resource.view is None else resource.view(self._store)
+    def _referenced(
+        self, resource: ResourceType, reference: JSONObject, namespace: str, settled: Settled
+    ) -> Iterator[JSONObject]:
+        store = self._store if resource.view is None else resource.view(self._store, settled, False)
         stored_as = self._stored(resource)
         if name := text(reference, "name"):
             entry = store.get(resource.key(namespace, name))
             if entry is not None:
-                yield in_version(entry.value, stored_as, resource)
+                yield in_version(entry.value, stored_as, resource, settled)
             return
         prefix = f"{resource.prefix}{namespace}/" if resource.namespaced else resource.prefix
         for entry in store.range(prefix).entries:
             if matches(reference.get("selector"), mapping(entry.value, "metadata", "labels")):
-                yield in_version(entry.value, stored_as, resource)
+                yield in_version(entry.value, stored_as, resource, settled)
 
     def _stored(self, resource: ResourceType) -> ResourceType:
         """The version in which objects of a resource are stored."""

@@ -15,6 +15,7 @@ from kubewright.controlplane.embedded.builtins.registry import CONVERSIONS
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import Call, Operation
 from kubewright.controlplane.embedded.rest.scaling import scale_of
+from kubewright.controlplane.embedded.rest.suspension import Settled, completed
 
 _SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 # What is sent to endpoints below an object, where it is not the object itself.
@@ -83,6 +84,15 @@ class AdmissionRequest:
         """The object before the write; None when it is created."""
         return self._remembered(self.old, resource, is_new=False)
 
+    @property
+    def settled(self) -> Settled:
+        """The outcomes for which the request was suspended."""
+        return {} if self.call.settled is None else self.call.settled
+
+    async def ready_in(self, resource: ResourceType) -> None:
+        """Wait until both objects are converted to the version of an equivalent resource. Raises StatusError."""
+        await completed(lambda: (self.object_in(resource), self.old_object_in(resource)), self.settled)
+
     def replace(self, new: JSONObject) -> None:
         """Put another object instead of the new one."""
         self.new = new
@@ -99,7 +109,7 @@ class AdmissionRequest:
             return scale_of(self.call, value)
         kind = self.kind_in(resource)
         if resource.gvk != self.call.resource.gvk:
-            value = in_version(value, self.call.resource, resource)
+            value = in_version(value, self.call.resource, resource, self.settled)
         return {"apiVersion": kind.api_version, "kind": kind.kind, **value}
 
     def document(self, resource: ResourceType) -> JSONObject:
@@ -149,8 +159,10 @@ def _resource(resource: ResourceType) -> JSONObject:
     return {"group": resource.gvk.group, "version": resource.gvk.version, "resource": resource.plural}
 
 
-def in_version(value: JSONObject, current: ResourceType, wanted: ResourceType) -> JSONObject:
-    """An object of one version as another version of its kind shows it."""
+def in_version(value: JSONObject, current: ResourceType, wanted: ResourceType, settled: Settled) -> JSONObject:
+    """An object of one version as another version of its kind shows it. Raises Suspended where webhooks convert."""
+    if current.convert is not None:
+        return current.convert(value, current.gvk.version, wanted.gvk.version, settled)
     to_storage, _ = CONVERSIONS.get(_versioned(current), (None, None))
     _, from_storage = CONVERSIONS.get(_versioned(wanted), (None, None))
     if to_storage is not None:

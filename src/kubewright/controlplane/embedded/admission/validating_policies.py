@@ -183,7 +183,7 @@ def _applied(
             continue
         who = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
         try:
-            parameters = list(context.parameters(policy.spec, binding, request.namespace))
+            parameters = list(context.parameters(policy.spec, binding, request.namespace, request.settled))
         except ConfigurationError as error:
             if policy.fails:
                 yield _Refusal(f"{who} denied request: failed to configure binding: {error}", "Invalid")

@@ -19,8 +19,11 @@ import httptools
 import msgspec
 
 from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apimachinery.decoding import decode_json
 from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
+from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
+from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.rest.call import ObjectStore
 
 _HTTPS = 443
@@ -69,6 +72,20 @@ async def call_webhook(configuration: JSONObject, body: bytes, seconds: int, sto
     except (OSError, EOFError, _Unreachable, httptools.HttpParserError) as error:
         why = _why(error, endpoint)
     raise CallFailed(f"Post {quoted(f'https://{endpoint.authority}{target}')}: {why}")
+
+
+def answered_object(body: bytes) -> JSONObject:
+    """The JSON object that a webhook answered. Raises CallFailed when it is none."""
+    try:
+        answer = decode_json(body, [], "couldn't get version/kind; json parse error: ")
+    except StatusError as error:
+        raise CallFailed(error.message) from None
+    if not isinstance(answer, dict):
+        raise CallFailed(
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_kind(answer)} into Go value of "
+            r'type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
+        )
+    return answer
 
 
 def _by_url(url: str) -> _Endpoint:

@@ -10,7 +10,6 @@ import msgspec
 
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.controlplane.embedded.admission.request import AdmissionRequest
-from kubewright.controlplane.embedded.apimachinery.decoding import decode_json
 from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 from kubewright.controlplane.embedded.apimachinery.go_values import json_kind
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
@@ -53,17 +52,8 @@ def review(
     )
 
 
-def decoded(body: bytes) -> JSONValue:
-    """An answer. Raises InvalidResponse when it is no JSON object that an AdmissionReview could be."""
-    try:
-        answer = decode_json(body, [], "couldn't get version/kind; json parse error: ")
-    except StatusError as error:
-        raise InvalidResponse(error.message) from None
-    if not isinstance(answer, dict):
-        raise InvalidResponse(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_kind(answer)} into Go value of "
-            r'type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
-        )
+def check_types(answer: JSONObject) -> None:
+    """Raises InvalidResponse when an answer could not be an AdmissionReview."""
     for name, kind, go_type in (("uid", str, "types.UID"), ("allowed", bool, "bool")):
         value = at(answer, "response", name)
         if value is not None and not isinstance(value, kind):
@@ -73,7 +63,6 @@ def decoded(body: bytes) -> JSONValue:
         b64decode(text(answer, "response", "patch"), validate=True)
     except binascii.Error:
         raise InvalidResponse("illegal base64 data at input byte 0") from None
-    return answer
 
 
 def verified(answer: JSONValue, uid: str, version: Version, *, mutating: bool) -> ReviewResponse:

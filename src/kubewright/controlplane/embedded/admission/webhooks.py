@@ -19,12 +19,12 @@ from kubewright.controlplane.embedded.admission.matching import RequestMatcher
 from kubewright.controlplane.embedded.admission.mutation import internal_error, put_back, unborn, why_not
 from kubewright.controlplane.embedded.admission.policies import GROUP, PolicyContext
 from kubewright.controlplane.embedded.admission.request import AdmissionRequest
-from kubewright.controlplane.embedded.admission.webhook_client import CallFailed, call_webhook
+from kubewright.controlplane.embedded.admission.webhook_client import CallFailed, answered_object, call_webhook
 from kubewright.controlplane.embedded.admission.webhook_review import (
     InvalidResponse,
     ReviewResponse,
     Version,
-    decoded,
+    check_types,
     denial,
     review,
     verified,
@@ -39,6 +39,7 @@ from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.result import DoesNotApply
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import ObjectStore
+from kubewright.controlplane.embedded.rest.suspension import completed
 
 _log = logging.getLogger("kubewright.controlplane")
 
@@ -147,6 +148,7 @@ class WebhookCaller:
         self, index: int, request: AdmissionRequest, webhook: Webhook, resource: ResourceType
     ) -> StatusError | None:
         try:
+            await request.ready_in(resource)
             await self.answer(webhook, request, resource, request.object_in(resource), mutating=False)
         except StatusError as error:
             return error
@@ -170,7 +172,8 @@ class WebhookCaller:
         uid = self._new_uid()
         body = review(request, resource, new, uid, webhook.version)
         try:
-            answer = decoded(await call_webhook(webhook.client, body, webhook.timeout, self._store))
+            answer = answered_object(await call_webhook(webhook.client, body, webhook.timeout, self._store))
+            check_types(answer)
         except (CallFailed, InvalidResponse) as error:
             raise WebhookError(f"failed to call webhook: {error}") from None
         try:
@@ -246,7 +249,9 @@ class WebhookMutator:
 
     async def _mutated(self, webhook: Webhook, resource: ResourceType, annotation: str) -> bool:
         """Apply the patch that a webhook answers. Returns whether it changed anything."""
-        request, new = self._request, unborn(self._request, resource)
+        request = self._request
+        await request.ready_in(resource)
+        new = unborn(request, resource)
         response = await self._caller.answer(webhook, request, resource, new, mutating=True)
         if not response.patch:
             return False
@@ -262,7 +267,8 @@ class WebhookMutator:
         if response.patch_type != "JSONPatch":
             raise WebhookError(f"unsupported patch type {quoted(response.patch_type)}")
         before = copied_object(request.new or {})
-        put_back(request, _patched(new, patch), resource)
+        changed = _patched(new, patch)
+        await completed(lambda: put_back(request, changed, resource), request.settled)
         note = {"configuration": webhook.configuration, "webhook": webhook.name, "patch": patch}
         self._note(annotation, {**note, "patchType": "JSONPatch"})
         return request.new != before

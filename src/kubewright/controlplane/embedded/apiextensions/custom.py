@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apiextensions.conversion import ConvertedVersion, WebhookConversion
 from kubewright.controlplane.embedded.apiextensions.names import condition_holds
 from kubewright.controlplane.embedded.apiextensions.scale import ScalePaths
 from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, items, mapping, text
@@ -18,6 +19,7 @@ from kubewright.controlplane.embedded.endpoints.discovery import version_priorit
 from kubewright.controlplane.embedded.registry.converted import ConvertedStore, SeenStore, VersionView
 from kubewright.controlplane.embedded.registry.resources import ResourceType, Strategy
 from kubewright.controlplane.embedded.rest.call import ObjectStore
+from kubewright.controlplane.embedded.rest.suspension import Settled
 from kubewright.controlplane.embedded.schema.defaults import Defaulter
 from kubewright.controlplane.embedded.schema.embedded import EmbeddedResources
 from kubewright.controlplane.embedded.schema.findings import NOWHERE
@@ -54,26 +56,44 @@ class Past:
 _NO_PAST = Past()
 
 
-def custom_resources(definition: JSONObject, past: Past = _NO_PAST) -> list[ResourceType]:
-    """One resource type per served version; none before the names are accepted."""
+def custom_resources(definition: JSONObject, store: ObjectStore, past: Past = _NO_PAST) -> list[ResourceType]:
+    """One resource type per served version; none before the names are accepted. `store` has Services of webhooks."""
     if not condition_holds(definition, "NamesAccepted") and not condition_holds(definition, "Established"):
         return []
     versions = [mapping(version) for version in items(definition, "spec", "versions")]
     stored = next((version for version in versions if version.get("storage") is True), {})
-    storage = CustomVersion(mapping(stored, "schema", "openAPIV3Schema"), mapping(stored, "subresources"))
+    rules = {
+        text(version, "name"): CustomVersion(
+            mapping(version, "schema", "openAPIV3Schema"), mapping(version, "subresources")
+        )
+        for version in versions
+        if version.get("served") is True or version is stored or _is_converted(definition)
+    }
+    conversion = WebhookConversion(definition, rules, store) if _is_converted(definition) else None
     return [
-        _resource(definition, version, stored, storage, past) for version in versions if version.get("served") is True
+        _resource(definition, version, stored, rules, past, conversion)
+        for version in versions
+        if version.get("served") is True
     ]
 
 
+def _is_converted(definition: JSONObject) -> bool:
+    return text(definition, "spec", "conversion", "strategy") == "Webhook"
+
+
 def _resource(
-    definition: JSONObject, version: JSONObject, stored: JSONObject, storage: CustomVersion, past: Past
+    definition: JSONObject,
+    version: JSONObject,
+    stored: JSONObject,
+    rules: Mapping[str, CustomVersion],
+    past: Past,
+    conversion: WebhookConversion | None,
 ) -> ResourceType:
     names = mapping(definition, "status", "acceptedNames")
     group, name, kind = text(definition, "spec", "group"), text(version, "name"), text(names, "kind")
     schema = mapping(version, "schema", "openAPIV3Schema")
     subresources = mapping(version, "subresources")
-    behaviour = storage if version is stored else CustomVersion(schema, subresources)
+    behaviour, storage = rules[name], rules[text(stored, "name")]
     selectable = {
         path.removeprefix("."): path.removeprefix(".").split(".")
         for path in (text(field, "jsonPath") for field in items(version, "selectableFields"))
@@ -112,15 +132,30 @@ def _resource(
         storage=GroupVersionKind(group, text(stored, "name"), kind) if version is not stored else None,
         schema=schema,
         definition=definition,
-        view=_view(definition, behaviour, storage, text(stored, "name"), past),
+        view=(
+            _view(definition, behaviour, storage, text(stored, "name"), past)
+            if conversion is None
+            else _converted_view(definition, name, text(stored, "name"), past, conversion)
+        ),
+        convert=None if conversion is None else conversion.converted,
         is_dropping=bool(past.dropped),
         deprecation=_deprecation(definition, version, kind),
     )
 
 
+def _converted_view(
+    definition: JSONObject, name: str, storage: str, past: Past, conversion: WebhookConversion
+) -> Callable[[ObjectStore, Settled, bool], ObjectStore]:
+    """What one version shows, where a webhook converts."""
+    prefix = f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"
+    unreadable = {dropped: unreadable_version(definition, dropped) for dropped in past.dropped}
+    version = ConvertedVersion(conversion, prefix, name, storage, unreadable)
+    return lambda store, settled, is_fresh: version.store(store, settled, is_fresh=is_fresh)
+
+
 def _view(
     definition: JSONObject, version: CustomVersion, storage: CustomVersion, form: str, past: Past
-) -> Callable[[ObjectStore], ObjectStore] | None:
+) -> Callable[[ObjectStore, Settled, bool], ObjectStore] | None:
     """What one version shows: what is stored, by the schema of the stored version and then by its own."""
     schemas = [mapping(other, "schema") for other in items(definition, "spec", "versions")]
     unreadable = {name: unreadable_version(definition, name) for name in past.dropped}
@@ -128,7 +163,7 @@ def _view(
         if not past.since and not storage.defaults_status:
             return None
         seen = VersionView(storage.default, past.since, form, unreadable, defaults_status=storage.defaults_status)
-        return lambda store: SeenStore(store, seen)
+        return lambda store, settled, is_fresh: SeenStore(store, seen)
 
     def show(obj: JSONObject) -> None:
         storage.default(obj)
@@ -141,7 +176,7 @@ def _view(
 
     # Objects of one version are written through others, which know nothing of its defaults.
     converted = VersionView(show, math.inf, form, unreadable)
-    return lambda store: SeenStore(ConvertedStore(store, to_storage, lambda obj: obj), converted)
+    return lambda store, settled, is_fresh: SeenStore(ConvertedStore(store, to_storage, lambda obj: obj), converted)
 
 
 def unreadable_version(definition: JSONObject, version: str) -> str:

@@ -78,7 +78,7 @@ class DefinitionController:
         self._forms.setdefault(name, set()).add(_storage(definition))
         self._store.store_as(_prefix(definition), _storage(definition))
         self._catalog.define(
-            name, custom_resources(definition, Past(self._since.get(name, 0), self._dropped(definition)))
+            name, custom_resources(definition, self._store, Past(self._since.get(name, 0), self._dropped(definition)))
         )
 
     def _dropped(self, definition: JSONObject) -> frozenset[str]:

@@ -238,7 +238,7 @@ def _resource(cls: type[Object], rules: Mapping[str, Strategy]) -> ResourceType:
         strategy=_completed(name, info, rules.get(name, Strategy())),
         storage=_STORED_AS.get(name),
         deprecation=_DEPRECATIONS.get(name, ""),
-        view=ComponentStatuses if name == "v1 ComponentStatus" else None,
+        view=(lambda store, settled, is_fresh: ComponentStatuses(store)) if name == "v1 ComponentStatus" else None,
     )
     return resource if verbs is None else replace(resource, verbs=verbs)
 

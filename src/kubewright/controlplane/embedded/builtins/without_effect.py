@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kubewright.api.markers import JSONObject
-from kubewright.controlplane.embedded.apimachinery.document import mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import mapping
 
 
 class Inert(NamedTuple):
@@ -25,10 +25,6 @@ _NO_DEVICES = Inert("no device is allocated")
 _NO_SCALING = Inert("nothing is scaled by it")
 
 WITHOUT_EFFECT: Mapping[str, Inert] = {
-    "apiextensions.k8s.io/v1 CustomResourceDefinition": Inert(
-        "its conversion webhook is not called, and all versions show the same fields",
-        lambda definition: text(definition, "spec", "conversion", "strategy") == "Webhook",
-    ),
     "apiregistration.k8s.io/v1 APIService": Inert(
         "no request is handed on to its service", lambda service: bool(mapping(service, "spec", "service"))
     ),

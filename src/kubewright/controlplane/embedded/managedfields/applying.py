@@ -22,8 +22,14 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
 )
 from kubewright.controlplane.embedded.managedfields.last_applied import agreed, allowed_conflicts
 from kubewright.controlplane.embedded.managedfields.merging import merged, removed, with_named_fields
-from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, tracked, write_scope
-from kubewright.controlplane.embedded.managedfields.shape import Untrackable
+from kubewright.controlplane.embedded.managedfields.ownership import (
+    VersionConverter,
+    WriteScope,
+    disowned,
+    tracked,
+    write_scope,
+)
+from kubewright.controlplane.embedded.managedfields.shape import MergeShape, Untrackable
 from kubewright.controlplane.embedded.managedfields.updating import updated
 from kubewright.controlplane.embedded.managedfields.walks import fields_of, identical
 
@@ -43,6 +49,7 @@ def apply(
     reset: Sequence[Sequence[str]] = (),
     versions: Mapping[str, Structure] | None = None,
     empty: JSONObject | None = None,
+    convert: VersionConverter | None = None,
 ) -> JSONObject:
     """The object after `manager` applied `patch` to `live` (None: there is none), with its managed fields set.
 
@@ -52,7 +59,12 @@ def apply(
     if at(patch, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     scope = write_scope(
-        api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
+        api_version=api_version,
+        subresource=subresource,
+        structure=structure,
+        versions=versions,
+        reset=reset,
+        convert=convert,
     )
     wrong = complaint(patch, scope.shape)
     if wrong:
@@ -146,8 +158,9 @@ def _pruned(result: JSONObject, managers: Managers, last: FieldManager, scope: W
     if shape is None:
         return result
     once = with_named_fields(last.fields, shape)
-    present = {shape: with_named_fields(fields_of(result, shape), shape)}
-    pruned = removed(result, once, shape)
+    whole = remaining = scope.converted(result, scope.api_version, last.api_version)
+    pruned = removed(whole, once, shape)
+    current = last.api_version
     by_version: dict[str, FieldSet] = {}
     for manager in managers.values():
         by_version[manager.api_version] = union(by_version.get(manager.api_version, LEAF), manager.fields)
@@ -155,10 +168,15 @@ def _pruned(result: JSONObject, managers: Managers, last: FieldManager, scope: W
         seen = scope.shape_in(version)
         if seen is None:
             continue
-        if seen not in present:
-            present[seen] = with_named_fields(fields_of(result, seen), seen)
-        left = with_named_fields(fields_of(pruned, seen), seen)
+        remaining, pruned = scope.converted(remaining, current, version), scope.converted(pruned, current, version)
+        current = version
+        present, left = _fields(remaining, seen), _fields(pruned, seen)
         managed = with_named_fields(by_version[version], seen)
-        pruned = removed(result, difference(present[seen], union(left, managed)), seen)
-    left = with_named_fields(fields_of(pruned, shape), shape)
-    return removed(result, intersection(difference(present[shape], left), once), shape)
+        pruned = removed(remaining, difference(present, union(left, managed)), seen)
+    left = _fields(scope.converted(pruned, current, last.api_version), shape)
+    final = removed(whole, intersection(difference(_fields(whole, shape), left), once), shape)
+    return scope.converted(final, last.api_version, scope.api_version)
+
+
+def _fields(obj: JSONObject, shape: MergeShape) -> FieldSet:
+    return with_named_fields(fields_of(obj, shape), shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.structure import SchemaStructure, Structure
@@ -21,6 +22,9 @@ from kubewright.controlplane.embedded.managedfields.fieldset import (
 )
 from kubewright.controlplane.embedded.managedfields.shape import MergeShape, shape_of
 from kubewright.controlplane.embedded.managedfields.walks import FieldChanges, changes
+
+VersionConverter: TypeAlias = Callable[[JSONObject, str, str], JSONObject]
+"""From an object, its apiVersion and another one to the object in that."""
 
 _UNTRACKED = of_paths(
     [
@@ -65,6 +69,7 @@ class WriteScope:
     structure: Structure
     versions: Mapping[str, Structure]
     ignored: FieldSet
+    convert: VersionConverter | None = None
 
     @property
     def shape(self) -> MergeShape:
@@ -91,11 +96,21 @@ class WriteScope:
             if api_version not in known:
                 shape = self.shape_in(api_version)
                 known[api_version] = (
-                    None if shape is None else changes(old, new, shape).besides(self.ignored_in(api_version))
+                    None
+                    if shape is None
+                    else changes(
+                        self.converted(old, self.api_version, api_version),
+                        self.converted(new, self.api_version, api_version),
+                        shape,
+                    ).besides(self.ignored_in(api_version))
                 )
             return known[api_version]
 
         return in_version
+
+    def converted(self, value: JSONObject, source: str, target: str) -> JSONObject:
+        """An object of one version in another: the same, unless the versions of the kind are converted."""
+        return value if self.convert is None or source == target else self.convert(value, source, target)
 
     def reconciled(self, managers: Managers) -> Managers:
         """The managers after changes of the kind: versions that were removed, values that are atomic now."""
@@ -156,8 +171,9 @@ def write_scope(
     structure: Structure,
     versions: Mapping[str, Structure] | None,
     reset: Sequence[Sequence[str]],
+    convert: VersionConverter | None,
 ) -> WriteScope:
     """An endpoint from what the handlers know of it."""
     return WriteScope(
-        api_version, subresource, structure, versions or {}, ignored(tuple(tuple(path) for path in reset))
+        api_version, subresource, structure, versions or {}, ignored(tuple(tuple(path) for path in reset)), convert
     )

@@ -19,7 +19,13 @@ from kubewright.controlplane.embedded.managedfields.entries import (
     written,
 )
 from kubewright.controlplane.embedded.managedfields.fieldset import LEAF, MalformedFields, union
-from kubewright.controlplane.embedded.managedfields.ownership import WriteScope, disowned, tracked, write_scope
+from kubewright.controlplane.embedded.managedfields.ownership import (
+    VersionConverter,
+    WriteScope,
+    disowned,
+    tracked,
+    write_scope,
+)
 from kubewright.controlplane.embedded.managedfields.shape import Untrackable
 from kubewright.controlplane.embedded.managedfields.walks import identical
 
@@ -36,12 +42,14 @@ def track_update(
     reset: Sequence[Sequence[str]] = (),
     versions: Mapping[str, Structure] | None = None,
     empty: JSONObject | None = None,
+    convert: VersionConverter | None = None,
 ) -> list[JSONValue]:
     """Set and return the managed fields of `new`, which is about to replace `old` (None: to be created).
 
     `reset` are the fields, as paths of names, that this endpoint does not change whatever `new` says. `versions` are
     the structures of the kind's other versions, by apiVersion; entries in versions that no longer exist are dropped.
     `empty` is what a created object is compared with: `empty_object` of a built-in kind, nothing for a custom one.
+    `convert` is given where the versions of the kind differ by more than their name.
     The entries share parts with those of `old`, which must not be changed.
     """
     metadata = inside(new, "metadata")
@@ -52,7 +60,12 @@ def track_update(
     if not managers and old is not None and text(old, "metadata", "uid"):
         return []
     scope = write_scope(
-        api_version=api_version, subresource=subresource, structure=structure, versions=versions, reset=reset
+        api_version=api_version,
+        subresource=subresource,
+        structure=structure,
+        versions=versions,
+        reset=reset,
+        convert=convert,
     )
     # What is wrong with the rest of a custom resource is no matter to its status, but who manages what is forgotten.
     if subresource and versions is not None and not fits(new, scope.shape):

@@ -49,6 +49,10 @@ class SeenStore:
         found = self._store.range(prefix, start=start, limit=limit, revision=revision)
         return Range([self._seen(entry) for entry in found.entries], found.remaining, found.revision)
 
+    def prepare(self, value: JSONObject) -> None:
+        """See `Store`."""
+        self._store.prepare(value)
+
     def create(self, key: str, value: JSONObject) -> StoredObject:
         """See `Store`."""
         return self._seen(self._store.create(key, value))
@@ -61,7 +65,7 @@ class SeenStore:
         """See `Store`."""
         return self._seen(self._store.delete(key, expected=expected, final=final))
 
-    def watch(self, prefix: str, after: int) -> ConvertedSubscription:
+    def watch(self, prefix: str, after: int) -> ChangeSubscription:
         """See `Store`."""
         return ConvertedSubscription(self._store.watch(prefix, after), self._seen)
 

@@ -19,6 +19,7 @@ from kubewright.controlplane.embedded.auth.users import UserInfo
 if TYPE_CHECKING:
     # Which itself knows what a resource type is.
     from kubewright.controlplane.embedded.rest.call import ObjectStore
+    from kubewright.controlplane.embedded.rest.suspension import Settled
 
 
 def _nothing(new: JSONObject) -> None:
@@ -116,8 +117,10 @@ class ResourceType:
     """The OpenAPI schema of a custom resource's version."""
     definition: JSONObject | None = None
     """The CRD this comes from."""
-    view: Callable[[ObjectStore], ObjectStore] | None = None
-    """The store as this version sees it, if objects are converted."""
+    view: Callable[[ObjectStore, Settled, bool], ObjectStore] | None = None
+    """The store as this version sees it, if objects are converted; True: by what a webhook makes of them now."""
+    convert: Callable[[JSONObject, str, str, Settled], JSONObject] | None = None
+    """An object of one version in another version, if a webhook converts. Raises Suspended."""
     is_dropping: bool = False
     """Whether there may be objects that are stored in a version which the definition has no longer."""
     deprecation: str = ""

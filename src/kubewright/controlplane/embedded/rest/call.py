@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, Protocol, TypeAlias
@@ -16,7 +16,7 @@ from kubewright.controlplane.embedded.endpoints.request import QueryParameters, 
 from kubewright.controlplane.embedded.registry.catalog import Catalog
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.presentation import EventLines
-from kubewright.controlplane.embedded.rest.suspension import Outcome, Step
+from kubewright.controlplane.embedded.rest.suspension import Settled
 from kubewright.controlplane.embedded.storage.store import Range, StoreChange, StoredObject
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -65,6 +65,9 @@ class ObjectStore(Protocol):
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """See `MemoryStore`."""
 
+    def prepare(self, value: JSONObject) -> None:
+        """Raise Suspended when a value cannot be created or updated at once, StatusError when it cannot at all."""
+
     def watch(self, prefix: str, after: int) -> ChangeSubscription:
         """See `MemoryStore`."""
 
@@ -80,6 +83,9 @@ class Admission(Protocol):
 
     def check(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
         """Raise StatusError to refuse. Nothing may be changed here."""
+
+    def charge(self, call: Call, new: JSONObject, old: JSONObject | None) -> None:
+        """Count a write that nothing but the store can refuse any more. Raises StatusError when it is too much."""
 
     def prepare_deletions(self, call: Call, entries: Sequence[StoredObject]) -> None:
         """Raise Suspended when outsiders are to be asked about the deletion of any of several objects."""
@@ -126,7 +132,7 @@ class Call:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """What is noted in the audit log besides the request."""
-    settled: Mapping[Step, Outcome] | None = None
+    settled: Settled | None = None
     """The outcomes for which the request was suspended."""
     deletion: JSONObject | None = None
     """The options of a deletion, wherever they were sent."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TypedDict
 
@@ -11,7 +11,9 @@ from kubewright.api.markers import JSONObject
 from kubewright.api.scheme import Scheme
 from kubewright.controlplane.embedded.apimachinery.structure import Structure
 from kubewright.controlplane.embedded.managedfields import empty_object
+from kubewright.controlplane.embedded.managedfields.ownership import VersionConverter
 from kubewright.controlplane.embedded.rest.call import Call
+from kubewright.controlplane.embedded.rest.suspension import Settled
 
 _SCHEME = Scheme()
 
@@ -26,6 +28,7 @@ class Tracking(TypedDict):
     reset: Sequence[Sequence[str]]
     versions: Mapping[str, Structure] | None
     empty: JSONObject | None
+    convert: VersionConverter | None
 
 
 def tracking(call: Call) -> Tracking:
@@ -39,6 +42,7 @@ def tracking(call: Call) -> Tracking:
         reset=_reset(call),
         versions=_versions(call) if resource.custom else None,
         empty=None if resource.custom else nothing_of(resource.gvk),
+        convert=None if resource.convert is None else _converter(call, resource.convert),
     )
 
 
@@ -58,6 +62,17 @@ def _versions(call: Call) -> Mapping[str, Structure]:
         for other in call.services.catalog.all()
         if other.custom and (other.gvk.group, other.gvk.kind) == (gvk.group, gvk.kind)
     }
+
+
+def _converter(call: Call, convert: Callable[[JSONObject, str, str, Settled], JSONObject]) -> VersionConverter:
+    settled = {} if call.settled is None else call.settled
+
+    def converted(value: JSONObject, source: str, target: str) -> JSONObject:
+        bare = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
+        found = convert(bare, source.rpartition("/")[2], target.rpartition("/")[2], settled)
+        return {"apiVersion": target, "kind": value["kind"], **found} if "kind" in value else found
+
+    return converted
 
 
 @cache

@@ -32,6 +32,7 @@ from kubewright.controlplane.embedded.rest.reading import (
     parse_revision,
     selection,
 )
+from kubewright.controlplane.embedded.rest.suspension import completed
 from kubewright.controlplane.embedded.storage.store import StoreChange, StoredObject
 
 BOOKMARK_INTERVAL = 60.0
@@ -72,7 +73,14 @@ async def _events(call: Call, lines: _Lines, options: _Options, now: int) -> Asy
     subscription = store.watch(prefix, min(after, store.revision))
     try:
         if options.initial:
-            for entry in store.range(prefix, revision=after).entries:
+            try:
+                settled = {} if call.settled is None else call.settled
+                found = await completed(lambda: store.range(prefix, revision=after), settled)
+            except StatusError:
+                # The real server's cache does not get so far while objects cannot be converted.
+                yield lines.of_error(NotReached(after, after - 1))
+                return
+            for entry in found.entries:
                 if line := lines.of_initial(entry):
                     yield line
             if options.bookmarks:

@@ -83,6 +83,8 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject
     _warn(call, obj, None)
     _require_create(call)
     call.services.admission.check(call, obj, None, "CREATE")
+    call.services.store.prepare(obj)
+    call.services.admission.charge(call, obj, None)
     for attempt in range(_NAME_ATTEMPTS):
         key = resource.key(text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
         if call.query.dry_run:
@@ -172,6 +174,8 @@ def replace(
     refuse(resource, text(obj, "metadata", "name"), [error for error in errors if not error.tolerated])
     _warn(call, obj, old)
     call.services.admission.check(call, obj, old, "UPDATE")
+    call.services.store.prepare(obj)
+    call.services.admission.charge(call, obj, old)
     return _store(call, obj, entry)
 
 

@@ -7,7 +7,6 @@ authentication, impersonation, authorization, the handler; and is recorded in th
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,13 +37,16 @@ from kubewright.controlplane.embedded.rest.call import Call, ObjectStore, Servic
 from kubewright.controlplane.embedded.rest.dispatch import dispatch
 from kubewright.controlplane.embedded.rest.freshness import NotReached, reached
 from kubewright.controlplane.embedded.rest.routing import check_route, is_nowhere
-from kubewright.controlplane.embedded.rest.suspension import Outcome, Step, Suspended
+from kubewright.controlplane.embedded.rest.suspension import Settled, Suspended
 from kubewright.controlplane.embedded.server.audit import AuditEvent, AuditLog
 from kubewright.controlplane.embedded.server.deadline import deadline, out_of_time
 from kubewright.controlplane.embedded.server.faults import ConnectionCut, Faults
 from kubewright.controlplane.embedded.server.metrics import metrics_response
 from kubewright.controlplane.embedded.server.readers import OutsideReaders
 from kubewright.controlplane.embedded.storage.store import TooLarge
+
+# What is read for these is not from the real server's watch cache.
+_FRESH = frozenset(("get", "delete", "deletecollection"))
 
 _log = logging.getLogger("kubewright.controlplane")
 
@@ -140,12 +142,11 @@ class APIServer:
         annotations: dict[str, str],
     ) -> HTTPResponse:
         """Handle a request again, whenever what it was stopped for has come. A missing account is waited for once."""
-        settled: dict[Step, Outcome] = {}
+        settled: Settled = {}
         has_waited = False
         while True:
             if isinstance(stop, Suspended):
-                outcomes = await asyncio.gather(*(settle() for settle in stop.steps.values()))
-                settled.update(zip(stop.steps, outcomes, strict=True))
+                settled.update(await stop.outcomes())
             elif has_waited:
                 raise stop
             else:
@@ -169,7 +170,7 @@ class APIServer:
         parsed: _ParsedRequest,
         warnings: list[str],
         annotations: dict[str, str],
-        settled: Mapping[Step, Outcome] | None = None,
+        settled: Settled | None = None,
     ) -> HTTPResponse:
         if len(request.body) > MAX_BODY_SIZE:
             raise too_large()
@@ -191,7 +192,9 @@ class APIServer:
             check_representation(request.header("accept"), streamed=target.verb in ("list", "watch"))
         services = self._converted.get(str(resource.gvk), self.services)
         if resource.view is not None:
-            services = replace(services, store=resource.view(services.store))
+            settled = {} if settled is None else settled
+            is_fresh = target.verb in _FRESH
+            services = replace(services, store=resource.view(services.store, settled, is_fresh))
         if resource.deprecation:
             warnings.append(resource.deprecation)
         call = Call(

@@ -189,6 +189,9 @@ class MemoryStore:
 
     # Writing
 
+    def prepare(self, value: JSONObject) -> None:
+        """Nothing is to be prepared: values are stored as they are."""
+
     def create(self, key: str, value: JSONObject) -> StoredObject:
         """Store a new key. Raises KeyExists or TooLarge.
 
