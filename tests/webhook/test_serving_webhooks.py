@@ -16,7 +16,7 @@ from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.manager import Manager
-from kubewright.manager.endpoints import MAX_REVIEW_SIZE
+from kubewright.manager.webhook_serving import MAX_REVIEW_SIZE
 from kubewright.testing import LocalWebhooks
 from kubewright.webhook import Review, defaults, serve_webhooks, validates
 

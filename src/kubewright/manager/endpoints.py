@@ -1,4 +1,7 @@
-"""The HTTP servers of a manager: probes, metrics, debugging and webhooks, each on an address of its own or off."""
+"""The HTTP servers of a manager: probes, metrics, debugging and webhooks, each on an address of its own or off.
+
+Webhooks start later than the others and end before them: probes report what they do.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,7 @@ from kubewright.manager.health import Checks
 from kubewright.manager.metrics import Metrics
 from kubewright.manager.permissions import Permission
 from kubewright.manager.serving import Handler, Server
-
-MAX_REVIEW_SIZE = 7 * 1024 * 1024
-"""Bytes of a request of the API server: two objects of at most 3 MiB, as controller-runtime reckons."""
+from kubewright.manager.webhook_serving import WebhookServing
 
 
 class ManagerEndpoints:
@@ -32,6 +33,7 @@ class ManagerEndpoints:
         webhook_address: str,
         webhook_cert_dir: Path | None,
         webhook_client_ca: Path | None,
+        webhook_service: str | None,
     ) -> None:
         if metrics_cert_dir is not None and not metrics_secure:
             from kubewright.manager.serving_certificate import ServingCertificateError
@@ -45,19 +47,30 @@ class ManagerEndpoints:
         self.metrics = Metrics()
         self.debug_server = Server(debug_address, option="debug_address")
         self._health_server = Server(health_address, option="health_address")
-        self._metrics_server = _metrics_server(metrics_address, metrics_secure, metrics_cert_dir)
-        self.webhook_server = _webhook_server(webhook_address, webhook_cert_dir, webhook_client_ca)
+        self._metrics_server = _metrics_server(metrics_address, metrics_secure, metrics_cert_dir, self.metrics)
+        self.webhooks = WebhookServing(
+            client,
+            self.metrics,
+            address=webhook_address,
+            cert_dir=webhook_cert_dir,
+            client_ca=webhook_client_ca,
+            service=webhook_service,
+        )
         self.health.serve(self._health_server)
         self.ready.serve(self._health_server)
-        self.needs: list[Permission] = []
-        """The permissions that serving them needs."""
+        self._metrics_needs: list[Permission] = []
         handler: Handler = self.metrics.answer
         if metrics_secure and self.serves_metrics:
             from kubewright.manager import delegated_access  # few programs need it
 
             handler = delegated_access.DelegatedAccess(client).protect(handler)
-            self.needs += delegated_access.NEEDS
+            self._metrics_needs += delegated_access.NEEDS
         self._metrics_server.route("/metrics", handler)
+
+    @property
+    def needs(self) -> list[Permission]:
+        """The permissions that serving them needs."""
+        return [*self._metrics_needs, *self.webhooks.needs]
 
     @property
     def serves_metrics(self) -> bool:
@@ -71,43 +84,25 @@ class ManagerEndpoints:
             "health": self._health_server.port,
             "metrics": self._metrics_server.port,
             "debug": self.debug_server.port,
-            "webhook": self.webhook_server.port,
+            "webhook": self.webhooks.server.port,
         }
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Serve while the block runs."""
+        """Serve all but webhooks while the block runs."""
         async with AsyncExitStack() as servers:
             for server in (self._health_server, self._metrics_server, self.debug_server):
                 await servers.enter_async_context(server)
-            # The last to start and the first to end: probes report what it does.
-            if self.webhook_server.routes:
-                await servers.enter_async_context(self.webhook_server)
             yield
 
 
-def _metrics_server(address: str, is_secure: bool, directory: Path | None) -> Server:
+def _metrics_server(address: str, is_secure: bool, directory: Path | None, metrics: Metrics) -> Server:
     def context() -> ssl.SSLContext:
-        from kubewright.manager.serving_certificate import from_directory, self_signed  # few programs need it
+        # Few programs need it.
+        from kubewright.manager.serving_certificate import CertificateReads, from_directory, self_signed
 
-        return from_directory(directory) if directory is not None else self_signed()
+        if directory is None:
+            return self_signed()
+        return from_directory(directory, reads=CertificateReads.declared(metrics))
 
     return Server(address, option="metrics_address", tls=context if is_secure else None)
-
-
-def _webhook_server(address: str, directory: Path | None, client_ca: Path | None) -> Server:
-    def context() -> ssl.SSLContext:
-        from tempfile import gettempdir  # few programs need it
-
-        from kubewright.manager.serving_certificate import from_directory
-
-        # As in controller-runtime, whose manifests mount the Secret there.
-        return from_directory(directory or Path(gettempdir(), "k8s-webhook-server", "serving-certs"), client_ca)
-
-    return Server(
-        address,
-        option="webhook_address",
-        tls=context,
-        max_body_size=MAX_REVIEW_SIZE,
-        max_connections=1000,  # each replica of an API server has, by default, up to 200 writes under way
-    )

@@ -30,6 +30,7 @@ class Flags(argparse.Namespace):
     webhook_address: str
     webhook_cert_dir: str | None
     webhook_client_ca: str | None
+    webhook_service: str | None
     log_format: Literal["console", "json"] | None
     verbosity: int
 
@@ -127,6 +128,12 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
         "--webhook-client-ca",
         metavar="FILE",
         help="serve webhooks only to clients with a certificate of the authorities in this file",
+    )
+    parser.add_argument(
+        "--webhook-service",
+        metavar="NAME",
+        help="the Service by which the API server reaches webhooks, NAME or NAMESPACE/NAME: without --webhook-cert-dir "
+        "their certificates are made, kept in the Secret NAME-cert, and rotated",
     )
     parser.add_argument(
         "--log-format",

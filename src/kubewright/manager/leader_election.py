@@ -97,7 +97,7 @@ class LeaderElection:
         """
         _check(name, identity, lease_duration, renew_deadline, retry_period)
         self.name = name
-        self.namespace = namespace or _pod_namespace() or client.namespace
+        self.namespace = namespace or pod_namespace() or client.namespace
         self.identity = identity or f"{socket.gethostname()}_{uuid.uuid4()}"
         self.leader = ""
         """The holder of the lease, as far as we have seen."""
@@ -428,7 +428,8 @@ def _check(name: str, identity: str | None, lease_duration: float, renew_deadlin
         raise ValueError(f"lease_duration is {lease_duration:g} s: expected at least 1, leases count whole seconds")
 
 
-def _pod_namespace() -> str:
+def pod_namespace() -> str:
+    """The namespace of the pod that this runs in; empty outside of a cluster."""
     try:
         return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
     except OSError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, Collection, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Hashable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubewright.api.errors import KubernetesError, refusing
+from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
 from kubewright.cache import Cache, CachedClient, CacheOptions
 from kubewright.cache.informer import Informer
@@ -49,6 +50,9 @@ from kubewright.manager.runtime_metrics import runtime_families
 from kubewright.manager.serving import Handler
 from kubewright.manager.watchdog import watched_loop
 from kubewright.version import __version__
+
+if TYPE_CHECKING:
+    from kubewright.certificates.registrations import Registration
 
 GRACE = 25.0
 """Seconds that reconciles under way have to finish after a stop: less than the 30 after which a kubelet kills."""
@@ -81,6 +85,7 @@ class Manager:
         webhook_address: str = ":9443",
         webhook_cert_dir: str | Path | None = None,
         webhook_client_ca: str | Path | None = None,
+        webhook_service: str | None = None,
         grace: float | None = GRACE,
         permissions: Iterable[Permission] = (),
         preflight: bool = True,
@@ -97,7 +102,9 @@ class Manager:
         `tls.crt` and `tls.key` of `metrics_cert_dir`, or else with a self-signed certificate.
         Webhooks are served at `webhook_address`, once there are any (see `kubewright.webhook`), with `tls.crt` and
         `tls.key` of `webhook_cert_dir`, by default /tmp/k8s-webhook-server/serving-certs; with `webhook_client_ca`, a
-        file, only to clients with a certificate of these authorities.
+        file, only to clients with a certificate of these authorities. `webhook_service` is the Service by which the API
+        server reaches them, "NAME" or "NAMESPACE/NAME": unless there is a `webhook_cert_dir`, certificates are made,
+        rotated and trusted without further ado (see `kubewright.certificates`).
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
         every permission that watches and `permissions` need, and fails with the list of those missing. `cache` has the
         options of single kinds (`cache={Pod: CacheOptions(labels={"app": "web"})}`), and with `strict_cache` reads that
@@ -132,6 +139,7 @@ class Manager:
             webhook_address=webhook_address,
             webhook_cert_dir=Path(webhook_cert_dir) if webhook_cert_dir is not None else None,
             webhook_client_ca=Path(webhook_client_ca) if webhook_client_ca is not None else None,
+            webhook_service=webhook_service,
         )
         self.health = self._endpoints.health
         """The checks behind /healthz."""
@@ -199,23 +207,34 @@ class Manager:
 
         The manager is ready only while it serves them. `kubewright.webhook.serve_webhooks` is made of this.
         """
-        server = self._endpoints.webhook_server
-        is_first = not server.routes
+        webhooks = self._endpoints.webhooks
+        is_first = not webhooks.server.routes
         if is_first and self._has_begun:
             raise RuntimeError("manager.add_webhook: add the first webhook before the manager starts")
-        server.route(path, handler)
-        if is_first and server.is_enabled:
-            self.ready.add("webhooks", lambda: None if server.port else "the webhook server is not serving")
+        webhooks.server.route(path, handler)
+        if is_first and webhooks.is_needed:
+            self.ready.add("webhooks", webhooks.not_ready_reason)
+
+    def add_registration(self, registration: Registration) -> None:
+        """An object has the API server call webhooks by the `webhook_service`: it gets the Service's authorities."""
+        if self._has_begun:
+            raise RuntimeError(f"manager.add_registration({registration}): add it before the manager starts")
+        self._endpoints.webhooks.add_registration(registration)
+
+    @property
+    def webhook_service(self) -> ObjectKey | None:
+        """The Service by which the API server reaches webhooks, if that was given."""
+        return self._endpoints.webhooks.service
 
     @property
     def webhooks_served(self) -> asyncio.Event:
         """Set while webhooks are served."""
-        return self._endpoints.webhook_server.listening
+        return self._endpoints.webhooks.server.listening
 
     @property
     def webhooks(self) -> Mapping[str, Handler]:
         """The webhooks that were added so far, by path."""
-        return self._endpoints.webhook_server.routes
+        return self._endpoints.webhooks.server.routes
 
     def expect(self, name: str) -> None:
         """A controller of this name is being built: `run` fails unless it has been added by then."""
@@ -301,11 +320,7 @@ class Manager:
                 if self._endpoints.serves_metrics:
                     self._contexts.callback(self.live.observe_requests(self._request_durations))
                 async with self._endpoints.serve():
-                    await self._check_permissions()
-                    if not self.is_stopping:
-                        self._log_start()
-                        with watched_loop():
-                            await self._lifecycle.run(self.election)
+                    await self._run_between_servers()
                 failure = self._lifecycle.failure
                 if isinstance(failure, LeadershipLost) and not failure.is_work_over:
                     # The process has to exit now, and must not wait for what contexts do at their end.
@@ -317,6 +332,17 @@ class Manager:
         if self._lifecycle.failure is not None:  # and a context has suppressed it
             raise self._lifecycle.failure
         _log.info("%s stopped", self.name)
+
+    async def _run_between_servers(self) -> None:
+        if self._preflight is not None and not await self._unless_stopped(self._preflight.run()):
+            return
+        webhooks = self._endpoints.webhooks
+        async with webhooks.kept():
+            if await self._unless_stopped(webhooks.prepare()):
+                async with webhooks.serve():
+                    self._log_start()
+                    with watched_loop():
+                        await self._lifecycle.run(self.election)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
@@ -361,17 +387,17 @@ class Manager:
 
     # Permissions, readiness and metrics
 
-    async def _check_permissions(self) -> None:
-        if self._preflight is None:
-            return
-        checking = asyncio.create_task(self._preflight.run(), name="preflight")
+    async def _unless_stopped(self, preparation: Coroutine[object, object, None]) -> bool:
+        """Do what has to be done before the start. A stop interrupts it: whether to go on."""
+        task = asyncio.create_task(preparation, name="preparation")
         try:
-            await self._lifecycle.until_stopped(checking)
+            await self._lifecycle.until_stopped(task)
         finally:
-            checking.cancel()
-            await asyncio.wait((checking,))
-        if not checking.cancelled():
-            checking.result()
+            task.cancel()
+            await asyncio.wait((task,))
+        if not task.cancelled():
+            task.result()
+        return not self.is_stopping
 
     def _needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
         yield self.live, [*self._permissions, *self._endpoints.needs, *self._watch_permissions(self.cluster)]

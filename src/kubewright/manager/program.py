@@ -148,6 +148,7 @@ async def _run(
             webhook_address=flags.webhook_address,
             webhook_cert_dir=flags.webhook_cert_dir,
             webhook_client_ca=flags.webhook_client_ca,
+            webhook_service=flags.webhook_service,
         )
         main, setting_up = asyncio.current_task(), True
 

@@ -1,4 +1,7 @@
-"""The certificate of a server that speaks TLS: from files, which are read again when they change, or self-signed."""
+"""The certificate of a server that speaks TLS: from files, from memory, or self-signed.
+
+Files are read again when they change, and what is in memory may be replaced: each new connection gets the present one.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,17 @@ import datetime
 import logging
 import socket
 import ssl
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.time import exact_now
 from kubewright.client.config.tls import Certificate
+from kubewright.client.errors import ConfigError
+from kubewright.manager.metrics import Counter, Metrics
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 """As a Secret of type kubernetes.io/tls has them."""
@@ -24,17 +33,58 @@ class ServingCertificateError(KubernetesError):
     """There is no certificate to serve with, or it cannot be used."""
 
 
-def from_directory(directory: Path, client_ca: Path | None = None) -> ssl.SSLContext:
+class CertificateReads(Struct, frozen=True):
+    """How often the files of a certificate were read, under the names of controller-runtime's certwatcher."""
+
+    total: Counter
+    errors: Counter
+
+    @classmethod
+    def declared(cls, metrics: Metrics) -> CertificateReads:
+        """Those of a program."""
+        return cls(
+            metrics.counter("certwatcher_read_certificate_total", "Total number of certificate reads"),
+            metrics.counter("certwatcher_read_certificate_errors_total", "Total number of certificate read errors"),
+        )
+
+
+def from_directory(
+    directory: Path, client_ca: Path | None = None, reads: CertificateReads | None = None
+) -> ssl.SSLContext:
     """Serve with `tls.crt` and `tls.key` of a directory, such as a mounted Secret.
 
     With `client_ca`, a file, only clients with a certificate of these authorities are served. Each new connection gets
     the present content of the files. While they cannot be used, the previous certificate stays.
     """
-    files = _Files(directory, client_ca)
-    context = files.context
-    # Called at every handshake, whether or not the client names a server: no task has to watch the files.
-    context.sni_callback = files.renew
-    return context
+    return _Renewed(_Files(directory), client_ca, reads).context
+
+
+class HeldCertificate:
+    """A certificate in memory, which may be replaced at any time: new connections get the present one."""
+
+    def __init__(self) -> None:
+        self._held: Certificate | None = None
+
+    def use(self, chain: str, key: str, origin: str) -> None:
+        """Serve with it from now on."""
+        self._held = Certificate(chain=chain.encode(), key=key.encode(), origin=origin)
+
+    def context(self, client_ca: Path | None = None) -> ssl.SSLContext:
+        """Serve with what is held; `client_ca` as in `from_directory`."""
+        return _Renewed(self, client_ca, None).context
+
+    def state(self) -> Hashable:
+        """Different whenever there is another certificate."""
+        return self._held
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Have a context present the certificate."""
+        if self._held is None:
+            raise ServingCertificateError("there is no certificate to serve with yet")
+        try:
+            self._held.load_into(context)
+        except ConfigError:
+            raise ServingCertificateError(f"the certificate {self._held.origin} cannot be used") from None
 
 
 def self_signed() -> ssl.SSLContext:
@@ -57,43 +107,70 @@ def self_signed() -> ssl.SSLContext:
     return context
 
 
-class _Files:
-    """The files of a certificate, and the context that was made of them."""
+class _Source(Protocol):
+    """Where a certificate comes from."""
 
-    def __init__(self, directory: Path, client_ca: Path | None) -> None:
-        self._certificate, self._key = directory / CERTIFICATE, directory / KEY
+    def state(self) -> Hashable:
+        """Different whenever there is another certificate."""
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """Have a context present the certificate. Raises `ServingCertificateError`."""
+
+
+class _Renewed:
+    """A context, and its successors: each new connection gets one that is made of the present certificate."""
+
+    def __init__(self, source: _Source, client_ca: Path | None, reads: CertificateReads | None) -> None:
+        self._source = source
         self._client_ca = client_ca
-        self._logged = ""
-        self._state = self._stat()
-        self.context = self._load()
+        self._reads = reads
+        self._state = self._present_state()
+        self._current = self.context = self._load()
+        # Called at every handshake, whether or not the client names a server: no task has to watch anything.
+        self.context.sni_callback = self._renew
 
-    def renew(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Let a connection that is being made use the present content of the files."""
-        try:
-            state = self._stat()
-            if state != self._state:
-                self.context, self._state, self._logged = self._load(), state, ""
-                _log.debug("the certificate %s was read again", self._certificate)
-        except ServingCertificateError as error:
-            if str(error) != self._logged:
-                self._logged = str(error)
-                _log.warning("the previous certificate stays in use: %s", error)
-        connection.context = self.context
-
-    def _stat(self) -> tuple[tuple[int, int, int], ...]:
-        try:
-            found = [file.stat() for file in (self._certificate, self._key)]
-        except OSError as error:
-            raise self._unusable(error.strerror or str(error)) from None
-        if self._client_ca is not None:
+    def _renew(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        """Let a connection that is being made use the present certificate."""
+        state = self._present_state()
+        if state != self._state:
+            self._state = state  # what cannot be used is not read again until it changes
             try:
-                found.append(self._client_ca.stat())
-            except OSError as error:
-                raise self._unusable_authorities(error.strerror or str(error)) from None
-        return tuple([(each.st_ino, each.st_mtime_ns, each.st_size) for each in found])
+                self._current = self._load()
+                _log.debug("the certificate was read again")
+            except ServingCertificateError as error:
+                _log.warning("the previous certificate stays in use: %s", error)
+        connection.context = self._current
+
+    def _present_state(self) -> Hashable:
+        return self._source.state(), _identity(self._client_ca) if self._client_ca is not None else None
 
     def _load(self) -> ssl.SSLContext:
+        if self._reads is not None:
+            self._reads.total.add()
         context = _new_context()
+        try:
+            self._source.load_into(context)
+            if self._client_ca is not None:
+                _require_clients_of(self._client_ca, context)
+        except ServingCertificateError:
+            if self._reads is not None:
+                self._reads.errors.add()
+            raise
+        return context
+
+
+class _Files:
+    """The files of a certificate."""
+
+    def __init__(self, directory: Path) -> None:
+        self._certificate, self._key = directory / CERTIFICATE, directory / KEY
+
+    def state(self) -> Hashable:
+        """See `_Source`."""
+        return _identity(self._certificate), _identity(self._key)
+
+    def load_into(self, context: ssl.SSLContext) -> None:
+        """See `_Source`."""
         try:
             # Without a password OpenSSL would ask for one on the terminal.
             context.load_cert_chain(self._certificate, self._key, lambda: b"")
@@ -101,21 +178,31 @@ class _Files:
             raise self._unusable(error.reason or "it is damaged") from None
         except OSError as error:
             raise self._unusable(error.strerror or str(error)) from None
-        if self._client_ca is not None:
-            context.verify_mode = ssl.CERT_REQUIRED
-            try:
-                context.load_verify_locations(self._client_ca)
-            except OSError as error:  # an ssl.SSLError is one
-                raise self._unusable_authorities(getattr(error, "reason", None) or str(error)) from None
-        return context
-
-    def _unusable_authorities(self, reason: str) -> ServingCertificateError:
-        return ServingCertificateError(f'cannot check clients with the authorities in "{self._client_ca}": {reason}')
 
     def _unusable(self, reason: str) -> ServingCertificateError:
         return ServingCertificateError(
             f'cannot serve with the certificate "{self._certificate}" and the key "{self._key.name}": {reason}'
         )
+
+
+def _identity(file: Path) -> tuple[int, int, int] | None:
+    """Different whenever its content is; None while it cannot be read."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _require_clients_of(authorities: Path, context: ssl.SSLContext) -> None:
+    context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        context.load_verify_locations(authorities)
+    except OSError as error:  # an ssl.SSLError is one
+        reason = getattr(error, "reason", None) or error.strerror or str(error)
+        raise ServingCertificateError(
+            f'cannot check clients with the authorities in "{authorities}": {reason}'
+        ) from None
 
 
 def _new_context() -> ssl.SSLContext:

@@ -3,7 +3,13 @@ conversion between versions; see `docs/webhooks.md`.
 """
 
 from kubewright.webhook.admission import Review, defaults, handles, path_of, validates
-from kubewright.webhook.configuration import mutating_configuration, validating_configuration
+from kubewright.webhook.configuration import (
+    by_service,
+    configuration_name,
+    mutating_configuration,
+    service_configurations,
+    validating_configuration,
+)
 from kubewright.webhook.conversion import Spoke, Versions, converts
 from kubewright.webhook.denial import Denied, FieldCause
 from kubewright.webhook.entry import AdmissionWebhook, EntryOptions, MutatingOptions
@@ -23,12 +29,15 @@ __all__ = [
     "ReviewRequest",
     "Spoke",
     "Versions",
+    "by_service",
+    "configuration_name",
     "converts",
     "defaults",
     "handles",
     "mutating_configuration",
     "path_of",
     "serve_webhooks",
+    "service_configurations",
     "validates",
     "validating_configuration",
     "versions_of",

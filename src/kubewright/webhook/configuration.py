@@ -1,4 +1,8 @@
-"""The configuration objects that make an API server call webhooks."""
+"""The configuration objects that make an API server call webhooks.
+
+By a Service, as manifests have them and `client.apply` takes them, without authorities: those are added, and kept, by
+the manager that has the Service as its `webhook_service` (`kubewright.certificates`).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from typing import TypeVar
 from kubewright.api.admissionregistration.v1 import (
     MutatingWebhook,
     MutatingWebhookConfiguration,
+    ServiceReference,
     ValidatingWebhook,
     ValidatingWebhookConfiguration,
     WebhookClientConfig,
 )
+from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubewright.webhook.entry import AdmissionWebhook
 
@@ -45,6 +51,37 @@ def validating_configuration(
     entries = [_entry(ValidatingWebhook, each, client_config, namespaces) for each in webhooks if not each.is_mutating]
     _check_names(name, entries)
     return ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=entries)
+
+
+def configuration_name(service: ObjectKey) -> str:
+    """The name of the configurations that call webhooks by a Service, and whose authorities its manager keeps."""
+    return f"{service.name}.{service.namespace}"
+
+
+def by_service(service: ObjectKey, *, port: int | None = None) -> Callable[[str], WebhookClientConfig]:
+    """The `client_config` of a Service; its port is 443 unless given."""
+
+    def client_config(path: str) -> WebhookClientConfig:
+        reference = ServiceReference(namespace=service.namespace, name=service.name, path=path, port=port)
+        return WebhookClientConfig(service=reference)
+
+    return client_config
+
+
+def service_configurations(
+    webhooks: Iterable[AdmissionWebhook[object]],
+    service: ObjectKey,
+    *,
+    port: int | None = None,
+    namespaces: LabelSelector | None = None,
+) -> list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration]:
+    """The configurations that call these webhooks by a Service: none, one, or one of each kind."""
+    name, client_config, all_of_them = configuration_name(service), by_service(service, port=port), list(webhooks)
+    made: list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration] = [
+        mutating_configuration(name, all_of_them, client_config, namespaces=namespaces),
+        validating_configuration(name, all_of_them, client_config, namespaces=namespaces),
+    ]
+    return [each for each in made if each.webhooks]
 
 
 def _entry(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
+from kubewright.api.resources import resource_info
 from kubewright.manager import Manager
+from kubewright.webhook.configuration import configuration_name
 from kubewright.webhook.conversion import PATH, Versions
 from kubewright.webhook.conversion_endpoint import ConversionEndpoint
 from kubewright.webhook.endpoint import ReviewEndpoint
@@ -12,13 +15,14 @@ from kubewright.webhook.entry import AdmissionWebhook
 def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object] | Versions) -> None:
     """Serve webhooks while the manager runs, in every replica; it is ready only while it serves them.
 
-    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_cert_dir`.
+    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_service` or
+    `webhook_cert_dir`.
     The lower level is `manager.add_webhook`.
     """
     for webhook in webhooks:
         given: object = webhook
         if isinstance(given, Versions):
-            _conversion(manager).add(given)
+            _serve_conversion(manager, given)
         elif isinstance(given, AdmissionWebhook):
             _serve_admission(manager, given)
         else:
@@ -36,6 +40,21 @@ def _serve_admission(manager: Manager, webhook: AdmissionWebhook[object]) -> Non
                 f'of them, or give one a path of its own: path="{webhook.path}-2"'
             )
     manager.add_webhook(webhook.path, ReviewEndpoint(webhook, manager.metrics))
+    if manager.webhook_service is not None:
+        from kubewright.certificates.registrations import Registration  # not needed in tests and in development
+
+        kind = MutatingWebhookConfiguration if webhook.is_mutating else ValidatingWebhookConfiguration
+        manager.add_registration(Registration(kind, configuration_name(manager.webhook_service)))
+
+
+def _serve_conversion(manager: Manager, versions: Versions) -> None:
+    _conversion(manager).add(versions)
+    if manager.webhook_service is not None:
+        from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+        from kubewright.certificates.registrations import Registration
+
+        definition = f"{resource_info(versions.hub).plural}.{versions.group}"
+        manager.add_registration(Registration(CustomResourceDefinition, definition))
 
 
 def _conversion(manager: Manager) -> ConversionEndpoint:
