@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,12 @@ async def test_the_patch_has_what_the_function_changed_and_leaves_unknown_fields
         "allowed": True,
         "patch": [{"op": "add", "path": "/spec/colour", "value": "steel"}],
     }
+
+
+async def test_unknown_content_may_be_nested_as_deeply_as_the_decoder_goes() -> None:
+    sent = json.dumps(review(new=kettle(lid="here"))).replace('"here"', '{"in": ' * 700 + "1" + "}" * 700)
+    found = await answer(steel, sent.encode())
+    assert found["patch"] == [{"op": "add", "path": "/spec/colour", "value": "steel"}]
 
 
 async def test_a_function_that_changes_nothing_sends_no_patch_although_the_type_has_defaults() -> None:

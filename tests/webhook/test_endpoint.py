@@ -10,12 +10,22 @@ from typing import Any
 import pytest
 from tests.webhook.reviews import Kettle, answer, kettle, review, send
 
+from kubewright.api.admissionregistration.v1 import RuleWithOperations
 from kubewright.api.core.v1 import Secret
 from kubewright.client import Client, Config
 from kubewright.manager import Manager
 from kubewright.manager.log import JSONFormatter
 from kubewright.manager.metrics import Metrics
-from kubewright.webhook import Denied, FieldCause, Review, serve_webhooks, validates
+from kubewright.webhook import (
+    AdmissionResponse,
+    Denied,
+    FieldCause,
+    Review,
+    ReviewRequest,
+    handles,
+    serve_webhooks,
+    validates,
+)
 
 
 @validates(Kettle)
@@ -42,7 +52,8 @@ def broken(review: Review[Kettle]) -> None:
         ({**review(), "apiVersion": "admission.k8s.io/v1beta1"}, 'has to have admissionReviewVersions: ["v1"]'),
         ({**review(), "request": None}, "the AdmissionReview has no request"),
         (review(uid=""), "has no uid"),
-        (b'{"request": ' + b'{"a": ' * 5000 + b"1" + b"}" * 5001, "nested too deeply"),
+        (b'{"request": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"request": 1, no', "the body is not JSON"),
         (review(operation="PAINT"), "does not fit admission.k8s.io/v1"),
     ],
 )
@@ -71,6 +82,19 @@ async def test_a_function_that_raises_denies_and_is_logged_with_the_frames_of_th
     assert "in broken" in line["stacktrace"]
     assert "webhook/endpoint.py" not in line["stacktrace"]
     assert "controller_runtime_webhook_panics_total 1" in metrics.render().decode()
+
+
+async def test_an_answer_that_cannot_be_written_is_named() -> None:
+    everything = RuleWithOperations(api_groups=["*"], api_versions=["*"], operations=["*"], resources=["*"])
+
+    @handles("/paint", rules=[everything], mutating=True)
+    def paint(request: ReviewRequest) -> AdmissionResponse:
+        step: Any = {"op": "add", "path": "/spec/colour", "value": object()}
+        return AdmissionResponse(patch=[step])
+
+    found = await answer(paint, review(new=kettle()))
+    assert (found["allowed"], found["status"]["code"]) == (False, 500)
+    assert found["status"]["message"] == "paint failed: its answer cannot be written: object has no JSON form"
 
 
 async def test_a_denial_is_logged_with_user_object_and_reason(caplog: pytest.LogCaptureFixture) -> None:
@@ -122,6 +146,23 @@ async def test_a_function_that_is_not_done_in_the_time_of_the_request_leaves_the
 
     response = await send(slow, review(new=kettle()), timeout="1ms")
     assert (response.status, response.body) == (504, b"slow was not done within 0.001 s\n")
+
+
+async def test_a_hundred_reviews_are_answered_at_once_each_with_its_own_uid() -> None:
+    arrived, all_arrived = 0, asyncio.Event()
+
+    @validates(Kettle)
+    async def wait_for_all(review: Review[Kettle]) -> None:
+        nonlocal arrived
+        arrived += 1
+        if arrived == 100:
+            all_arrived.set()
+        await all_arrived.wait()
+        raise Denied(f"no {review.request.uid}")
+
+    responses = await asyncio.gather(*[send(wait_for_all, review(new=kettle(), uid=f"{n}")) for n in range(100)])
+    answers = [json.loads(response.body)["response"] for response in responses]
+    assert [(each["uid"], each["status"]["message"]) for each in answers] == [(f"{n}", f"no {n}") for n in range(100)]
 
 
 async def test_requests_are_counted_under_the_names_of_controller_runtime() -> None:

@@ -77,7 +77,7 @@ class Review(Generic[ObjectT]):
 
     def warn(self, message: str) -> None:
         """Show a warning to the user, whether or not the request is admitted. The server cuts long ones."""
-        self.warnings.append(message)
+        self.warnings.append(str(message))  # an error is often given
 
 
 DefaultsFunction: TypeAlias = Callable[[Review[ObjectT]], Awaitable[None] | None]

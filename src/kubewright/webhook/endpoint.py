@@ -82,7 +82,11 @@ class ReviewEndpoint(WebhookEndpoint):
         if not answer.allowed:
             message = answer.status.message if answer.status is not None else ""
             _log.info("denied: %s", message, extra={"webhook": self.webhook.path, **_described(review)})
-        return EndpointResponse(content_type="application/json", body=written(review.uid, answer))
+        try:
+            body = written(review.uid, answer)
+        except TypeError as error:
+            body = written(review.uid, self._mistaken(review, f"its answer cannot be written: {error}"))
+        return EndpointResponse(content_type="application/json", body=body)
 
     async def _answer(self, request: ReviewRequest) -> AdmissionResponse:
         try:
@@ -90,15 +94,19 @@ class ReviewEndpoint(WebhookEndpoint):
         except Denied as denied:
             return AdmissionResponse(allowed=False, status=denied.status)
         except FunctionMistake as mistake:
-            self._panics.add()
-            message = f"{self.webhook.function_name} failed: {mistake}"
-            _log.error("the webhook %s: %s", self.webhook.path, message, extra=_described(request))
+            return self._mistaken(request, str(mistake))
         except Exception as error:
             self._panics.add()
             explain_misuse(error)
             shown = RedactedError.of(error, request.kind.kind) if request.kind.kind in SECRET_KINDS else error
             _log.error("the webhook %s failed", self.webhook.path, exc_info=shown, extra=_described(request))
             message = f"{self.webhook.function_name} failed: {summary(shown)}"
+            return AdmissionResponse.denied(message, code=500, reason="InternalError")
+
+    def _mistaken(self, request: ReviewRequest, mistake: str) -> AdmissionResponse:
+        self._panics.add()
+        message = f"{self.webhook.function_name} failed: {mistake}"
+        _log.error("the webhook %s: %s", self.webhook.path, message, extra=_described(request))
         return AdmissionResponse.denied(message, code=500, reason="InternalError")
 
 

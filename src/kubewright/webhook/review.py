@@ -159,6 +159,8 @@ def unreadable(body: bytes, error: Exception, form: ReviewForm) -> BadReview:
         head = _heads.decode(body)
     except msgspec.ValidationError as problem:
         return BadReview(f"the body is not an object of kind {form.kind}: {problem}")
+    except NOT_JSON as problem:  # behind the field that does not fit
+        return unreadable(body, problem, form)
     check_names(head.api_version, head.kind, form)
     return BadReview(f"the {form.kind} does not fit {form.api_version}: {error}")
 
