@@ -84,6 +84,22 @@ async def test_a_function_that_raises_denies_and_is_logged_with_the_frames_of_th
     assert "controller_runtime_webhook_panics_total 1" in metrics.render().decode()
 
 
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"generateName": "big-"}, "Kettle home/big-*"),
+        ({"generateName": "big-", "name": "big-x7"}, "Kettle home/big-x7"),
+    ],
+)
+async def test_a_denial_names_an_object_that_the_server_names(
+    metadata: dict[str, str], shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        await answer(refuse, review(new={**kettle(), "metadata": metadata}, name=""))
+    (record,) = caplog.records
+    assert json.loads(JSONFormatter().format(record))["object"] == shown
+
+
 async def test_an_answer_that_cannot_be_written_is_named() -> None:
     everything = RuleWithOperations(api_groups=["*"], api_versions=["*"], operations=["*"], resources=["*"])
 

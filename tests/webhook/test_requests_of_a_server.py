@@ -36,6 +36,7 @@ HUGE, STORED = 2_900_000, 1_200_000
 class ShelfSpec(Model):
     boards: int = 1
     note: str = ""
+    marks: dict[str, str] = {}
 
 
 class ShelfStatus(Model):
@@ -56,6 +57,7 @@ class Shelf(Resource[ShelfSpec, ShelfStatus]):
 @defaults(Shelf)
 def annotate(review: Review[Shelf]) -> None:
     review.object.metadata.annotations["test.example.com/seen"] = "né ~0/1 😀"
+    review.object.spec.marks["~1/a~b/é"] = "~"
 
 
 @validates(Shelf, on=["CREATE", "UPDATE", "DELETE"], side_effects="NoneOnDryRun")
@@ -125,6 +127,7 @@ async def test_a_server_asks_about_all_that_happens_to_an_object(
         }
         created = await client.create(shelf("known", unknown=unknown))
         assert created.metadata.annotations == {"test.example.com/seen": "né ~0/1 😀"}
+        assert created.spec.marks == {"~1/a~b/é": "~"}
         found = await client.get(Dynamic.of(f"{GROUP}/v1", "Shelf"), "known")
         assert found.content["unknown"] == unknown
 

@@ -35,9 +35,9 @@ class Denied(KubernetesError):
 
 
 class FieldCause(Struct, frozen=True):
-    """What is wrong with one field. `path` is such as `spec.ports[0].name`, `reason` such as `FieldValueInvalid`.
+    """What is wrong with one field. `path` has the names of JSON, `reason` is such as `FieldValueInvalid`.
 
-    The key of a map is in brackets: `metadata.annotations[example.com/owner]`.
+    `spec.ports[0].targetPort`; the key of a map is in brackets, too: `metadata.annotations[example.com/owner]`.
     """
 
     path: str

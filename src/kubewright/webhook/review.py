@@ -91,8 +91,9 @@ class ReviewRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def described(self) -> str:
-        """The object for messages: `Pod shop/web-0`, with its subresource."""
-        key = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        """The object for messages: `Pod shop/web-0`, with its subresource; `Pod shop/web-*` before it has a name."""
+        name = self.name or _name_in(self.object)
+        key = f"{self.namespace}/{name}" if self.namespace else name
         kind = f"{self.kind.kind}/{self.sub_resource}" if self.sub_resource else self.kind.kind
         return f"{kind} {key}"
 
@@ -200,6 +201,24 @@ def _without_empty(value: object) -> object:
     if isinstance(value, dict):
         return {name: _without_empty(each) for name, each in value.items() if each}
     return value
+
+
+class _Names(Struct, rename="camel"):
+    name: str = ""
+    generate_name: str = ""
+
+
+class _Named(Struct):
+    metadata: _Names
+
+
+def _name_in(raw: Raw) -> str:
+    """The name of an object that was created without one, as far as it is known. The server does not repeat it."""
+    try:
+        names = msgspec.json.decode(raw, type=_Named).metadata
+    except NOT_JSON:
+        return ""
+    return names.name or f"{names.generate_name}*"
 
 
 def _decoded(kind: type[ObjectT], raw: Raw) -> ObjectT | None:
