@@ -179,10 +179,10 @@ class CertificateKeeper:
 
     def _hold(self, found: CertificateSet) -> None:
         """Serve with it, and restore it from now on."""
-        before, self._held = self._held, found
-        if found.serving is not None and (before is None or before.serving != found.serving):
+        if found.serving is not None and (self._held is None or self._held.serving != found.serving):
             self._serve(found.serving)
             self.serves.set()
+        self._held = found
 
     async def _write(self, secret: Secret | None, wanted: CertificateSet) -> None:
         await self._writes.acquire()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.client import Client
+from kubewright.client.backoff import Backoff
 from kubewright.manager.group import cause
 from kubewright.manager.leader_election import pod_namespace
 from kubewright.manager.metrics import Metrics
@@ -33,6 +34,7 @@ MAX_REVIEW_SIZE = 7 * 1024 * 1024
 """Bytes of a request of the API server: two objects of at most 3 MiB, as controller-runtime reckons."""
 
 _NAME = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+_RETRY = Backoff(0.5, 10.0, jitter=0.3)
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +177,7 @@ class WebhookServing:
 
         found: list[Object] = []
         for registration in self._registrations:
-            obj = await self._client.find(registration.kind, registration.name)
+            obj = await self._found(registration)
             if obj is None:
                 _log.info("there is no %s yet, which has the API server call webhooks", registration)
             else:
@@ -183,6 +185,18 @@ class WebhookServing:
                 found.append(obj)
         if found and (unnamed := unnamed_paths(found, service, self.server.routes)):
             _log.warning("the API server does not call %s: no webhook of a configuration names it", ", ".join(unnamed))
+
+    async def _found(self, registration: Registration) -> Object | None:
+        attempt = 0
+        while True:
+            try:
+                return await self._client.find(registration.kind, registration.name)
+            except KubernetesError as error:
+                if not error.is_temporary:
+                    raise
+                attempt += 1
+                _log.warning("cannot read the %s: %s", registration, error)
+            await asyncio.sleep(_RETRY.delay(attempt))
 
 
 def _service(given: str, client: Client) -> ObjectKey:
