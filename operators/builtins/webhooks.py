@@ -8,7 +8,7 @@ from kubewright.api.core.v1 import Pod
 ANNOTATION = "example-mutating-admission-webhook"
 VALUE = "foo"
 
-# A cluster whose own pods wait for this operator could not start it.
+# Pods of the cluster and of this operator itself must not wait for it: it runs in kube-system.
 ELSEWHERE = "kubernetes.io/metadata.name notin (kube-system)"
 
 

@@ -298,15 +298,20 @@ def _identity(obj: Object) -> tuple[str, ...]:
     return obj.api_version, obj.kind, meta.name, meta.namespace, meta.uid
 
 
+def _check_identity(before: tuple[str, ...], after: tuple[str, ...], about: str) -> None:
+    names = ("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid")
+    for name, old, new in zip(names, before, after, strict=True):
+        # An object whose name the server would make may get another one.
+        if old != new and (old or name != "metadata.name"):
+            raise FunctionMistake(f"it changed {name} from {old!r} to {new!r}: the request is about {about}")
+
+
 def _changes(review: Review[ObjectT], before: tuple[str, ...]) -> Sequence[JSONObject]:
     """The patch with what a function changed. An object stays the one that the request is about."""
-    names = ("apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid")
     try:
-        for name, old, new in zip(names, before, _identity(review.object), strict=True):
-            # An object whose name the server would make may get another one.
-            if old != new and (old or name != "metadata.name"):
-                about = review.request.described
-                raise FunctionMistake(f"it changed {name} from {old!r} to {new!r}: the request is about {about}")
+        after = _identity(review.object)
+        if after != before:
+            _check_identity(before, after, review.request.described)
         changed = joined(merged(review.object))
     except (AttributeError, TypeError) as error:
         raise FunctionMistake(f"it left a review.object that cannot be written: {error}") from None
