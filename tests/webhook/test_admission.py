@@ -334,6 +334,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: untyped_validates(Kettle)(Checks.check),
         r"cannot be called with the review alone; .*: validates\(Kettle\)\(self.check\)",
     ),
+    "two arguments": (
+        lambda: untyped_validates(Kettle)(lambda new, old: None),
+        r"<lambda>\(new, old\) cannot be called with the review alone$",
+    ),
     "a webhook": (
         lambda: untyped_validates(Kettle)(check),
         r"check is the webhook /validate-\S+ already; .*check.function\)",

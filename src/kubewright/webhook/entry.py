@@ -142,10 +142,9 @@ def check_function(decorator: str, function: object, argument: str) -> None:
     try:
         signature.bind(None)
     except TypeError:
-        raise TypeError(
-            f"{decorator}: {name}{signature} cannot be called with the {argument} alone; a method is decorated where "
-            f"its object is at hand: {decorator[1:]}(self.{name})"
-        ) from None
+        is_method = next(iter(signature.parameters), "") == "self"
+        fix = f"; a method is decorated where its object is at hand: {decorator[1:]}(self.{name})" if is_method else ""
+        raise TypeError(f"{decorator}: {name}{signature} cannot be called with the {argument} alone{fix}") from None
 
 
 def _check_options(where: str, options: MutatingOptions, is_mutating: bool) -> None:
