@@ -81,7 +81,7 @@ async def demo(*, real: bool, wait: bool) -> None:
         with tempfile.TemporaryDirectory(prefix="kubewright-demo-") as folder:
             kubeconfig = plane.write_kubeconfig(Path(folder) / "kubeconfig")
             await install(client)
-            manager = Manager(admin)
+            manager = Manager(admin, webhook_address="0")
             setup(manager)
             simulation = [SimulatedNodes(admin).run, Scheduler(admin).run, PodSimulator(admin).run] if real else []
             async with asyncio.TaskGroup() as group:

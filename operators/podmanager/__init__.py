@@ -3,5 +3,15 @@
 from .program import setup
 from .reconciler import PodManagerReconciler
 from .types import PodManager, PodManagerSpec, PodManagerStatus
+from .v1beta1 import PodManagerV1Beta1, PodManagerV1Beta1Spec, PodManagerV1Beta1Status
 
-__all__ = ["PodManager", "PodManagerReconciler", "PodManagerSpec", "PodManagerStatus", "setup"]
+__all__ = [
+    "PodManager",
+    "PodManagerReconciler",
+    "PodManagerSpec",
+    "PodManagerStatus",
+    "PodManagerV1Beta1",
+    "PodManagerV1Beta1Spec",
+    "PodManagerV1Beta1Status",
+    "setup",
+]

@@ -1,4 +1,4 @@
-"""The kind PodManager: `kubectl get podmanagers`."""
+"""The kind PodManager, in the version it is stored in: `kubectl get podmanagers`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from typing import Annotated
 from kubewright import Column, Condition, Meta, Model, Resource, Rule, Scale, resource
 
 MAX_NAME_LENGTH = 63  # the name is the value of a label of each pod
+
+NAME_FITS_A_LABEL = Rule(
+    f"size(self.metadata.name) <= {MAX_NAME_LENGTH}",
+    message=f"the name must have at most {MAX_NAME_LENGTH} characters, as it is a label of each pod",
+)
 
 
 class PodManagerSpec(Model):
@@ -35,12 +40,7 @@ class PodManagerStatus(Model):
         Column("Age", ".metadata.creationTimestamp"),
     ],
     scale=Scale(".spec.replicas", ".status.currentReplicas", ".status.selector"),
-    rules=[
-        Rule(
-            f"size(self.metadata.name) <= {MAX_NAME_LENGTH}",
-            message=f"the name must have at most {MAX_NAME_LENGTH} characters, as it is a label of each pod",
-        )
-    ],
+    rules=[NAME_FITS_A_LABEL],
 )
 class PodManager(Resource[PodManagerSpec, PodManagerStatus]):
     """Keeps a number of identical pods running."""

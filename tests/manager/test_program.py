@@ -80,7 +80,7 @@ async def namespace(client: Client, request: pytest.FixtureRequest) -> str:
 
 def command(program: Path | None, arguments: tuple[str | Path, ...]) -> list[str]:
     """How a program is run: by default an operator that is shipped."""
-    which = ["-m", "operators.podmanager"] if program is None else [str(program)]
+    which = ["-m", "operators.podmanager", "--webhook-address=0"] if program is None else [str(program)]
     return [sys.executable, *which, *map(str, arguments)]
 
 

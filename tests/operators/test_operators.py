@@ -14,6 +14,7 @@ import pytest
 from kubewright import Client
 from kubewright.api import Dynamic, Object
 from kubewright.api.codec import from_json
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import resource_info
 from kubewright.manifest.documents import documents
 from kubewright.testing import Install
@@ -50,15 +51,16 @@ async def test_the_samples_of_an_operator_are_accepted(
     module = importlib.import_module(f"operators.{name}")
     kinds = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Object)]
     await install(*kinds)
-    types = {resource_info(kind).gvk.kind: kind for kind in kinds}
+    types = {resource_info(kind).gvk: kind for kind in kinds}
     samples = sorted((ROOT / name / "samples").glob("*.yaml"))
     assert samples
     for path in samples:
         for document in documents(path.read_text(), path.name):
-            kind = from_json(Dynamic, document.value).kind
-            sample = from_json(types[kind], document.value)
+            found = from_json(Dynamic, document.value)
+            gvk = GroupVersionKind.parse(found.api_version, found.kind)
+            sample = from_json(types[gvk], document.value)
             created = await admin.in_namespace(namespace).create(sample, dry_run=True, field_validation="Strict")
-            assert created.kind == kind
+            assert (created.api_version, created.kind) == (gvk.api_version, gvk.kind)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

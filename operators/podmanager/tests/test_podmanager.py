@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
-from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, setup
+from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, PodManagerV1Beta1, setup
 from operators.podmanager.reconciler import is_ready
 
 from kubewright import Client, ControlPlane, Manager, ObjectMeta, Request, Result
 from kubewright.api.core.v1 import Pod
 from kubewright.api.events.v1 import Event
 from kubewright.api.rbac.v1 import ClusterRole, PolicyRule, RoleBinding, RoleRef, Subject
-from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, condition, deleted, exists
-from kubewright.testing import count_requests, settled
+from kubewright.testing import Install, count_requests, settled
 from kubewright.testing.namespaces import unique_name
 
 Running = Callable[[Manager], AbstractAsyncContextManager[None]]
@@ -29,9 +28,9 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 
 @pytest.fixture
-async def client(admin: Client, namespace: str, install: Callable[[type[Object]], Awaitable[None]]) -> Client:
+async def client(admin: Client, namespace: str, install: Install) -> Client:
     """A user of the operator."""
-    await install(PodManager)
+    await install(PodManager, PodManagerV1Beta1)
     return admin.in_namespace(namespace)
 
 
@@ -39,7 +38,7 @@ async def client(admin: Client, namespace: str, install: Callable[[type[Object]]
 async def manager(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Manager]:
     """Set up, but not running."""
     async with control_plane.client() as own:
-        manager = Manager(own, namespaces=[namespace])
+        manager = Manager(own, namespaces=[namespace], webhook_address="0")
         setup(manager)
         yield manager
 
@@ -160,7 +159,7 @@ async def test_item_35_a_refused_creation_is_an_event_and_retried(
         )
     )
     async with control_plane.client(user) as own:
-        manager = Manager(own, namespaces=[namespace])
+        manager = Manager(own, namespaces=[namespace], webhook_address="0")
         setup(manager)
         async with running(manager):
             spec = PodManagerSpec(image="app:1", replicas=1)

@@ -5,12 +5,12 @@ Nothing runs the pods, so their status is what the test says it is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
-from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec
+from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, PodManagerV1Beta1
 
 from kubewright import (
     AlreadyExists,
@@ -26,11 +26,10 @@ from kubewright import (
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Container, Pod, PodCondition, PodSpec
 from kubewright.api.markers import JSONValue
-from kubewright.api.resources import Object
 from kubewright.client import MergePatch
 from kubewright.manager.metrics import Metrics
 from kubewright.patterns import remove_finalizer
-from kubewright.testing import RecordedEvents
+from kubewright.testing import Install, RecordedEvents
 
 FINALIZER = PodManagerReconciler.finalizer
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -89,9 +88,9 @@ async def world(
     control_plane: ControlPlane,
     admin: Client,
     namespace: str,
-    install: Callable[[type[Object]], Awaitable[None]],
+    install: Install,
 ) -> AsyncIterator[World]:
-    await install(PodManager)
+    await install(PodManager, PodManagerV1Beta1)
     async with control_plane.client() as client:
         yield World(admin.in_namespace(namespace), Manager(client), namespace)
 

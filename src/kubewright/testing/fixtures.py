@@ -15,6 +15,7 @@ from kubewright.client.wait import established, exists
 from kubewright.controlplane.definitions import DefinitionSource, load_definitions
 from kubewright.manager import Manager
 from kubewright.testing.arguments import check_manager
+from kubewright.testing.definitions import redefine
 from kubewright.testing.namespaces import unique_name
 
 _TIMEOUT = 60.0
@@ -35,7 +36,7 @@ class Running(Protocol):
 
 
 def install_with(client: Client) -> Install:
-    """`install` on the control plane of a client. What exists already is left as it is."""
+    """`install` on the control plane of a client. What exists already is left as it is, unless it lacks a version."""
 
     async def install(*sources: DefinitionSource) -> None:
         definitions = [loaded.value for loaded in load_definitions(sources)]
@@ -43,7 +44,10 @@ def install_with(client: Client) -> Install:
             with suppress(AlreadyExists):
                 await client.create(definition)
         for definition in definitions:
-            await client.wait_for(type(definition), definition.metadata.name, established, timeout=_TIMEOUT)
+            found = await client.wait_for(type(definition), definition.metadata.name, established, timeout=_TIMEOUT)
+            versions = {each.name for each in definition.spec.versions}
+            if found is not None and not versions <= {each.name for each in found.spec.versions}:
+                await redefine(client, definition)
 
     return install
 

@@ -28,6 +28,7 @@ from kubewright.client import Client
 from kubewright.client.errors import APIError
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.manager import Manager
+from kubewright.testing.conversion import converting
 from kubewright.testing.namespaces import unique_name
 from kubewright.webhook import (
     AdmissionResponse,
@@ -37,6 +38,7 @@ from kubewright.webhook import (
     mutating_configuration,
     serve_webhooks,
     validating_configuration,
+    versions_of,
     webhooks_of,
 )
 
@@ -79,6 +81,9 @@ class LocalWebhooks:
         """While the block runs, the API server calls all webhooks of a manager that runs here; it does so from the
         beginning of the block on. With a `namespace`, only for requests in it: other tests are not affected.
 
+        Kinds that the manager converts are served in all of their versions then, in every namespace. Their definitions
+        are installed where they are missing, and stay, without the webhook.
+
         The client is to be that of an administrator.
         """
         name = unique_name("webhooks")
@@ -113,6 +118,8 @@ class LocalWebhooks:
             created.push_async_callback(client.delete, validating, missing_ok=True)
             for is_mutating in (True, False):
                 await _until_called(client, name, is_mutating, namespace or "default")
+            for versions in versions_of(manager):
+                await created.enter_async_context(converting(client, versions, client_config))
             yield mutating, validating
 
 

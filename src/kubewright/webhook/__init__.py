@@ -11,6 +11,7 @@ from kubewright.webhook.configuration import (
     validating_configuration,
 )
 from kubewright.webhook.conversion import Spoke, Versions, converts
+from kubewright.webhook.conversion_definition import definition_with_conversion
 from kubewright.webhook.denial import Denied, FieldCause
 from kubewright.webhook.entry import AdmissionWebhook, EntryOptions, MutatingOptions
 from kubewright.webhook.review import AdmissionResponse, RequestKind, RequestResource, ReviewRequest
@@ -33,6 +34,7 @@ __all__ = [
     "configuration_name",
     "converts",
     "defaults",
+    "definition_with_conversion",
     "handles",
     "mutating_configuration",
     "path_of",

@@ -127,6 +127,8 @@ class Restoration:
         try:
             return _rebased_list(now, kept, lost, shape)
         except ListClash:
+            if not now and len(kept) == len(lost):
+                return now
             self.guessed.append(path)
         if len(kept) != len(lost) and all(any(same(each, other) for other in lost) for each in kept):
             # The items are as they were, but there are fewer: those that are not shown stay where they are.

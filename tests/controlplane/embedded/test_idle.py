@@ -24,7 +24,7 @@ DAY = 24 * 3600.0
 def test_the_controllers_of_a_settled_control_plane_send_no_request_in_a_day() -> None:
     async def main() -> Counter[tuple[bool, str]]:
         async with ControlPlane.embedded() as plane, plane.client() as admin, asyncio.TaskGroup() as tasks:
-            client, manager = admin.in_namespace("default"), Manager(admin)
+            client, manager = admin.in_namespace("default"), Manager(admin, webhook_address="0")
             await client.wait_for(await client.create(definition_of(PodManager)), established, timeout=20)
             setup(manager)
             tasks.create_task(manager.run())
