@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from cryptography import x509
@@ -153,7 +154,7 @@ def other_key() -> str:
     [
         ({"ca.key": ""}, "it has no ca.key"),
         ({"ca.crt": ""}, "it has no ca.crt"),
-        ({"ca.crt": encoded("hunter2")}, "the certificates cannot be read"),
+        ({"ca.crt": encoded("hunter2")}, "the certificates in ca.crt cannot be read"),
         ({"ca.crt": "%%%"}, "ca.crt is no PEM data"),
         ({"ca.key": encoded("-----BEGIN EC PRIVATE KEY-----\nhunter2")}, "the private key cannot be read"),
         ({"ca.key": other_key}, "the private key belongs to another certificate"),
@@ -168,6 +169,31 @@ def test_a_damaged_authority_is_an_error_that_shows_nothing_of_it(
     assert reason in str(error.value)
     assert "hunter2" not in str(error.value)
     assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_a_single_bit_of_damage_is_noticed_and_repaired() -> None:
+    """Parsers raise many errors, and accept what no client does."""
+    random, held = Random(1), stepped(stepped(first(), START + 240 * DAY), START + 250 * DAY)
+    now, data = START + 250 * DAY, held.to_secret()
+    outcomes = set()
+    for _ in range(150):
+        name = random.choice(sorted(data))
+        lines = b64decode(data[name]).decode().splitlines()
+        number = random.choice([index for index, line in enumerate(lines) if not line.startswith("-")])
+        block = bytearray(b64decode(lines[number]))
+        block[random.randrange(len(block))] ^= 1 << random.randrange(8)
+        lines[number] = b64encode(block).decode()
+        try:
+            found = CertificateSet.of_secret({**data, name: encoded("\n".join(lines) + "\n")})
+        except DamagedCertificates:
+            assert name.startswith("ca.")
+            outcomes.add("damaged")
+            continue
+        step = rotation.next(found, now, is_trusted=False)
+        repaired = step.result if step is not None else found
+        verify(held, repaired, now)
+        outcomes.add("unchanged" if step is None else "replaced")
+    assert outcomes >= {"damaged", "replaced"}
 
 
 @pytest.mark.parametrize("damage", [{"tls.crt": ""}, {"tls.key": encoded("x")}, {"tls.crt": encoded("x")}])

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import ClassVar
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
@@ -24,6 +25,9 @@ with a clock that is behind."""
 
 MAX_NAME_LENGTH = 64
 """X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones."""
+
+UNREADABLE = (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.InvalidVersion)
+"""What reading and checking damaged certificates and keys raises."""
 
 
 class KeyPair(Redacted, frozen=True):
@@ -98,14 +102,26 @@ def new_key() -> str:
 
 def private_key(pair: KeyPair) -> ec.EllipticCurvePrivateKey:
     """The private key of a pair. ValueError, without a word of its content, when it is not that of the certificate."""
-    certificate = x509.load_pem_x509_certificate(pair.certificate.encode())
+    try:
+        public_key = x509.load_pem_x509_certificate(pair.certificate.encode()).public_key()
+    except UNREADABLE:
+        raise ValueError("the certificate cannot be read") from None
     try:
         key = serialization.load_pem_private_key(pair.key.encode(), None)
-    except (ValueError, TypeError):
+    except UNREADABLE:
         raise ValueError("the private key cannot be read") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != public_key:
         raise ValueError("the private key belongs to another certificate")
     return key
+
+
+def has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    """Whether a certificate is, to the last bit, as the authority has signed it."""
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def common_name(name: str) -> x509.Name:

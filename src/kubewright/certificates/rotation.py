@@ -20,11 +20,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from msgspec import Struct
 
 from kubewright.api.kinds import ObjectKey
-from kubewright.certificates.issuing import CLOCK_SKEW, Authority, KeyPair, private_key
+from kubewright.certificates.issuing import CLOCK_SKEW, UNREADABLE, Authority, KeyPair, has_issued, private_key
 
 AUTHORITIES, AUTHORITY_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 """The entries of the Secret; all but the second are as cert-manager has them."""
@@ -59,9 +58,15 @@ class CertificateSet:
         authorities, authority_key = _decoded(data, AUTHORITIES), _decoded(data, AUTHORITY_KEY)
         try:
             parsed = x509.load_pem_x509_certificates(authorities.encode())
-            found = cls([_pem(each) for each in parsed], authority_key, None)
+            pems = [_pem(each) for each in parsed if has_issued(each, each)]
+        except UNREADABLE:
+            raise DamagedCertificates(f"the certificates in {AUTHORITIES} cannot be read") from None
+        if len(pems) < len(parsed):
+            raise DamagedCertificates(f"a certificate in {AUTHORITIES} is no authority that has signed itself")
+        try:
+            found = cls(pems, authority_key, None)
         except ValueError as error:
-            raise DamagedCertificates(f"{AUTHORITIES} and {AUTHORITY_KEY}: {_reason(error)}") from None
+            raise DamagedCertificates(f"{AUTHORITIES} and {AUTHORITY_KEY}: {error}") from None
         try:
             found.serving = KeyPair(_decoded(data, CERTIFICATE), _decoded(data, KEY))
             private_key(found.serving)
@@ -94,7 +99,7 @@ class CertificateSet:
     def is_served_by_older(self) -> bool:
         """Whether the serving certificate is one of an authority that is not the newest."""
         serving = self.parsed_serving
-        return serving is not None and any(_has_issued(each, serving) for each in self.parsed_authorities[1:])
+        return serving is not None and any(has_issued(each, serving) for each in self.parsed_authorities[1:])
 
     @property
     def parsed_serving(self) -> x509.Certificate | None:
@@ -186,7 +191,7 @@ class Rotation:
         if serving is None or not _is_valid(serving, now) or not set(self.hosts) <= _hosts_of(serving):
             return False
         return any(
-            text in authorities and _has_issued(each, serving)
+            text in authorities and has_issued(each, serving)
             for text, each in zip(held.authorities, held.parsed_authorities, strict=True)
         )
 
@@ -204,18 +209,10 @@ def _is_due(certificate: x509.Certificate, now: datetime) -> bool:
     return not _is_valid(certificate, now) or now >= made + (end - made) * 2 / 3
 
 
-def _has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
-    return True
-
-
 def _hosts_of(certificate: x509.Certificate) -> set[str]:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except (x509.ExtensionNotFound, *UNREADABLE):
         return set()
     return set(names.get_values_for_type(x509.DNSName))
 
@@ -234,9 +231,3 @@ def _decoded(data: Mapping[str, str], name: str) -> str:
         return b64decode(found, validate=True).decode("ascii")
     except (Base64Error, UnicodeDecodeError):
         raise DamagedCertificates(f"{name} is no PEM data") from None
-
-
-def _reason(error: ValueError) -> str:
-    """Errors of parsers quote what they have read; those of this package do not."""
-    text = str(error)
-    return text if text.startswith("the private key") else "the certificates cannot be read"
