@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import re
 import socket
@@ -15,7 +16,7 @@ import pytest
 
 from kubewright.controlplane.certificates import CertificateAuthority
 from kubewright.manager import served_connection, serving
-from kubewright.manager.served_connection import MAX_HEAD
+from kubewright.manager.served_connection import MAX_HEAD, ServedConnection
 from kubewright.manager.serving import AddressError, EndpointRequest, EndpointResponse, Server
 
 HERE = "127.0.0.1:0"
@@ -521,13 +522,39 @@ async def test_a_path_has_one_handler() -> None:
         server.route("/echo", echo)
 
 
-async def test_tls_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """To serve with, and to trust that."""
     authority = CertificateAuthority()
     pair = authority.server("kubewright", hosts={"127.0.0.1"})
-    (tmp_path / "tls.pem").write_text(pair.certificate + pair.key)
+    (directory / "tls.pem").write_text(pair.certificate + pair.key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(tmp_path / "tls.pem")
-    trusting = ssl.create_default_context(cadata=authority.certificate)
+    context.load_cert_chain(directory / "tls.pem")
+    return context, ssl.create_default_context(cadata=authority.certificate)
+
+
+async def test_what_a_connection_held_is_freed_when_its_client_leaves_and_not_by_a_later_collection(
+    tmp_path: Path,
+) -> None:
+    context, trusting = contexts(tmp_path)
+    server = Server(HERE, tls=lambda: context)
+    server.route("/echo", echo)
+    gc.collect()
+    gc.disable()
+    try:
+        async with asyncio.timeout(20), server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
+            assert (await answer(reader))[2] == b"/echo {}"
+            writer.close()
+            await writer.wait_closed()
+            while any(isinstance(each, ServedConnection) for each in gc.get_objects()):
+                await asyncio.sleep(0.01)
+    finally:
+        gc.enable()
+
+
+async def test_tls_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    context, trusting = contexts(tmp_path)
     server = Server(HERE, tls=lambda: context)
     server.route("/echo", echo)
     async with asyncio.timeout(20), server:

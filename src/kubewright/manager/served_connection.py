@@ -31,10 +31,11 @@ WRITE_TIMEOUT = 30.0
 LINGER = 1.0
 """Seconds in which a client whose request was refused has to stop sending."""
 
+_READ_SIZE = 16 * 1024  # TLS has no longer records
 _TICK = 0.002  # the timer of an event loop may be early by that
 
 
-class ServedConnection(asyncio.Protocol):
+class ServedConnection(asyncio.BufferedProtocol):
     """Guarantee: every request is answered, or the connection closed; whatever its client does, it ends."""
 
     def __init__(self, server: Server) -> None:
@@ -43,6 +44,7 @@ class ServedConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser = httptools.HttpRequestParser(self)
         # The request that is being read
+        self._buffer = memoryview(bytearray(_READ_SIZE))
         self._method = ""
         self._url = b""
         self._headers: dict[str, str] = {}
@@ -81,7 +83,8 @@ class ServedConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, also while a handler is at work."""
         self.is_aborted = True
-        self._transport.abort()
+        if not self._is_lost:
+            self._transport.abort()
         if self._task is not None:
             self._task.cancel()
 
@@ -97,13 +100,17 @@ class ServedConnection(asyncio.Protocol):
         else:
             self.abort()
 
-    def data_received(self, data: bytes) -> None:
-        """Read what the client sends, and answer what is complete."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to put what the client sends."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Read what the client sent, and answer what is complete."""
         if self._is_deaf:
             return
-        self._unfinished += len(data)
+        self._unfinished += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._buffer[:nbytes])
         except httptools.HttpParserUpgrade:
             pass  # the client offers an upgrade; the request itself is complete
         except httptools.HttpParserError:
@@ -136,6 +143,8 @@ class ServedConnection(asyncio.Protocol):
         self._is_lost = True
         if self._timer is not None:
             self._timer.cancel()
+        # They refer back: memory would be held until garbage is collected, which is a long time after.
+        del self._parser, self._transport, self._timer
         if self._task is None:
             self._server.gone(self)
 
