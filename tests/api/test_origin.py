@@ -10,7 +10,7 @@ from hypothesis import given
 from kubewright.api.codec import decode, decode_json, encode, to_json
 from kubewright.api.markers import JSONValue, ListMap
 from kubewright.api.model import Model
-from kubewright.api.origin import merge_patch, patch_between, same
+from kubewright.api.origin import changes, merge_patch, patch_between, same
 from kubewright.api.origin import merged as merged_parts
 from kubewright.api.resources import Object, Resource, resource
 
@@ -111,6 +111,20 @@ def test_an_object_made_in_python_is_written_whole() -> None:
     assert merged(app) == to_json(app)
 
 
+def test_the_changes_are_the_fields_that_changed_with_what_is_the_same_in_them_only_once() -> None:
+    app = read(ports=[{"name": "http", "novel": "h"}], args=["a", "b"])
+    snapshot = encode(app)
+    assert changes(app, snapshot) == ({}, {})
+    app.spec.note = "n"
+    old, new = changes(app, snapshot)
+    assert list(old) == list(new) == ["spec"]
+    before, after = old["spec"], new["spec"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    assert after == before | {"note": "n"}
+    assert after["ports"] is before["ports"]
+
+
 def test_a_copy_made_before_the_change_is_a_base_for_a_patch() -> None:
     app = read(ports=[{"name": "http", "novel": "h"}])
     base = copy.deepcopy(app)
@@ -191,8 +205,12 @@ def test_fields_of_python_and_unknown_fields_are_written(before: Spec, after: Sp
     assert isinstance(stored, dict)
     stored["spec"]["byName"].pop("unknown")  # type: ignore[union-attr, index, call-overload, arg-type]
     app = decode(App, msgspec.json.encode(stored))
+    snapshot = encode(app)
     app.spec = copy.deepcopy(after)
     written = merged(app)
+    old, new = changes(app, snapshot)
+    assert same(written, {name: value for name, value in stored.items() if name not in old} | new)
+    assert all(same(stored[name], value) for name, value in old.items())
     assert decode(App, msgspec.json.encode(written)).spec == after
     assert isinstance(written, dict)
     spec = written["spec"]

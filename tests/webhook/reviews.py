@@ -68,7 +68,8 @@ async def post(
 ) -> EndpointResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     parameters = {"timeout": [timeout]} if timeout else {}
-    return await endpoint(EndpointRequest(endpoint.path, parameters, {"content-type": content_type}, "POST", raw))
+    response = endpoint(EndpointRequest(endpoint.path, parameters, {"content-type": content_type}, "POST", raw))
+    return response if isinstance(response, EndpointResponse) else await response
 
 
 async def answer(webhook: AdmissionWebhook[object], body: object) -> dict[str, Any]:

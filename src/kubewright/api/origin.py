@@ -12,7 +12,7 @@ from typing import TypeAlias, get_type_hints
 
 import msgspec
 
-from kubewright.api.codec import decode_json, decode_model, encode, origin, remembered
+from kubewright.api.codec import decode_json, decode_model, encode, encode_scalar, origin, remembered
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
@@ -22,6 +22,7 @@ Parts: TypeAlias = dict[str, msgspec.Raw]
 """An object in JSON, as its fields: `metadata`, `spec` and so on. Most of them are never decoded."""
 
 _parts = msgspec.json.Decoder(Parts)
+_values = msgspec.json.Encoder(enc_hook=encode_scalar)
 
 
 def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
@@ -45,6 +46,25 @@ def merged(obj: Object, names: tuple[str, ...] = ()) -> Parts:
         else:
             result[name] = value
     return result
+
+
+def changes(obj: Object, snapshot: bytes) -> tuple[JSONObject, JSONObject]:
+    """The fields that changed since an object was `encode`d as `snapshot`, as they were read and as `merged` has them.
+
+    What is the same inside of them is the same Python value, so that to compare the two costs little.
+    """
+    now = encode(obj)
+    if now == snapshot:
+        return {}, {}
+    original, fields = parts_of(remembered(obj) or snapshot), Shape("model", model=type(obj)).fields
+    before, after = parts_of(snapshot), parts_of(now)
+    touched = [name for name in before | after if bytes(before.get(name, b"")) != bytes(after.get(name, b""))]
+    old = {name: decode_json(original[name]) for name in touched if name in original}
+    new = {name: decode_json(after[name]) for name in touched if name in after}
+    for name in touched:
+        if name in old and name in before and name in new:
+            new[name] = merged_value(old[name], decode_json(before[name]), new[name], fields.get(name, SCALAR))
+    return old, new
 
 
 def parts_of(raw: bytes) -> Parts:
@@ -128,14 +148,14 @@ def merge_patch(before: JSONValue, after: JSONValue) -> JSONObject:
 
 def same(one: JSONValue, other: JSONValue) -> bool:
     """Equality as JSON has it: true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if one != other:
+    if one is other:
+        return True
+    if isinstance(one, bool) or isinstance(other, bool) or one != other:
         return False
     if not isinstance(one, dict | list):
         return True
     # Equal to Python, which takes true for 1. Equal JSON is certain, and found without a walk through all values.
-    return encode(one) == encode(other) or _same_inside(one, other)
+    return _values.encode(one) == _values.encode(other) or _same_inside(one, other)
 
 
 def _same_inside(one: JSONValue, other: JSONValue) -> bool:
@@ -146,8 +166,11 @@ def _same_inside(one: JSONValue, other: JSONValue) -> bool:
 
 def merged_value(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
     """`original` with the changes from `before` to `after`, which are views of it that may know less."""
-    if same(before, after):
-        return original
+    return original if same(before, after) else _merged(original, before, after, shape)
+
+
+def _merged(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
+    """The same of values that are known to differ."""
     if isinstance(original, dict) and isinstance(before, dict) and isinstance(after, dict):
         return _merge_fields(original, before, after, shape)
     if isinstance(original, list) and isinstance(before, list) and isinstance(after, list):
@@ -162,7 +185,7 @@ def _merge_fields(original: JSONObject, before: JSONObject, after: JSONObject, s
         if name not in before:
             result[name] = value
         elif not same(before[name], value):
-            result[name] = merged_value(original.get(name), before[name], value, fields.get(name, shape.item or SCALAR))
+            result[name] = _merged(original.get(name), before[name], value, fields.get(name, shape.item or SCALAR))
     return result
 
 

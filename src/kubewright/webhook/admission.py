@@ -25,11 +25,11 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 from kubewright.api.admissionregistration.v1 import RuleWithOperations
 from kubewright.api.authentication.v1 import UserInfo
-from kubewright.api.codec import decode_json
+from kubewright.api.codec import encode
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject
-from kubewright.api.origin import joined, merged, parts_of
+from kubewright.api.origin import changes, joined, merged, parts_of
 from kubewright.api.resources import Object, ResourceInfo, resource_info
 from kubewright.client.errors import Status
 from kubewright.webhook.denial import Denied, FieldCause, InvalidObject
@@ -110,23 +110,21 @@ def defaults(
     def decorate(function: DefaultsFunction[ObjectT]) -> AdmissionWebhook[DefaultsFunction[ObjectT]]:
         check_function(decorator, function, "review")
 
-        async def answer(request: ReviewRequest) -> AdmissionResponse:
+        def answer(request: ReviewRequest) -> AdmissionResponse | Awaitable[AdmissionResponse]:
             review = _review(kind, info, request)
-            sent, identity = review.object, _identity(review.object)
-            try:
-                returned: object = function(review)
-                if inspect.isawaitable(returned):
-                    returned = await returned
-            except Denied as denied:
-                return _answered(review, denied.status)
-            if returned is not None:
-                what = type(returned).__name__
-                raise FunctionMistake(
-                    f"it returned a {what}: a function of @defaults changes review.object and returns None"
-                )
-            if review.object is not sent:
-                raise FunctionMistake("it replaced review.object: change its fields, so that unknown ones are kept")
-            return _answered(review, None, _changes(review, identity))
+            sent, identity, snapshot = review.object, _identity(review.object), encode(review.object)
+
+            def finish(returned: object) -> AdmissionResponse:
+                if returned is not None:
+                    what = type(returned).__name__
+                    raise FunctionMistake(
+                        f"it returned a {what}: a function of @defaults changes review.object and returns None"
+                    )
+                if review.object is not sent:
+                    raise FunctionMistake("it replaced review.object: change its fields, so that unknown ones are kept")
+                return _answered(review, None, _changes(review, identity, snapshot))
+
+            return _finished(function, review, finish)
 
         return AdmissionWebhook(
             function,
@@ -162,22 +160,20 @@ def validates(
         check_function(decorator, function, "review")
         unchecked = _CHECKED_REVIEWS
 
-        async def answer(request: ReviewRequest) -> AdmissionResponse:
-            nonlocal unchecked
+        def answer(request: ReviewRequest) -> AdmissionResponse | Awaitable[AdmissionResponse]:
             review = _review(kind, info, request)
-            try:
-                returned: object = function(review)
-                if inspect.isawaitable(returned):
-                    returned = await returned
+
+            def finish(returned: object) -> AdmissionResponse:
+                nonlocal unchecked
                 errors = _field_errors(returned)
-            except Denied as denied:
-                return _answered(review, denied.status)
-            if unchecked > 0:
-                unchecked = 0 if _warn_of_changes(webhook, review) else unchecked - 1
-            if errors:
-                name = request.name or review.object.metadata.name
-                return _answered(review, InvalidObject(info.gvk.group, info.gvk.kind, name, errors).status)
-            return _answered(review, None)
+                if unchecked > 0:
+                    unchecked = 0 if _warn_of_changes(webhook, review) else unchecked - 1
+                if errors:
+                    name = request.name or review.object.metadata.name
+                    return _answered(review, InvalidObject(info.gvk.group, info.gvk.kind, name, errors).status)
+                return _answered(review, None)
+
+            return _finished(function, review, finish)
 
         webhook = AdmissionWebhook(
             function,
@@ -210,10 +206,11 @@ def handles(
     def decorate(function: HandlerFunction) -> AdmissionWebhook[HandlerFunction]:
         check_function(decorator, function, "request")
 
-        async def answer(request: ReviewRequest) -> AdmissionResponse:
+        def answer(request: ReviewRequest) -> AdmissionResponse | Awaitable[AdmissionResponse]:
             returned: object = function(request)
-            if inspect.isawaitable(returned):
-                returned = await returned
+            return _later(returned, finish) if inspect.isawaitable(returned) else finish(returned)
+
+        def finish(returned: object) -> AdmissionResponse:
             if not isinstance(returned, AdmissionResponse):
                 raise FunctionMistake(f"it returned a {type(returned).__name__}: expected an AdmissionResponse")
             if returned.patch and not mutating:
@@ -306,16 +303,15 @@ def _check_identity(before: tuple[str, ...], after: tuple[str, ...], about: str)
             raise FunctionMistake(f"it changed {name} from {old!r} to {new!r}: the request is about {about}")
 
 
-def _changes(review: Review[ObjectT], before: tuple[str, ...]) -> Sequence[JSONObject]:
+def _changes(review: Review[ObjectT], before: tuple[str, ...], snapshot: bytes) -> Sequence[JSONObject]:
     """The patch with what a function changed. An object stays the one that the request is about."""
     try:
         after = _identity(review.object)
         if after != before:
             _check_identity(before, after, review.request.described)
-        changed = joined(merged(review.object))
+        return json_patch(*changes(review.object, snapshot))
     except (AttributeError, TypeError) as error:
         raise FunctionMistake(f"it left a review.object that cannot be written: {error}") from None
-    return json_patch(decode_json(review.request.object), decode_json(changed))
 
 
 def _warn_of_changes(webhook: AdmissionWebhook[object], review: Review[ObjectT]) -> bool:
@@ -330,6 +326,34 @@ def _warn_of_changes(webhook: AdmissionWebhook[object], review: Review[ObjectT])
         extra={"webhook": webhook.path},
     )
     return True
+
+
+def _finished(
+    function: Callable[[Review[ObjectT]], object],
+    review: Review[ObjectT],
+    finish: Callable[[object], AdmissionResponse],
+) -> AdmissionResponse | Awaitable[AdmissionResponse]:
+    """What `finish` makes of what a function returns: now, or of an `async def` when it is awaited."""
+    try:
+        returned = function(review)
+        if not inspect.isawaitable(returned):
+            return finish(returned)
+    except Denied as denied:
+        return _answered(review, denied.status)
+    return _finished_later(returned, review, finish)
+
+
+async def _finished_later(
+    returned: Awaitable[object], review: Review[ObjectT], finish: Callable[[object], AdmissionResponse]
+) -> AdmissionResponse:
+    try:
+        return await _later(returned, finish)
+    except Denied as denied:
+        return _answered(review, denied.status)
+
+
+async def _later(returned: Awaitable[object], finish: Callable[[object], AdmissionResponse]) -> AdmissionResponse:
+    return finish(await returned)
 
 
 def _answered(review: Review[ObjectT], status: Status | None, patch: Sequence[JSONObject] = ()) -> AdmissionResponse:

@@ -10,6 +10,8 @@ import asyncio
 import logging
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable
+from functools import lru_cache
 from time import perf_counter
 from typing import Self
 
@@ -38,24 +40,38 @@ class WebhookEndpoint(ABC):
         self.path = path
         self._figures = _Figures.declared(metrics, path)
 
-    async def __call__(self, request: EndpointRequest) -> EndpointResponse:
-        """The response, counted."""
-        figures, begin = self._figures, perf_counter()
-        figures.in_flight.add(1)
+    def __call__(self, request: EndpointRequest) -> EndpointResponse | Awaitable[EndpointResponse]:
+        """The response, counted; at once if nothing has to be awaited."""
+        begin = perf_counter()
         try:
-            response = await self.respond(request)
+            response = self.respond(request)
         except BadReview as error:
-            _log.warning("the webhook %s got a bad request: %s", self.path, error)
-            response = EndpointResponse(400, body=f"{error}\n".encode())
-        finally:
-            figures.in_flight.add(-1)
-            figures.latency.observe(perf_counter() - begin)
-        figures.requests.labels(webhook=self.path, code=str(response.status)).add()
-        return response
+            response = self._bad(error)
+        return (
+            self._counted(begin, response) if isinstance(response, EndpointResponse) else self._later(begin, response)
+        )
 
     @abstractmethod
-    async def respond(self, request: EndpointRequest) -> EndpointResponse:
+    def respond(self, request: EndpointRequest) -> EndpointResponse | Awaitable[EndpointResponse]:
         """The response. Raises `BadReview`, which is answered 400."""
+
+    async def _later(self, begin: float, response: Awaitable[EndpointResponse]) -> EndpointResponse:
+        self._figures.in_flight.add(1)
+        try:
+            return self._counted(begin, await response)
+        except BadReview as error:
+            return self._counted(begin, self._bad(error))
+        finally:
+            self._figures.in_flight.add(-1)
+
+    def _bad(self, error: BadReview) -> EndpointResponse:
+        _log.warning("the webhook %s got a bad request: %s", self.path, error)
+        return EndpointResponse(400, body=f"{error}\n".encode())
+
+    def _counted(self, begin: float, response: EndpointResponse) -> EndpointResponse:
+        self._figures.latency.observe(perf_counter() - begin)
+        self._figures.requests.labels(webhook=self.path, code=str(response.status)).add()
+        return response
 
 
 class ReviewEndpoint(WebhookEndpoint):
@@ -66,19 +82,36 @@ class ReviewEndpoint(WebhookEndpoint):
         self.webhook = webhook
         self._panics = metrics.counter("controller_runtime_webhook_panics_total", "Total number of webhook panics")
 
-    async def respond(self, request: EndpointRequest) -> EndpointResponse:
+    def respond(self, request: EndpointRequest) -> EndpointResponse | Awaitable[EndpointResponse]:
         """The answer of the webhook."""
         timeout = timeout_of(request)
         review = read_review(request.body)
         try:
+            answer = self.webhook.answer(review)
+        except Exception as error:
+            answer = self._failed(review, error)
+        if isinstance(answer, AdmissionResponse):
+            return self._response(review, answer)
+        return self._in_time(timeout, review, answer)
+
+    async def _in_time(
+        self, timeout: float | None, review: ReviewRequest, answer: Awaitable[AdmissionResponse]
+    ) -> EndpointResponse:
+        try:
             async with asyncio.timeout(timeout) as limit:
-                answer = await self._answer(review)
+                try:
+                    answered = await answer
+                except Exception as error:
+                    answered = self._failed(review, error)
         except TimeoutError:
             if not limit.expired():
                 raise
             reason = f"{self.webhook.function_name} was not done within {timeout:g} s"
             _log.warning("the webhook %s: %s", self.webhook.path, reason, extra=_described(review))
             return EndpointResponse(504, body=f"{reason}\n".encode())
+        return self._response(review, answered)
+
+    def _response(self, review: ReviewRequest, answer: AdmissionResponse) -> EndpointResponse:
         if not answer.allowed:
             message = answer.status.message if answer.status is not None else ""
             _log.info("denied: %s", message, extra={"webhook": self.webhook.path, **_described(review)})
@@ -88,20 +121,18 @@ class ReviewEndpoint(WebhookEndpoint):
             body = written(review.uid, self._mistaken(review, f"its answer cannot be written: {error}"))
         return EndpointResponse(content_type="application/json", body=body)
 
-    async def _answer(self, request: ReviewRequest) -> AdmissionResponse:
-        try:
-            return await self.webhook.answer(request)
-        except Denied as denied:
-            return AdmissionResponse(allowed=False, status=denied.status)
-        except FunctionMistake as mistake:
-            return self._mistaken(request, str(mistake))
-        except Exception as error:
-            self._panics.add()
-            explain_misuse(error)
-            shown = RedactedError.of(error, request.kind.kind) if request.kind.kind in SECRET_KINDS else error
-            _log.error("the webhook %s failed", self.webhook.path, exc_info=shown, extra=_described(request))
-            message = f"{self.webhook.function_name} failed: {summary(shown)}"
-            return AdmissionResponse.denied(message, code=500, reason="InternalError")
+    def _failed(self, request: ReviewRequest, error: Exception) -> AdmissionResponse:
+        """The answer when a function raised: the denial that it meant, or that of an error."""
+        if isinstance(error, Denied):
+            return AdmissionResponse(allowed=False, status=error.status)
+        if isinstance(error, FunctionMistake):
+            return self._mistaken(request, str(error))
+        self._panics.add()
+        explain_misuse(error)
+        shown = RedactedError.of(error, request.kind.kind) if request.kind.kind in SECRET_KINDS else error
+        _log.error("the webhook %s failed", self.webhook.path, exc_info=shown, extra=_described(request))
+        message = f"{self.webhook.function_name} failed: {summary(shown)}"
+        return AdmissionResponse.denied(message, code=500, reason="InternalError")
 
     def _mistaken(self, request: ReviewRequest, mistake: str) -> AdmissionResponse:
         self._panics.add()
@@ -168,8 +199,11 @@ def timeout_of(request: EndpointRequest) -> float | None:
     if found != "application/json":
         raise BadReview(f'the content type is "{found}": expected "application/json"')
     text = request.parameters.get("timeout", [""])[-1]
-    if not text:
-        return None
+    return _seconds(text) if text else None
+
+
+@lru_cache(maxsize=64)
+def _seconds(text: str) -> float:
     parts = _AMOUNT.findall(text)
     if "".join(amount + unit for amount, unit in parts) != text:
         raise BadReview(f'timeout={text}: expected a duration such as "10s"')

@@ -87,7 +87,7 @@ class AdmissionWebhook(Generic[FunctionT_co]):
     def __init__(
         self,
         function: FunctionT_co,
-        answer: Callable[[ReviewRequest], Awaitable[AdmissionResponse]],
+        answer: Callable[[ReviewRequest], Awaitable[AdmissionResponse] | AdmissionResponse],
         *,
         path: str,
         is_mutating: bool,
