@@ -10,16 +10,18 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Self
 
 import pytest
 from cryptography import x509
 
-from kubewright import Manager, ObjectMeta
+from kubewright import Manager, Model, ObjectMeta, Resource, resource
 from kubewright.api.admissionregistration.v1 import (
     MutatingWebhookConfiguration,
     RuleWithOperations,
     ValidatingWebhookConfiguration,
 )
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import ConfigMap, Secret, Service, ServiceSpec
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector
@@ -29,7 +31,8 @@ from kubewright.certificates import rotation
 from kubewright.certificates.registrations import RegistrationError
 from kubewright.certificates.rotation import CertificateSet, Lifetimes
 from kubewright.client import Client
-from kubewright.client.errors import Forbidden, InternalError, KubernetesError
+from kubewright.client.errors import APIError, Forbidden, InternalError, KubernetesError
+from kubewright.client.wait import established
 from kubewright.controlplane import ControlPlane
 from kubewright.manager import PermissionsMissing
 from kubewright.testing import Running
@@ -41,7 +44,9 @@ from kubewright.webhook import (
     ReviewRequest,
     by_service,
     configuration_name,
+    converts,
     defaults,
+    definition_with_conversion,
     handles,
     serve_webhooks,
     service_configurations,
@@ -137,6 +142,65 @@ async def test_webhooks_by_a_service_need_nothing_but_its_name(
         after.webhooks[0].client_config.ca_bundle = None
         await admin.patch(after)
         await eventually(calls)
+
+
+class BuoySpec(Model):
+    depth: int = 1
+
+
+@resource("certificates.webhook.test/v1", plural="buoys")
+class Buoy(Resource[BuoySpec, None]):
+    """Marks a channel."""
+
+
+class BuoyV1Beta1Spec(Model):
+    fathoms: int = 1
+
+
+@resource("certificates.webhook.test/v1beta1", kind="Buoy", plural="buoys", storage=False)
+class BuoyV1Beta1(Resource[BuoyV1Beta1Spec, None]):
+    """Marks a channel, in fathoms."""
+
+    def to_hub(self) -> Buoy:
+        return Buoy(spec=BuoySpec(depth=self.spec.fathoms))
+
+    @classmethod
+    def from_hub(cls, hub: Buoy) -> Self:
+        return cls(spec=BuoyV1Beta1Spec(fathoms=hub.spec.depth))
+
+
+async def test_the_definition_of_a_kind_that_is_converted_gets_the_authorities_and_the_server_converts(
+    admin: Client, namespace: str, service: ObjectKey, running: Running
+) -> None:
+    manager, versions = (
+        Manager(admin, webhook_address=HERE, webhook_service=str(service)),
+        converts(Buoy, BuoyV1Beta1),
+    )
+    serve_webhooks(manager, versions)
+    async with running(manager):
+        await manager.webhooks_served.wait()
+        definition = definition_with_conversion(versions, by_service(service, port=manager.ports["webhook"]))
+        await admin.create(definition)
+        try:
+            await admin.wait_for(definition, established, timeout=120)
+            given = BuoyV1Beta1(metadata=ObjectMeta(name="given", namespace=namespace), spec=BuoyV1Beta1Spec(fathoms=7))
+
+            async def converted() -> bool:
+                """It needs a moment to trust the webhook."""
+                try:
+                    return (await admin.create(given, dry_run=True)).spec.fathoms == 7
+                except APIError:
+                    return False
+
+            await eventually(converted)
+            found = await admin.get(CustomResourceDefinition, definition.metadata.name)
+            assert found.spec.conversion is not None
+            assert found.spec.conversion.webhook is not None
+            assert found.spec.conversion.webhook.client_config is not None
+            secret = await admin.get(Secret, ObjectKey(namespace, "hooks-cert"))
+            assert found.spec.conversion.webhook.client_config.ca_bundle == secret.data["ca.crt"]
+        finally:
+            await admin.delete(definition)
 
 
 class Clock:
