@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kubewright.api.markers import JSONObject
+from kubewright.testing import assert_round_trips
 from kubewright.webhook import FieldCause, Review, ReviewRequest, converts
 from kubewright.webhook.stash import ANNOTATION
 
@@ -55,3 +56,5 @@ def test_the_example_converts_and_keeps_what_the_spoke_cannot_express(examples: 
     assert f"`{ANNOTATION}`" in DOCUMENT
     seen["spec"]["chairs"] = 6
     assert versions.convert(seen, "town.example.com/v1")["spec"] == {"seats": 6, "owner": "eve"}
+    assert 'assert_round_trips(KioskV1Beta1, Kiosk, stashed=["spec.owner"])' in DOCUMENT
+    assert_round_trips(spoke, hub, stashed=["spec.owner"], examples=10)

@@ -13,7 +13,7 @@ from kubewright import Client, ControlPlane, Manager, ObjectMeta
 from kubewright.api.core.v1 import Pod
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
-from kubewright.testing import Install, LocalWebhooks, Running
+from kubewright.testing import Install, LocalWebhooks, Running, assert_round_trips
 
 SOON = 60
 
@@ -58,3 +58,9 @@ async def test_item_40_an_object_of_the_older_version_is_kept_as_the_present_one
 
             await client.delete(created)
             assert await client.wait_for(hub, deleted, timeout=SOON) is None
+
+
+def test_only_what_the_older_version_does_not_have_is_stashed() -> None:
+    assert_round_trips(
+        PodManagerV1Beta1, PodManager, stashed=["status.selector", "status.observedGeneration"], examples=30
+    )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kubewright.testing.fixtures import Install, Running
     from kubewright.testing.namespaces import unique_name
     from kubewright.testing.requests import RequestCount, count_requests
+    from kubewright.testing.round_trips import assert_round_trips
     from kubewright.testing.settling import settled
     from kubewright.testing.virtual_time import NeverEnds, run_virtual, virtual
     from kubewright.testing.webhooks import LocalWebhooks
@@ -36,6 +37,7 @@ __all__ = [
     "Running",
     "VirtualClock",
     "World",
+    "assert_round_trips",
     "count_requests",
     "explore",
     "run_virtual",
@@ -51,6 +53,7 @@ _MODULES = {
     "fixtures": ("Install", "Running"),
     "namespaces": ("unique_name",),
     "requests": ("RequestCount", "count_requests"),
+    "round_trips": ("assert_round_trips",),
     "settling": ("settled",),
     "virtual_time": ("NeverEnds", "run_virtual", "virtual"),
     "webhooks": ("LocalWebhooks",),

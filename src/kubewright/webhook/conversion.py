@@ -56,7 +56,7 @@ class Versions:
         self._to_hub: dict[type[Object], ConversionStep] = {}
         self._from_hub: dict[type[Object], ConversionStep] = {}
         for spoke in self.spokes:
-            to_hub, from_hub = _converters(self.hub, spoke)
+            to_hub, from_hub = self.converters(spoke)
             self._to_hub[spoke] = ConversionStep(to_hub, from_hub, is_stored=True)
             self._from_hub[spoke] = ConversionStep(from_hub, to_hub, is_stored=False)
         self._classes: dict[str, type[Object]] = {}
@@ -82,6 +82,18 @@ class Versions:
         """The kind."""
         return resource_info(self.hub).gvk.kind
 
+    def converters(self, spoke: type[Object]) -> tuple[Converter, Converter]:
+        """The methods of a spoke: to the hub, and from it."""
+
+        def to_hub(obj: Object) -> object:
+            return cast("Spoke[Object]", obj).to_hub()
+
+        from_hub, name = cast("type[Spoke[Object]]", spoke).from_hub, spoke.__name__
+        return (
+            Converter(spoke, self.hub, to_hub, f"{name}.to_hub"),
+            Converter(self.hub, spoke, from_hub, f"{name}.from_hub"),
+        )
+
     def convert(self, obj: JSONObject, api_version: str) -> JSONObject:
         """An object in another version. Raises `ConversionError`."""
         source, target = self._version(obj.get("apiVersion")), self._version(api_version)
@@ -101,15 +113,6 @@ class Versions:
                 f"converts({self.hub.__name__}, ...)"
             )
         return found
-
-
-def _converters(hub: type[Object], spoke: type[Object]) -> tuple[Converter, Converter]:
-    def to_hub(obj: Object) -> object:
-        return cast("Spoke[Object]", obj).to_hub()
-
-    from_hub = cast("type[Spoke[Object]]", spoke).from_hub
-    name = spoke.__name__
-    return Converter(spoke, hub, to_hub, f"{name}.to_hub"), Converter(hub, spoke, from_hub, f"{name}.from_hub")
 
 
 def _checked_hub(hub: object) -> type[Object]:
