@@ -6,14 +6,15 @@ import asyncio
 
 from tests.conformance.converters import NO_WAY, Converter, converter, served_version
 from tests.conformance.custom_kinds import DEFINITIONS, MERGE
-from tests.conformance.webhooks import webhooks
+from tests.conformance.policies import Policies, policies, rule
+from tests.conformance.webhooks import Webhooks, allowed, patched, webhooks
 
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.client import Client
 from kubewright.controlplane.embedded.apimachinery.document import at, items, mapping, text
 
-__all__ = ["converter", "webhooks"]
+__all__ = ["converter", "policies", "webhooks"]
 
 APPLY = "application/apply-patch+yaml"
 BETA = "v1beta1"
@@ -346,3 +347,58 @@ async def test_a_change_of_the_definition_takes_effect(converter: Converter) -> 
     assert (await ask("PATCH", f"{DEFINITIONS}/{kind.name}", none, MERGE)).code == 200
     bare: JSONObject = {"mode": "of-replicas"}
     await kind.eventually("GET", kind.path("a"), lambda answer: at(answer.body, "spec") == bare)
+
+
+async def test_webhooks_and_policies_for_one_version_see_all_in_that_version(
+    converter: Converter, webhooks: Webhooks, policies: Policies
+) -> None:
+    kind, ask = converter.kind, converter.ask
+    rules: JSONValue = [rule("things", "things/status", "things/scale", group=kind.group, operations=["*"])]
+
+    def noted(review: JSONObject) -> JSONObject:
+        if text(review, "request", "operation") != "CREATE":
+            return allowed(review)
+        return patched(review, {"op": "add", "path": "/spec/note", "value": "seen"})
+
+    few: JSONObject = {"expression": "object.spec.replicas < 5", "messageExpression": "string(object.spec.replicas)"}
+    constraints: JSONObject = {"resourceRules": [rule("things", group=kind.group)]}
+    await policies.add("validating", "few", {"validations": [few]}, match=constraints)
+    await policies.settled("validating")
+    change = webhooks.webhook("/change", noted, rules=rules)
+    await webhooks.add("mutating", "a", change, webhooks.webhook("/exact", allowed, rules=rules, matchPolicy="Exact"))
+    await webhooks.add("validating", "b", webhooks.webhook("/check", allowed, rules=rules))
+
+    created = await kind.create("a", version=BETA, spec={"size": 2})
+    await ask("PATCH", f"{kind.path('a', version=BETA)}/scale", {"spec": {"replicas": 3}}, MERGE)
+    await ask("PATCH", f"{kind.path('a', version=BETA)}/status", {"status": {"ready": 1}}, MERGE)
+    many = await ask("PATCH", kind.path("a", version=BETA), {"spec": {"size": 8}}, MERGE)
+    deleted = await ask("DELETE", kind.path("a", version=BETA))
+
+    assert created.body["spec"] == {"size": 2, "note": "seen", "mode": "of-size"}
+    assert many.refusal[:2] == (422, "Invalid")
+    assert many.refusal[2].endswith(" denied request: 8")
+    assert deleted.code == 200
+    seen = webhooks.requests("/change")
+    assert [(text(one, "operation"), text(one, "subResource")) for one in seen] == [
+        ("CREATE", ""),
+        ("UPDATE", "scale"),
+        ("UPDATE", "status"),
+        ("UPDATE", ""),
+        ("DELETE", ""),
+    ]
+    for one in seen:
+        assert (text(one, "resource", "version"), text(one, "requestResource", "version")) == ("v1", BETA)
+    (new, _, status, patch, gone), checked = seen, webhooks.requests("/check")
+    version: JSONObject = {"group": kind.group, "version": "v1", "kind": "Thing"}
+    assert (new["kind"], new["requestKind"]) == (version, {**version, "version": BETA})
+    assert at(new, "object", "spec") == {"replicas": 2, "mode": "of-size"}
+    assert at(checked[0], "object", "spec") == {"replicas": 2, "mode": "of-size", "note": "seen"}
+    assert (at(status, "object", "status"), at(status, "object", "spec", "replicas")) == ({"ready": 1}, 3)
+    assert (at(patch, "oldObject", "spec", "replicas"), at(patch, "object", "spec", "replicas")) == (3, 8)
+    assert (gone["object"], at(gone, "oldObject", "spec", "replicas")) == (None, 3)
+    assert webhooks.requests("/exact") == []
+    with converter.failing():
+        failed = await kind.create("b", version=BETA, spec={"size": 2})
+    internal = "Internal error occurred: "
+    named = f"conversion webhook for {kind.group}/{BETA}, Kind=Thing failed: no way"
+    assert failed.refusal == (500, "InternalError", f"{internal}{internal}{named}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
 
 from tests.conformance.asking import Ask
@@ -275,3 +276,161 @@ async def test_patches_that_do_not_apply_are_internal_errors(ask: Ask, webhooks:
     assert text(answers["missing"].body, "message").startswith("Internal error occurred: ")
     assert "unknown" not in answers["unknown"].body
     assert text(answers["type"].body, "reason") == "InternalError"
+
+
+async def test_new_objects_have_no_identity_before_they_are_validated(ask: Ask, webhooks: Webhooks) -> None:
+    def renamed(review: JSONObject) -> JSONObject:
+        if at(review, "request", "object", "metadata", "labels", "named"):
+            return patched(review, {"op": "add", "path": "/metadata/name", "value": "by-webhook"})
+        return allowed(review, auditAnnotations={"seen": "yes"})
+
+    await webhooks.add("mutating", "a", webhooks.webhook("/change", renamed))
+    await webhooks.add("validating", "b", webhooks.webhook("/check", allowed))
+    generated = await ask("POST", CONFIG_MAPS, {"metadata": {"generateName": "gen-"}})
+    named = await ask("POST", CONFIG_MAPS, {"metadata": {"generateName": "gen-", "labels": {"named": "yes"}}})
+
+    first, _ = webhooks.requests("/change")
+    checked, _ = webhooks.requests("/check")
+    assert "name" not in first
+    assert mapping(first, "object", "metadata").keys().isdisjoint(("name", "uid", "creationTimestamp"))
+    assert checked["name"] == at(checked, "object", "metadata", "name") == at(generated.body, "metadata", "name")
+    assert text(checked, "object", "metadata", "uid")
+    assert at(named.body, "metadata", "name") == "by-webhook"
+
+
+async def test_what_is_sent_to_subresources_is_seen_and_changed(ask: Ask, webhooks: Webhooks) -> None:
+    pods, accounts = "/api/v1/namespaces/NAMESPACE/pods", "/api/v1/namespaces/NAMESPACE/serviceaccounts"
+    sets = "/apis/apps/v1/namespaces/NAMESPACE/replicasets"
+    spec: JSONObject = {"containers": [{"name": "c", "image": "i"}]}
+    labels: JSONObject = {"app": "a"}
+    template: JSONObject = {"metadata": {"labels": labels}, "spec": spec}
+    replicas: JSONObject = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    assert (await ask("POST", accounts, {"metadata": {"name": "own"}})).code == 201
+    pod: JSONObject = {"metadata": {"name": "p"}, "spec": {**spec, "serviceAccountName": "own"}}
+    assert (await ask("POST", pods, pod)).code == 201
+    assert (await ask("POST", sets, {"metadata": {"name": "s"}, "spec": replicas})).code == 201
+
+    def changed(review: JSONObject) -> JSONObject:
+        match text(review, "request", "subResource"):
+            case "token":
+                return patched(review, {"op": "replace", "path": "/spec/expirationSeconds", "value": 1234})
+            case "exec":
+                return patched(review, {"op": "add", "path": "/container", "value": "other"})
+            case "scale":
+                return patched(review, {"op": "add", "path": "/spec/replicas", "value": 3})
+        return allowed(review)
+
+    def judged(review: JSONObject) -> JSONObject:
+        is_refused = text(review, "request", "subResource") == "eviction"
+        return allowed(review, allowed=not is_refused, status={"message": "stays", "code": 418})
+
+    rules: JSONValue = [
+        {**rule("pods/exec", "pods/eviction", "serviceaccounts/token"), **EVERY},
+        {**rule("replicasets/scale", group="apps"), **EVERY},
+    ]
+    # The first is called for objects that are not created here, so that the others are known to be called, too.
+    await webhooks.add(
+        "mutating", "a", webhooks.webhook("/none", allowed), webhooks.webhook("/c", changed, rules=rules)
+    )
+    await webhooks.add(
+        "validating", "b", webhooks.webhook("/none", allowed), webhooks.webhook("/j", judged, rules=rules)
+    )
+
+    eviction: JSONObject = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    refused = await ask("POST", f"{pods}/p/eviction", eviction)
+    executed = await ask("POST", f"{pods}/p/exec?command=ls&command=-l&stdout=true")
+    token = await ask("POST", f"{accounts}/own/token", {"spec": {"audiences": ["a"], "expirationSeconds": 700}})
+    scaled = await ask("PATCH", f"{sets}/s/scale", {"spec": {"replicas": 1}}, "application/merge-patch+json")
+
+    assert refused.refusal == (418, "", f'admission webhook "{webhooks.name("/j")}" denied the request: stays')
+    assert executed.refusal == (400, "BadRequest", "container other is not valid for pod p")
+    assert (at(token.body, "spec", "expirationSeconds"), at(token.body, "spec", "audiences")) == (1234, ["a"])
+    assert at(scaled.body, "spec", "replicas") == 3
+    seen = [
+        (request["operation"], text(request, "subResource"), text(request, "kind", "kind"), request["name"])
+        for request in webhooks.requests("/c")
+    ]
+    assert seen == [
+        ("CREATE", "eviction", "Eviction", "p"),
+        ("CONNECT", "exec", "PodExecOptions", "p"),
+        ("CREATE", "token", "TokenRequest", "own"),
+        ("UPDATE", "scale", "Scale", "s"),
+    ]
+    asked = webhooks.requests("/j")
+    assert at(asked[0], "object", "metadata", "namespace") == asked[0]["namespace"]
+    options = mapping(asked[1], "object")
+    assert (options["stdout"], options["command"], options["container"]) == (True, ["ls", "-l"], "other")
+    assert (at(asked[1], "options"), at(asked[2], "object", "spec", "expirationSeconds")) == (None, 1234)
+    assert (at(asked[3], "object", "spec", "replicas"), at(asked[3], "oldObject", "spec")) == (3, {})
+
+
+async def test_a_webhook_may_be_a_service_and_speak_the_former_version(ask: Ask, webhooks: Webhooks) -> None:
+    def only(value: str) -> JSONObject:
+        return {"matchLabels": {"only": value}}
+
+    services = "/api/v1/namespaces/NAMESPACE/services"
+    for name in ("hooks", "others"):
+        external: JSONObject = {"type": "ExternalName", "externalName": "localhost"}
+        assert (await ask("POST", services, {"metadata": {"name": name}, "spec": external})).code == 201
+    headless: JSONObject = {"clusterIP": "None", "ports": [{"port": 443}]}
+    assert (await ask("POST", services, {"metadata": {"name": "headless"}, "spec": headless})).code == 201
+
+    def service(name: str) -> JSONObject:
+        reference: JSONObject = {"name": name, "namespace": "NAMESPACE", "path": f"/{name}", "port": webhooks.port}
+        return {"service": reference, "caBundle": webhooks.bundle()}
+
+    def former(review: JSONObject) -> JSONValue:
+        match text(review, "request", "name"):
+            case "newer":
+                return allowed(review)
+            case "another":
+                return {**allowed(review), "kind": "Other", "apiVersion": "admission.k8s.io/v1beta1"}
+        patch = b64encode(b'[{"op": "add", "path": "/data", "value": {"former": "yes"}}]').decode()
+        return {"response": {"uid": "any", "allowed": True, "patch": patch}}
+
+    beta: JSONValue = ["v1beta1"]
+    await webhooks.add(
+        "mutating",
+        "a",
+        webhooks.webhook("/former", former, objectSelector=only("former"), admissionReviewVersions=beta),
+    )
+    await webhooks.add(
+        "validating",
+        "b",
+        *(
+            webhooks.webhook(f"/{name}", allowed, objectSelector=only(name), clientConfig=service(name))
+            for name in ("hooks", "others", "headless")
+        ),
+        webhooks.webhook(
+            "/local",
+            allowed,
+            objectSelector=only("local"),
+            clientConfig={"url": f"https://localhost:{webhooks.port}/local", "caBundle": webhooks.bundle()},
+        ),
+    )
+
+    async def create(name: str, label: str) -> tuple[int, str]:
+        answer = await ask("POST", CONFIG_MAPS, {"metadata": {"name": name, "labels": {"only": label}}})
+        message = text(answer.body, "message").partition(": failed to call webhook: ")[2]
+        return answer.code, message.partition('": ')[2] if message.startswith("Post") else message
+
+    async with asyncio.timeout(60):
+        # The server sees a new Service in its own time.
+        while (await create("a", "hooks"))[0] != 201:
+            await asyncio.sleep(0.05)
+    namespace = at((await ask("GET", f"{CONFIG_MAPS}/a")).body, "metadata", "namespace")
+    valid = f"tls: failed to verify certificate: x509: certificate is valid for hooks.{namespace}.svc, not "
+    assert await create("b", "others") == (500, f"{valid}others.{namespace}.svc")
+    assert await create("b", "local") == (500, f"{valid}localhost")
+    assert await create("b", "headless") == (500, 'cannot route to service with ClusterIP "None"')
+    assert [text(request, "name") for request in webhooks.requests("/hooks")] == ["a"]
+
+    assert await create("c", "former") == (201, "")
+    converting = "converting (v1.AdmissionReview) to (v1beta1.AdmissionReview): unknown conversion"
+    assert await create("newer", "former") == (500, converting)
+    kind = 'no kind "Other" is registered for version "admission.k8s.io/v1beta1" in scheme "pkg/runtime/scheme.go:111"'
+    assert await create("another", "former") == (500, kind)
+    assert at((await ask("GET", f"{CONFIG_MAPS}/c")).body, "data") == {"former": "yes"}
+    assert {text(review, "apiVersion") for review in webhooks.reviews if review["path"] == "/former"} == {
+        "admission.k8s.io/v1beta1"
+    }

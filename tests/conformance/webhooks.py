@@ -139,9 +139,9 @@ class Webhooks:
 
 
 @pytest.fixture
-async def webhooks(ask: Ask, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Webhooks]:
+async def webhooks(ask: Ask, namespace: str, tmp_path: Path) -> AsyncIterator[Webhooks]:
     made = Webhooks(ask, unique_name("hooks"))
-    pair = made.authority.server("webhook", hosts=["127.0.0.1"])
+    pair = made.authority.server("webhook", hosts=["127.0.0.1", f"hooks.{namespace}.svc"])
     (tmp_path / "pem").write_text(pair.certificate + pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pem")

@@ -16,6 +16,7 @@ from kubewright.controlplane.embedded.admission.claims import check_growth, give
 from kubewright.controlplane.embedded.admission.ingresses import give_default_ingress_class
 from kubewright.controlplane.embedded.admission.limit_ranges import check_limits, give_limits
 from kubewright.controlplane.embedded.admission.mutating_policies import MutatingPolicy, Mutator
+from kubewright.controlplane.embedded.admission.mutation import internal_error
 from kubewright.controlplane.embedded.admission.parameter_rights import check_parameter_rights
 from kubewright.controlplane.embedded.admission.pod_security import check_pod_security
 from kubewright.controlplane.embedded.admission.pods import (
@@ -29,10 +30,10 @@ from kubewright.controlplane.embedded.admission.request import AdmissionRequest
 from kubewright.controlplane.embedded.admission.resource_quotas import charge_quotas
 from kubewright.controlplane.embedded.admission.runtime_classes import check_overhead, give_runtime_class
 from kubewright.controlplane.embedded.admission.validating_policies import ValidatingPolicy, validate_by_policies
-from kubewright.controlplane.embedded.admission.webhooks import WebhookCaller, WebhookMutator, WebhookSource
+from kubewright.controlplane.embedded.admission.webhooks import Webhook, WebhookCaller, WebhookMutator, WebhookSource
 from kubewright.controlplane.embedded.apiextensions.termination import is_terminating
 from kubewright.controlplane.embedded.apimachinery.document import mapping, text
-from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden, not_found
+from kubewright.controlplane.embedded.apimachinery.status import NotConverted, StatusError, forbidden, not_found
 from kubewright.controlplane.embedded.auth.escalation import RoleWrite, escalation
 from kubewright.controlplane.embedded.auth.rbac import Authorizer
 from kubewright.controlplane.embedded.registry.catalog import Catalog
@@ -128,7 +129,7 @@ class AdmissionChain:
         request = AdmissionRequest(call, operation, new, old)
         mutator = Mutator(request, self._context)
         mutator.run(policies)
-        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+        if self._concerns("mutating", webhooks, request):
 
             async def settle() -> None:
                 caller = WebhookMutator(self._caller, webhooks, request)
@@ -199,13 +200,20 @@ class AdmissionChain:
         if settling:
             raise Suspended(*settling)
 
+    def _concerns(self, stage: str, webhooks: Sequence[Webhook], request: AdmissionRequest) -> bool:
+        """Whether a request is for any of the webhooks. Raises StatusError or Suspended."""
+        try:
+            return any(self._caller.match(webhook, request) is not None for webhook in webhooks)
+        except NotConverted as error:
+            raise _unconverted(error, stage) from None
+
     def _ask_mutating(self, call: Call, new: JSONObject | None, old: JSONObject | None, operation: Operation) -> None:
         """Ask mutating webhooks about what no other plugin changes."""
         step = _step("mutating", call, old, operation)
         if _settled(call, step, new) or "MutatingAdmissionWebhook" not in self._enabled:
             return
         request, webhooks = AdmissionRequest(call, operation, new, old), self._mutating_webhooks.all()
-        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+        if self._concerns("mutating", webhooks, request):
             caller = WebhookMutator(self._caller, webhooks, request)
 
             async def settle() -> None:
@@ -220,7 +228,7 @@ class AdmissionChain:
         if _settled(call, step, new) or "ValidatingAdmissionWebhook" not in self._enabled:
             return
         request, webhooks = AdmissionRequest(call, operation, new, old), self._validating_webhooks.all()
-        if any(self._caller.match(webhook, request) is not None for webhook in webhooks):
+        if self._concerns("validating", webhooks, request):
             raise Suspended(_settling(step, request, lambda: self._caller.validate(webhooks, request)))
 
     def _judge(self, call: Call, new: JSONObject, old: JSONObject | None, operation: Operation) -> None:
@@ -288,6 +296,8 @@ def _settling(step: Step, request: AdmissionRequest, settle: Callable[[], Awaita
         refused: StatusError | None = None
         try:
             await settle()
+        except NotConverted as error:
+            refused = _unconverted(error, step[0])
         except StatusError as error:
             refused = error
         except Suspended as stop:
@@ -297,6 +307,11 @@ def _settling(step: Step, request: AdmissionRequest, settle: Callable[[], Awaita
         return {**request.settled, step: outcome}
 
     return outcomes
+
+
+def _unconverted(error: NotConverted, stage: str) -> StatusError:
+    """For webhooks that are for another version of an object, which cannot be made."""
+    return internal_error(error.message if stage == "validating" else f"Internal error occurred: {error.message}")
 
 
 def _is_deleted(old: JSONObject | None) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.admission.request import AdmissionRequest, in_version
-from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
+from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.registry.resources import ResourceType
+from kubewright.controlplane.embedded.rest.scaling import set_replicas
 from kubewright.controlplane.embedded.rest.unknown import drop_unknown
 
 # Set after mutation on a server: what changes a new object does not see them yet, and cannot change them.
@@ -30,6 +31,15 @@ def put_back(request: AdmissionRequest, changed: JSONObject, matched: ResourceTy
     """
     requested = request.call.resource
     new = copied_object({name: value for name, value in changed.items() if name not in ("apiVersion", "kind")})
+    if request.kind != requested.gvk:
+        # What was sent to a subresource is no object of the kind.
+        if request.subresource != "scale":
+            _put(request, new)
+        elif request.new is not None:
+            replicas = at(new, "spec", "replicas")
+            set_replicas(request.call, request.new, replicas if isinstance(replicas, int) else 0)
+            request.replace(request.new)
+        return
     unknown: list[str] = []
     if matched.strategy.prune is not None:
         new |= {"apiVersion": matched.gvk.api_version, "kind": matched.gvk.kind}
@@ -48,6 +58,10 @@ def put_back(request: AdmissionRequest, changed: JSONObject, matched: ResourceTy
         requested.strategy.default(new)
     except StatusError as error:
         raise internal_error(error.message.partition(": ")[2] or error.message) from None
+    _put(request, new)
+
+
+def _put(request: AdmissionRequest, new: JSONObject) -> None:
     if request.new is not None:
         # In place: the object belongs to the caller.
         request.new.clear()

@@ -18,7 +18,7 @@ from kubewright.controlplane.embedded.admission.policies import (
 from kubewright.controlplane.embedded.admission.request import AdmissionRequest
 from kubewright.controlplane.embedded.apimachinery.document import items, text
 from kubewright.controlplane.embedded.apimachinery.go_values import html_safe
-from kubewright.controlplane.embedded.apimachinery.status import StatusError, forbidden
+from kubewright.controlplane.embedded.apimachinery.status import NotConverted, StatusError, forbidden
 from kubewright.controlplane.embedded.cel.admission import (
     BUDGET,
     Compiled,
@@ -188,7 +188,13 @@ def _applied(
             if policy.fails:
                 yield _Refusal(f"{who} denied request: failed to configure binding: {error}", "Invalid")
             continue
-        inputs = context.inputs(request, resource)
+        try:
+            inputs = context.inputs(request, resource)
+        except NotConverted as error:
+            if policy.fails:
+                message = f"failed to configure binding: failed to convert object version: {error.message}"
+                yield _Refusal(f"{who} denied request: {message}", "Invalid")
+            continue
         for parameter in parameters:
             verdict = policy.evaluator.validate(inputs._replace(params=parameter))
             for denial in verdict.denials:

@@ -12,6 +12,7 @@ import ssl
 from base64 import b64decode
 from functools import lru_cache
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -68,7 +69,13 @@ async def call_webhook(configuration: JSONObject, body: bytes, seconds: int, sto
         async with asyncio.timeout(seconds):
             if "service" in configuration:
                 endpoint = _resolved(endpoint, mapping(configuration, "service"), store)
-            return await _posted(endpoint, target, body, _trusting(text(configuration, "caBundle")))
+            bundle = text(configuration, "caBundle")
+            try:
+                return await _posted(endpoint, target, body, _trusting(bundle))
+            except ssl.SSLCertVerificationError as error:
+                if error.verify_code not in (_OTHER_NAME, _OTHER_ADDRESS):
+                    raise
+                why = f"tls: failed to verify certificate: x509: {await _other_names(endpoint, bundle)}"
     except (OSError, EOFError, _Unreachable, httptools.HttpParserError) as error:
         why = _why(error, endpoint)
     raise CallFailed(f"Post {quoted(f'https://{endpoint.authority}{target}')}: {why}")
@@ -86,6 +93,18 @@ def answered_object(body: bytes) -> JSONObject:
             r'type struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
         )
     return answer
+
+
+def check_kind(answer: JSONObject, group: str, kind: str, version: str) -> None:
+    """Raises CallFailed when an answer is of another kind, or version, than what was asked; not when it is of none."""
+    api_version, answered = text(answer, "apiVersion"), text(answer, "kind")
+    if not api_version or not answered or (api_version, answered) == (f"{group}/{version}", kind):
+        return
+    other = api_version.rpartition("/")[2]
+    if (api_version, answered) in ((f"{group}/v1", kind), (f"{group}/v1beta1", kind)):
+        raise CallFailed(f"converting ({other}.{kind}) to ({version}.{kind}): unknown conversion")
+    registered = f"no kind {quoted(answered)} is registered for version {quoted(api_version)}"
+    raise CallFailed(f'{registered} in scheme "pkg/runtime/scheme.go:111"')
 
 
 def _by_url(url: str) -> _Endpoint:
@@ -119,6 +138,8 @@ def _resolved(endpoint: _Endpoint, reference: JSONObject, store: ObjectStore) ->
         raise _Unreachable(f"service {quoted(name)} not found")
     if text(service.value, "spec", "type") == "ExternalName":
         return endpoint._replace(host=text(service.value, "spec", "externalName"))
+    if text(service.value, "spec", "clusterIP") == "None":
+        raise _Unreachable('cannot route to service with ClusterIP "None"')
     port = next((each for each in items(service.value, "spec", "ports") if at(each, "port") == endpoint.port), None)
     if port is None:
         raise _Unreachable(f"no service port {endpoint.port} found for service {quoted(name)}")
@@ -135,10 +156,35 @@ def _resolved(endpoint: _Endpoint, reference: JSONObject, store: ObjectStore) ->
     raise _Unreachable(f"no endpoints available for service {quoted(name)}")
 
 
+async def _other_names(endpoint: _Endpoint, bundle: str) -> str:
+    """What a certificate is valid for, which is not the endpoint: OpenSSL does not say it."""
+    _, writer = await asyncio.open_connection(
+        endpoint.host, endpoint.port, ssl=_trusting(bundle, is_named=False), server_hostname=endpoint.server_name
+    )
+    certificate = writer.get_extra_info("peercert")
+    writer.transport.abort()
+    kind = "IP Address" if _is_address(endpoint.server_name) else "DNS"
+    names = ", ".join(name for what, name in certificate.get("subjectAltName", ()) if what == kind)
+    if names:
+        return f"certificate is valid for {names}, not {endpoint.server_name}"
+    if kind == "DNS":
+        return f"certificate is not valid for any names, but wanted to match {endpoint.server_name}"
+    return f"cannot validate certificate for {endpoint.server_name} because it doesn't contain any IP SANs"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=32)
-def _trusting(bundle: str) -> ssl.SSLContext:
-    """Trusts what a `caBundle` has, or what the machine trusts when there is none."""
+def _trusting(bundle: str, *, is_named: bool = True) -> ssl.SSLContext:
+    """Trusts what a `caBundle` has, or what the machine trusts when there is none; for other names, too, if said so."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = is_named
     if bundle:
         context.load_verify_locations(cadata=b64decode(bundle).decode())
         # As in Go, any certificate of the bundle is trusted, not only roots.
@@ -235,7 +281,7 @@ def _why(error: Exception, endpoint: _Endpoint) -> str:
         case socket.gaierror():
             return f"dial tcp: lookup {endpoint.host}: no such host"
         case ssl.SSLCertVerificationError():
-            return f"tls: failed to verify certificate: {_distrust(error, endpoint)}"
+            return f"tls: failed to verify certificate: {_distrust(error)}"
         case ssl.SSLError() if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
             return "http: server gave HTTP response to HTTPS client"
         case OSError() if error.strerror:
@@ -243,10 +289,7 @@ def _why(error: Exception, endpoint: _Endpoint) -> str:
     return str(error)
 
 
-def _distrust(error: ssl.SSLCertVerificationError, endpoint: _Endpoint) -> str:
-    match error.verify_code:
-        case code if code in (_OTHER_NAME, _OTHER_ADDRESS):
-            return f"x509: certificate is not valid for {endpoint.server_name}"
-        case code if code in (_EXPIRED, _NOT_YET_VALID):
-            return "x509: certificate has expired or is not yet valid"
+def _distrust(error: ssl.SSLCertVerificationError) -> str:
+    if error.verify_code in (_EXPIRED, _NOT_YET_VALID):
+        return "x509: certificate has expired or is not yet valid"
     return "x509: certificate signed by unknown authority"

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -19,7 +20,12 @@ from kubewright.controlplane.embedded.admission.matching import RequestMatcher
 from kubewright.controlplane.embedded.admission.mutation import internal_error, put_back, unborn, why_not
 from kubewright.controlplane.embedded.admission.policies import GROUP, PolicyContext
 from kubewright.controlplane.embedded.admission.request import AdmissionRequest
-from kubewright.controlplane.embedded.admission.webhook_client import CallFailed, answered_object, call_webhook
+from kubewright.controlplane.embedded.admission.webhook_client import (
+    CallFailed,
+    answered_object,
+    call_webhook,
+    check_kind,
+)
 from kubewright.controlplane.embedded.admission.webhook_review import (
     InvalidResponse,
     ReviewResponse,
@@ -34,6 +40,7 @@ from kubewright.controlplane.embedded.apimachinery.document import at, copied_ob
 from kubewright.controlplane.embedded.apimachinery.go_values import html_safe
 from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import StatusError, bad_request, forbidden
+from kubewright.controlplane.embedded.builtins.names import qualified_name
 from kubewright.controlplane.embedded.cel.admission import ExpressionScope
 from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.result import DoesNotApply
@@ -138,7 +145,10 @@ class WebhookCaller:
 
     async def validate(self, webhooks: Sequence[Webhook], request: AdmissionRequest) -> None:
         """Call those webhooks that the request is for. Raises the StatusError of the first that denies it."""
-        matched = [(webhook, found) for webhook in webhooks if (found := self.match(webhook, request)) is not None]
+        matched = await completed(
+            lambda: [(webhook, found) for webhook in webhooks if (found := self.match(webhook, request)) is not None],
+            request.settled,
+        )
         calls = [self._validated(index, request, *each) for index, each in enumerate(matched)]
         for error in await asyncio.gather(*calls):
             if error is not None:
@@ -173,6 +183,7 @@ class WebhookCaller:
         body = review(request, resource, new, uid, webhook.version)
         try:
             answer = answered_object(await call_webhook(webhook.client, body, webhook.timeout, self._store))
+            check_kind(answer, "admission.k8s.io", "AdmissionReview", webhook.version)
             check_types(answer)
         except (CallFailed, InvalidResponse) as error:
             raise WebhookError(f"failed to call webhook: {error}") from None
@@ -182,7 +193,8 @@ class WebhookCaller:
             raise WebhookError(f"received invalid webhook response: {error}") from None
         call = request.call
         for key, value in response.annotations.items():
-            call.annotations.setdefault(f"{webhook.name}/{key}", value)
+            if not qualified_name(name := f"{webhook.name}/{key}"):
+                call.annotations.setdefault(name, value)
         call.warnings += response.warnings
         if not response.is_allowed:
             raise denial(webhook.name, response.status)
@@ -218,7 +230,7 @@ class WebhookMutator:
         if self._round and self._request.new != self._last:
             self._reinvoke()
         for index, webhook in enumerate(self._webhooks):
-            resource = self._caller.match(webhook, self._request)
+            resource = await completed(partial(self._caller.match, webhook, self._request), self._request.settled)
             if resource is None or (self._round and webhook not in self._reinvoked):
                 continue
             await self._call(index, webhook, resource)

@@ -17,8 +17,15 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject
-from kubewright.controlplane.embedded.admission.webhook_client import CallFailed, answered_object, call_webhook
+from kubewright.controlplane.embedded.admission.webhook_client import (
+    CallFailed,
+    answered_object,
+    call_webhook,
+    check_kind,
+)
 from kubewright.controlplane.embedded.apiextensions.conversion_review import (
+    GROUP,
+    KIND,
     InvalidConversion,
     UndecodableObject,
     conversion_review,
@@ -27,7 +34,7 @@ from kubewright.controlplane.embedded.apiextensions.conversion_review import (
     review_version,
 )
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
-from kubewright.controlplane.embedded.apimachinery.status import StatusError
+from kubewright.controlplane.embedded.apimachinery.status import NotConverted, StatusError
 from kubewright.controlplane.embedded.registry.converted import SeenStore
 from kubewright.controlplane.embedded.rest.call import ChangeSubscription, ObjectStore
 from kubewright.controlplane.embedded.rest.suspension import Outcome, Settled, Step, Suspended
@@ -59,7 +66,7 @@ class _Source(NamedTuple):
     version: str
 
 
-class WebhookConversion:
+class WebhookConverter:
     """The conversion between the versions of one definition."""
 
     def __init__(self, definition: JSONObject, rules: Mapping[str, SchemaRules], store: ObjectStore) -> None:
@@ -73,7 +80,7 @@ class WebhookConversion:
         self._store = store
 
     async def convert(self, sources: Sequence[_Source], version: str) -> list[JSONObject]:
-        """The objects in a version, in one call of the webhook. Raises StatusError."""
+        """The objects in a version, in one call of the webhook. Raises NotConverted."""
         wanted = self._gvk(version)
         objects = [self._sent(source) for source in sources]
         uid = str(uuid.uuid4())
@@ -81,6 +88,7 @@ class WebhookConversion:
         first = self._gvk(sources[0].version)
         try:
             answer = answered_object(await call_webhook(self._client, body, _SECONDS, self._store))
+            check_kind(answer, GROUP, KIND, self._review_version)
             found = converted_objects(answer, uid, self._review_version, len(objects))
             pairs = zip(found, sources, strict=True)
             return [self._pruned(converted_object(each, source.value, wanted), version) for each, source in pairs]
@@ -89,8 +97,8 @@ class WebhookConversion:
         except InvalidConversion as error:
             why = str(error)
         except UndecodableObject as error:
-            raise StatusError(500, "", str(error)) from None
-        raise StatusError(500, "", f"conversion webhook for {first.api_version}, Kind={first.kind} {why}")
+            raise NotConverted(500, "", str(error)) from None
+        raise NotConverted(500, "", f"conversion webhook for {first.api_version}, Kind={first.kind} {why}")
 
     def converted(self, value: JSONObject, source: str, target: str, settled: Settled) -> JSONObject:
         """An object of one version in another one. Raises Suspended, or the StatusError of a failed conversion."""
@@ -147,7 +155,7 @@ class ConvertedVersion:
 
     def __init__(
         self,
-        conversion: WebhookConversion,
+        conversion: WebhookConverter,
         prefix: str,
         version: str,
         storage: str,

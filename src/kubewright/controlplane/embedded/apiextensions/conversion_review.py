@@ -14,9 +14,8 @@ from kubewright.controlplane.embedded.apimachinery.gotext import quoted
 from kubewright.controlplane.embedded.apimachinery.status import FieldError
 from kubewright.controlplane.embedded.builtins.metadata import validate_annotations, validate_labels
 
-_GROUP = "apiextensions.k8s.io"
+GROUP, KIND = "apiextensions.k8s.io", "ConversionReview"
 _VERSIONS = ("v1", "v1beta1")
-_KIND = "ConversionReview"
 # What a webhook may change of the metadata, by what rules, and how the real server names it in errors.
 _CHANGEABLE = (("labels", validate_labels, "labels"), ("annotations", validate_annotations, "annotation"))
 
@@ -39,8 +38,8 @@ def conversion_review(objects: Sequence[JSONObject], desired: str, uid: str, ver
     """The request to convert objects to the apiVersion that is desired."""
     return msgspec.json.encode(
         {
-            "kind": _KIND,
-            "apiVersion": f"{_GROUP}/{version}",
+            "kind": KIND,
+            "apiVersion": f"{GROUP}/{version}",
             "request": {"uid": uid, "desiredAPIVersion": desired, "objects": objects},
             "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
         }
@@ -70,17 +69,10 @@ def converted_objects(answer: JSONObject, uid: str, version: str, count: int) ->
 
 def _check_kind(answer: JSONObject, version: str) -> None:
     api_version, kind = text(answer, "apiVersion"), text(answer, "kind")
-    expected = f"{_GROUP}/{version}"
-    if (api_version, kind) == (expected, _KIND):
-        return
-    if api_version or kind:
-        group, _, other = api_version.rpartition("/")
-        if (group, kind) == (_GROUP, _KIND) and other in _VERSIONS:
-            raise InvalidConversion(f"failed: converting ({other}.{kind}) to ({version}.{kind}): unknown conversion")
-        registered = f"no kind {quoted(kind)} is registered for version {quoted(api_version)}"
-        raise InvalidConversion(f'failed: {registered} in scheme "pkg/runtime/scheme.go:111"')
-    if version == "v1":
-        raise InvalidConversion(f"failed: expected webhook response of {expected}, Kind={_KIND}, got /, Kind=")
+    expected = f"{GROUP}/{version}"
+    if version == "v1" and (api_version, kind) != (expected, KIND):
+        got = f"{api_version or '/'}, Kind={kind}"
+        raise InvalidConversion(f"failed: expected webhook response of {expected}, Kind={KIND}, got {got}")
 
 
 def converted_object(answer: JSONValue, original: JSONObject, wanted: GroupVersionKind) -> JSONObject:

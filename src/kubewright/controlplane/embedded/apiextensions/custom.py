@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.controlplane.embedded.apiextensions.conversion import ConvertedVersion, WebhookConversion
+from kubewright.controlplane.embedded.apiextensions.conversion import ConvertedVersion, WebhookConverter
 from kubewright.controlplane.embedded.apiextensions.names import condition_holds
 from kubewright.controlplane.embedded.apiextensions.scale import ScalePaths
 from kubewright.controlplane.embedded.apimachinery.document import at, copied_object, items, mapping, text
@@ -69,7 +69,7 @@ def custom_resources(definition: JSONObject, store: ObjectStore, past: Past = _N
         for version in versions
         if version.get("served") is True or version is stored or _is_converted(definition)
     }
-    conversion = WebhookConversion(definition, rules, store) if _is_converted(definition) else None
+    conversion = WebhookConverter(definition, rules, store) if _is_converted(definition) else None
     return [
         _resource(definition, version, stored, rules, past, conversion)
         for version in versions
@@ -87,7 +87,7 @@ def _resource(
     stored: JSONObject,
     rules: Mapping[str, CustomVersion],
     past: Past,
-    conversion: WebhookConversion | None,
+    conversion: WebhookConverter | None,
 ) -> ResourceType:
     names = mapping(definition, "status", "acceptedNames")
     group, name, kind = text(definition, "spec", "group"), text(version, "name"), text(names, "kind")
@@ -144,7 +144,7 @@ def _resource(
 
 
 def _converted_view(
-    definition: JSONObject, name: str, storage: str, past: Past, conversion: WebhookConversion
+    definition: JSONObject, name: str, storage: str, past: Past, conversion: WebhookConverter
 ) -> Callable[[ObjectStore, Settled, bool], ObjectStore]:
     """What one version shows, where a webhook converts."""
     prefix = f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"

@@ -217,6 +217,10 @@ def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> S
     )
 
 
+class NotConverted(StatusError):
+    """An object that could not be converted to another version of its kind."""
+
+
 def bad_request(message: str) -> StatusError:
     """400."""
     return StatusError(400, "BadRequest", message)

@@ -33,6 +33,7 @@ def evict(call: Call, request: HTTPRequest) -> HTTPResponse:
     options = options_of(call, mapping(body, "deleteOptions") or None)
     # Either of the two may request a dry run.
     options = replace(options, dry_run=options.dry_run or call.query.dry_run)
+    inside(body, "metadata").setdefault("namespace", call.target.namespace)
     call.services.admission.check(call, body, None, "CREATE")
     entry = get(call)
     if not _needs_no_budget(entry.value):

@@ -190,8 +190,7 @@ def _written(call: Call, entry: StoredObject, wanted: JSONObject) -> JSONObject:
     if revision and revision != text(entry.value, "metadata", "resourceVersion"):
         raise modified(call)
     new = begin_from(entry)
-    *path, last = _paths(call)[0]
-    inside(new, *path)[last] = replicas
+    set_replicas(call, new, replicas)
     entries = entries_after_scale(
         at(entry.value, "metadata", "managedFields"),
         at(wanted, "metadata", "managedFields"),
@@ -201,6 +200,12 @@ def _written(call: Call, entry: StoredObject, wanted: JSONObject) -> JSONObject:
     if entries:
         inside(new, "metadata")["managedFields"] = entries
     return replace(call, new, entry, tracked=False).value
+
+
+def set_replicas(call: Call, obj: JSONObject, replicas: int) -> None:
+    """Set the desired replicas of an object that scales."""
+    *path, last = _paths(call)[0]
+    inside(obj, *path)[last] = replicas
 
 
 def _replicas_by_version(call: Call) -> Mapping[str, Sequence[str] | None]:

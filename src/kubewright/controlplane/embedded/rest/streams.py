@@ -22,11 +22,10 @@ from kubewright.controlplane.embedded.rest.call import Call
 from kubewright.controlplane.embedded.rest.reading import get
 
 
-def check_container(call: Call, pod: JSONObject) -> None:
+def check_container(call: Call, pod: JSONObject, requested: str) -> None:
     """The requested container must exist, and may be omitted only where there is a single one."""
     by_field = [items(pod, "spec", field) for field in ("initContainers", "containers", "ephemeralContainers")]
     names = [text(container, "name") for containers in by_field for container in containers]
-    requested = call.query.text("container")
     if requested and requested not in names:
         raise bad_request(f"container {requested} is not valid for pod {call.target.name}")
     if not requested and len(by_field[1]) > 1:
@@ -40,7 +39,7 @@ def log(call: Call, request: HTTPRequest) -> HTTPResponse:
     if errors := _wrong_with_log_options(call):
         raise invalid("PodLogOptions", "", call.target.name, errors)
     pod = get(call).value
-    check_container(call, pod)
+    check_container(call, pod, call.query.text("container"))
     if not text(pod, "spec", "nodeName"):
         return HTTPResponse(204, b"", content_type="")
     _node_of(call, pod)
@@ -81,8 +80,8 @@ def _must_have_address(node: JSONObject) -> None:
         raise StatusError(500, "", "no preferred addresses found; known addresses: []")
 
 
-def _admit(call: Call) -> None:
-    """Raise StatusError when policies forbid to connect. They see the query as an object."""
+def _admit(call: Call) -> JSONObject:
+    """The options of a connection: the query as an object, which webhooks may change. Raises StatusError to refuse."""
     query = call.query
     options: JSONObject = {name: True for name in ("stdin", "stdout", "stderr", "tty") if query.flag(name)}
     options |= {name: query.text(name) for name in ("container", "path") if query.text(name)}
@@ -90,12 +89,13 @@ def _admit(call: Call) -> None:
         words: list[JSONValue] = list(command)
         options["command"] = words
     call.services.admission.check(call, options, None, "CONNECT")
+    return options
 
 
 def attach(call: Call, request: HTTPRequest) -> HTTPResponse:
     """Exec and attach: to one container of a pod that is on a node."""
-    _admit(call)
-    check_container(call, get(call).value)
+    options = _admit(call)
+    check_container(call, get(call).value, text(options, "container"))
     return _forwarded(call, request)
 
 

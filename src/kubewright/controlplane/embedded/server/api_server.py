@@ -7,6 +7,7 @@ authentication, impersonation, authorization, the handler; and is recorded in th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -99,7 +100,13 @@ class APIServer:
             try:
                 response = self._handle(request, parsed, warnings, annotations)
             except (AccountMissing, Suspended) as error:
-                response = await self._resumed(error, request, parsed, warnings, annotations)
+                try:
+                    async with asyncio.timeout(seconds) as own_time:
+                        response = await self._resumed(error, request, parsed, warnings, annotations)
+                except TimeoutError:
+                    if not own_time.expired():
+                        raise
+                    response = out_of_time()
             except NotReached as error:
                 patience = self.services.patience
                 if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
