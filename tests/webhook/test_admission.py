@@ -234,6 +234,7 @@ async def test_a_function_of_defaults_that_does_what_cannot_be_answered_is_named
             "it returned a str: expected a list of FieldCause, or None; for a message, raise Denied(message)",
         ),
         (False, "it returned a bool: expected "),
+        (AdmissionResponse.denied("no"), "it returned an AdmissionResponse: expected a list of FieldCause"),
         (FieldCause.required("spec.litres"), "it returned a FieldCause: expected a list of FieldCause"),
         (["too small"], "it returned a list with other things than FieldCause: expected "),
     ],

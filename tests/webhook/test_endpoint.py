@@ -153,6 +153,17 @@ async def test_what_is_in_a_secret_is_neither_logged_nor_shown(caplog: pytest.Lo
     assert "hunter" not in "".join(lines)
 
 
+async def test_a_function_that_awaits_what_is_cancelled_denies() -> None:
+    @validates(Kettle)
+    async def waiting(review: Review[Kettle]) -> None:
+        other = asyncio.get_running_loop().create_future()
+        other.cancel()
+        await other
+
+    found = await answer(waiting, review(new=kettle()))
+    assert found["status"]["message"] == "waiting failed: CancelledError"
+
+
 async def test_a_function_that_is_not_done_in_the_time_of_the_request_leaves_the_decision_to_the_failure_policy() -> (
     None
 ):

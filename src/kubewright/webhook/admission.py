@@ -116,9 +116,9 @@ def defaults(
 
             def finish(returned: object) -> AdmissionResponse:
                 if returned is not None:
-                    what = type(returned).__name__
+                    what = _described(returned)
                     raise FunctionMistake(
-                        f"it returned a {what}: a function of @defaults changes review.object and returns None"
+                        f"it returned {what}: a function of @defaults changes review.object and returns None"
                     )
                 if review.object is not sent:
                     raise FunctionMistake("it replaced review.object: change its fields, so that unknown ones are kept")
@@ -212,7 +212,7 @@ def handles(
 
         def finish(returned: object) -> AdmissionResponse:
             if not isinstance(returned, AdmissionResponse):
-                raise FunctionMistake(f"it returned a {type(returned).__name__}: expected an AdmissionResponse")
+                raise FunctionMistake(f"it returned {_described(returned)}: expected an AdmissionResponse")
             if returned.patch and not mutating:
                 raise FunctionMistake(f"its answer has a patch: write @handles({path!r}, mutating=True)")
             return returned
@@ -373,9 +373,15 @@ def _field_errors(returned: object) -> list[FieldCause]:
         errors = list(returned)
         if all(isinstance(each, FieldCause) for each in errors):
             return errors
-        what = f"a {type(returned).__name__} with other things than FieldCause"
+        what = f"{_described(returned)} with other things than FieldCause"
     else:
-        what = f"a {type(returned).__name__}"
+        what = _described(returned)
     raise FunctionMistake(
         f"it returned {what}: expected a list of FieldCause, or None; for a message, raise Denied(message)"
     )
+
+
+def _described(value: object) -> str:
+    """Its type: the value itself may be a secret."""
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -103,6 +103,12 @@ class ReviewEndpoint(WebhookEndpoint):
                     answered = await answer
                 except Exception as error:
                     answered = self._failed(review, error)
+                except asyncio.CancelledError as error:
+                    # Something that the function awaited was cancelled, unless it is the review itself.
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    answered = self._failed(review, error)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -121,7 +127,7 @@ class ReviewEndpoint(WebhookEndpoint):
             body = written(review.uid, self._mistaken(review, f"its answer cannot be written: {error}"))
         return EndpointResponse(content_type="application/json", body=body)
 
-    def _failed(self, request: ReviewRequest, error: Exception) -> AdmissionResponse:
+    def _failed(self, request: ReviewRequest, error: BaseException) -> AdmissionResponse:
         """The answer when a function raised: the denial that it meant, or that of an error."""
         if isinstance(error, Denied):
             return AdmissionResponse(allowed=False, status=error.status)
@@ -145,7 +151,7 @@ class RedactedError(Exception):
     """Stands for an error whose message may have what is in a Secret."""
 
     @classmethod
-    def of(cls, error: Exception, kind: str) -> Self:
+    def of(cls, error: BaseException, kind: str) -> Self:
         """With the frames of the error."""
         redacted = cls(f"the message of a {type(error).__name__} in a review of a {kind}")
         return redacted.with_traceback(error.__traceback__)
