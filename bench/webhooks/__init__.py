@@ -20,7 +20,7 @@ from bench.webhooks import reviews
 from bench.widgets.program import Peer, Program, progress, running, warm_up
 
 _PEERS = Path(__file__).parent.parent / "peers"
-_KINDS = {"widget": "custom resource of 1 KB", "pod": "pod of 10 KB"}
+_KINDS = {"widget": "object of 1 KB", "pod": "pod of 10 KB"}
 _ROUNDS = 5
 _COUNTS = {"widget": 8_000, "pod": 4_000}
 _PACED = 1_000
@@ -79,7 +79,7 @@ async def _compared(kind: str, peers: Sequence[Peer], load: Path, directory: Pat
             await _measure(kind, peer, load, directory, cost)
     name = _KINDS[kind]
     return [
-        Figure(f"review of a {name} / controller-runtime", ours.review, theirs.review, "at most 1.0 x Go"),
+        Figure(f"webhook review, {name} / controller-runtime", ours.review, theirs.review, "at most 1.0 x Go"),
         Figure(f"… p99 at 200 reviews/s, {kind}", ours.p99, theirs.p99, unit="us"),
         Figure(f"… memory, {kind}", ours.memory, theirs.memory, unit="MB"),
     ]
