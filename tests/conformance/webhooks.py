@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -138,19 +139,26 @@ class Webhooks:
             await self._ask("DELETE", path)
 
 
-@pytest.fixture
-async def webhooks(ask: Ask, namespace: str, tmp_path: Path) -> AsyncIterator[Webhooks]:
-    made = Webhooks(ask, unique_name("hooks"))
-    pair = made.authority.server("webhook", hosts=["127.0.0.1", f"hooks.{namespace}.svc"])
-    (tmp_path / "pem").write_text(pair.certificate + pair.key)
+@asynccontextmanager
+async def serving(made: Webhooks, directory: Path, *hosts: str) -> AsyncIterator[None]:
+    """Serve webhooks on this machine, with a certificate for these names, too."""
+    pair = made.authority.server("webhook", hosts=["127.0.0.1", *hosts])
+    (directory / "pem").write_text(pair.certificate + pair.key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pem")
+    context.load_cert_chain(directory / "pem")
     server = await asyncio.start_server(made.connected, "127.0.0.1", 0, ssl=context)
     made.port = server.sockets[0].getsockname()[1]
-    yield made
-    await made.remove()
+    yield
     server.close()
     await made.close()
 
 
-__all__ = ["CONFIG_MAPS", "Webhooks", "allowed", "config_map", "patched", "rule", "webhooks"]
+@pytest.fixture
+async def webhooks(ask: Ask, namespace: str, tmp_path: Path) -> AsyncIterator[Webhooks]:
+    made = Webhooks(ask, unique_name("hooks"))
+    async with serving(made, tmp_path, f"hooks.{namespace}.svc"):
+        yield made
+        await made.remove()
+
+
+__all__ = ["CONFIG_MAPS", "Webhooks", "allowed", "config_map", "patched", "rule", "serving", "webhooks"]

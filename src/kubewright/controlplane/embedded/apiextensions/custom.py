@@ -147,9 +147,8 @@ def _converted_view(
     definition: JSONObject, name: str, storage: str, past: Past, conversion: WebhookConverter
 ) -> Callable[[ObjectStore, Settled, bool], ObjectStore]:
     """What one version shows, where a webhook converts."""
-    prefix = f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"
     unreadable = {dropped: unreadable_version(definition, dropped) for dropped in past.dropped}
-    version = ConvertedVersion(conversion, prefix, name, storage, unreadable)
+    version = ConvertedVersion(conversion, _prefix(definition), name, storage, unreadable)
     return lambda store, settled, is_fresh: version.store(store, settled, is_fresh=is_fresh)
 
 
@@ -159,10 +158,12 @@ def _view(
     """What one version shows: what is stored, by the schema of the stored version and then by its own."""
     schemas = [mapping(other, "schema") for other in items(definition, "spec", "versions")]
     unreadable = {name: unreadable_version(definition, name) for name in past.dropped}
+    prefix = _prefix(definition)
     if all(schema == schemas[0] for schema in schemas):
         if not past.since and not storage.defaults_status:
             return None
-        seen = VersionView(storage.default, past.since, form, unreadable, defaults_status=storage.defaults_status)
+        completes = storage.defaults_status
+        seen = VersionView(storage.default, past.since, form, unreadable, prefix=prefix, defaults_status=completes)
         return lambda store, settled, is_fresh: SeenStore(store, seen)
 
     def show(obj: JSONObject) -> None:
@@ -175,8 +176,15 @@ def _view(
         return obj
 
     # Objects of one version are written through others, which know nothing of its defaults.
-    converted = VersionView(show, math.inf, form, unreadable)
-    return lambda store, settled, is_fresh: SeenStore(ConvertedStore(store, to_storage, lambda obj: obj), converted)
+    converted = VersionView(show, math.inf, form, unreadable, prefix=prefix)
+    return lambda store, settled, is_fresh: SeenStore(
+        ConvertedStore(store, to_storage, lambda obj: obj, prefix), converted
+    )
+
+
+def _prefix(definition: JSONObject) -> str:
+    """Where the objects of a definition are in the store."""
+    return f"/{text(definition, 'spec', 'group')}/{text(definition, 'spec', 'names', 'plural')}/"
 
 
 def unreadable_version(definition: JSONObject, version: str) -> str:

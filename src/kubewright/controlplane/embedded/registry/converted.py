@@ -71,23 +71,32 @@ class SeenStore:
 
 
 class ConvertedStore(SeenStore):
-    """A `Store` whose values are of another version. Both conversions get a value of their own to change."""
+    """A `Store` whose values are of another version. Both conversions get a value of their own to change.
 
-    def __init__(self, store: ObjectStore, to_storage: Conversion, from_storage: Conversion) -> None:
-        super().__init__(store, lambda entry: _converted(entry, from_storage))
+    What is not below `prefix` is of other kinds, such as quotas, and stays as it is.
+    """
+
+    def __init__(self, store: ObjectStore, to_storage: Conversion, from_storage: Conversion, prefix: str = "") -> None:
+        super().__init__(
+            store, lambda entry: _converted(entry, from_storage) if entry.key.startswith(prefix) else entry
+        )
         self._to = to_storage
+        self._prefix = prefix
 
     def create(self, key: str, value: JSONObject) -> StoredObject:
         """See `Store`."""
-        return super().create(key, self._to(value))
+        return super().create(key, self._stored(key, value))
 
     def update(self, key: str, value: JSONObject, *, expected: int) -> StoredObject:
         """See `Store`."""
-        return super().update(key, self._to(value), expected=expected)
+        return super().update(key, self._stored(key, value), expected=expected)
 
     def delete(self, key: str, *, expected: int | None = None, final: JSONObject | None = None) -> StoredObject:
         """See `Store`."""
-        return super().delete(key, expected=expected, final=None if final is None else self._to(final))
+        return super().delete(key, expected=expected, final=None if final is None else self._stored(key, final))
+
+    def _stored(self, key: str, value: JSONObject) -> JSONObject:
+        return self._to(value) if key.startswith(self._prefix) else value
 
 
 def _converted(entry: StoredObject, conversion: Conversion) -> StoredObject:
@@ -102,7 +111,7 @@ class VersionView:
     status, which `defaults_status` says is filled in. The latest forms of objects are remembered, up to a number of
     bytes.
     What is not stored in the form `form` is a change when it is stored again; of the forms in `unreadable`, nothing is
-    shown but why.
+    shown but why. What is not below `prefix` is of other kinds, and is shown as it is.
     """
 
     def __init__(
@@ -112,8 +121,10 @@ class VersionView:
         form: str = "",
         unreadable: Mapping[str, str] | None = None,
         *,
+        prefix: str = "",
         defaults_status: bool = False,
     ) -> None:
+        self._prefix = prefix
         self._conform = conform
         self._since = since
         self._form = form
@@ -124,6 +135,8 @@ class VersionView:
 
     def __call__(self, entry: StoredObject) -> StoredObject:
         """The entry as this version shows it; itself when there is no difference."""
+        if not entry.key.startswith(self._prefix):
+            return entry
         is_whole = not self._defaults_status or "status" in entry.value
         if is_whole and entry.revision > self._since and entry.form == self._form:
             return entry
