@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.webhook.boats import Boat, BoatV1Beta1
 from tests.webhook.reviews import Kettle, kettle, review
 
 from kubewright.client import Client
@@ -18,7 +19,8 @@ from kubewright.controlplane.certificates import CertificateAuthority, KeyPair
 from kubewright.manager import Manager
 from kubewright.manager.webhook_serving import MAX_REVIEW_SIZE
 from kubewright.testing import LocalWebhooks
-from kubewright.webhook import Review, defaults, serve_webhooks, validates
+from kubewright.webhook import Review, converts, defaults, serve_webhooks, validates
+from kubewright.webhook.conversion_endpoint import MAX_CONVERSION_SIZE
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ async def test_many_webhooks_are_served_on_one_port_and_the_manager_is_ready_onl
     client: Client, local_webhooks: LocalWebhooks
 ) -> None:
     manager = Manager(client, **local_webhooks.options)
-    serve_webhooks(manager, steel, admit)
+    serve_webhooks(manager, steel, admit, converts(Boat, BoatV1Beta1))
     assert (await manager.ready.failing())["webhooks"] == "the webhook server is not serving"
     tls = trusting(local_webhooks.authority)
     # Larger than what is read at once.
@@ -79,6 +81,9 @@ async def test_many_webhooks_are_served_on_one_port_and_the_manager_is_ready_onl
         assert (await post(port, tls, admit.path, b"not a review"))[0] == 400
         status, content = await post(port, tls, admit.path, b"", length=MAX_REVIEW_SIZE + 1)
         assert (status, content) == (413, f"a body of more than {MAX_REVIEW_SIZE} bytes is not taken here\n".encode())
+        assert (await post(port, tls, "/convert", b" " * (MAX_REVIEW_SIZE + 1)))[0] == 400, "it was taken, and read"
+        status, content = await post(port, tls, "/convert", b"", length=MAX_CONVERSION_SIZE + 1)
+        assert (status, content) == (413, b"a body of more than 134217728 bytes is not taken here\n")
     assert (await manager.ready.failing())["webhooks"] == "the webhook server is not serving"
 
 

@@ -202,16 +202,17 @@ class Manager:
         name = getattr(runnable, "__name__", type(runnable).__name__)
         self._lifecycle.add(run, name, needs_leader=bool(getattr(runnable, "needs_leader", True)))
 
-    def add_webhook(self, path: str, handler: Handler) -> None:
+    def add_webhook(self, path: str, handler: Handler, *, max_body_size: int | None = None) -> None:
         """Serve POST requests of the API server to `path`, over TLS, in every replica, before caches start.
 
+        A body has at most 7 MiB, which is enough for a review of admission, unless `max_body_size` has more bytes.
         The manager is ready only while it serves them. `kubewright.webhook.serve_webhooks` is made of this.
         """
         webhooks = self._endpoints.webhooks
         is_first = not webhooks.server.routes
         if is_first and self._has_begun:
             raise RuntimeError("manager.add_webhook: add the first webhook before the manager starts")
-        webhooks.server.route(path, handler)
+        webhooks.server.route(path, handler, max_body_size=max_body_size)
         if is_first and webhooks.is_needed:
             self.ready.add("webhooks", webhooks.not_ready_reason)
 

@@ -268,9 +268,10 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
         elif self._method not in server.methods:
             self._refuse(405, f"only {' and '.join(server.methods)} are answered here")
-        elif int(self._headers.get("content-length", "0")) > server.max_body_size or (
-            not server.max_body_size and "transfer-encoding" in self._headers
-        ):
+        elif (
+            (length := int(self._headers.get("content-length", "0"))) > server.max_body_size
+            and length > server.body_limit(self._url)
+        ) or (not server.max_body_size and "transfer-encoding" in self._headers):
             self._refuse_body()
         else:
             self._is_receiving = True
@@ -278,7 +279,8 @@ class ServedConnection(asyncio.BufferedProtocol):
     def on_body(self, part: bytes) -> None:
         """A part of the body."""
         self._body_size += len(part)
-        if self._body_size <= self._server.max_body_size:
+        server = self._server
+        if self._body_size <= server.max_body_size or self._body_size <= server.body_limit(self._url):
             self._body.append(part)
         else:
             self._body = []
@@ -300,7 +302,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._waiting.append((EndpointRequest(path, parameters, self._headers, self._method, body), self._is_deaf))
 
     def _refuse_body(self) -> None:
-        limit = self._server.max_body_size
+        limit = self._server.body_limit(self._url)
         self._refuse(413, f"a body of more than {limit} bytes is not taken here" if limit else "no body is taken here")
 
     def _refuse(self, status: int, reason: str) -> None:

@@ -91,6 +91,7 @@ class Server:
         self._option = option
         self._tls = tls
         self.max_body_size = max_body_size
+        self._body_limits: dict[str, int] = {}
         self._max_connections = max_connections
         self.methods = ("POST",) if max_body_size else ("GET", "HEAD")
         self._endpoint = None if address == "0" else _parse(address, option)
@@ -104,11 +105,20 @@ class Server:
         self.is_closing = False
         """True once the connections that are open are to send no further requests."""
 
-    def route(self, path: str, handler: Handler) -> None:
-        """Let `handler` serve a path; one that ends in "/" stands for everything below it."""
+    def route(self, path: str, handler: Handler, *, max_body_size: int | None = None) -> None:
+        """Let `handler` serve a path; one that ends in "/" stands for everything below it.
+
+        With a `max_body_size` it takes larger bodies than other paths of the server do.
+        """
         if path in self._routes:
             raise ValueError(f'the path "{path}" is answered already by another handler of {self._option}')
         self._routes[path] = handler
+        if max_body_size is not None:
+            self._body_limits[path] = max_body_size
+
+    def body_limit(self, url: bytes) -> int:
+        """The size in bytes of the largest body that is taken at a URL."""
+        return self._body_limits.get(url.partition(b"?")[0].decode("latin-1"), self.max_body_size)
 
     @property
     def is_enabled(self) -> bool:

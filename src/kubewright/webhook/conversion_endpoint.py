@@ -20,6 +20,8 @@ from kubewright.webhook.conversion_review import (
 from kubewright.webhook.conversion_step import ConversionError, described
 from kubewright.webhook.endpoint import WebhookEndpoint, timeout_of
 
+MAX_CONVERSION_SIZE = 128 * 1024 * 1024
+"""Bytes of a request. An API server sends all objects of a list at once, and clients list 500 at a time."""
 _OBJECTS_AT_ONCE = 16
 
 _log = logging.getLogger(__name__)

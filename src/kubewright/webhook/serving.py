@@ -7,7 +7,7 @@ from kubewright.api.resources import resource_info
 from kubewright.manager import Manager
 from kubewright.webhook.configuration import configuration_name
 from kubewright.webhook.conversion import PATH, Versions
-from kubewright.webhook.conversion_endpoint import ConversionEndpoint
+from kubewright.webhook.conversion_endpoint import MAX_CONVERSION_SIZE, ConversionEndpoint
 from kubewright.webhook.endpoint import ReviewEndpoint
 from kubewright.webhook.entry import AdmissionWebhook
 
@@ -61,7 +61,7 @@ def _conversion(manager: Manager) -> ConversionEndpoint:
     endpoint = manager.webhooks.get(PATH)
     if not isinstance(endpoint, ConversionEndpoint):
         endpoint = ConversionEndpoint(manager.metrics)
-        manager.add_webhook(PATH, endpoint)
+        manager.add_webhook(PATH, endpoint, max_body_size=MAX_CONVERSION_SIZE)
     return endpoint
 
 
