@@ -149,6 +149,8 @@ def test_what_was_removed_in_the_spoke_does_not_come_back() -> None:
         ('{"v1": {"found": {}}}', "unknown field `found`"),
         ('{"v1": {"lost": {"spec": {"crew": -1}}, "kept": {"spec": {"crew": 3}}}}', ">= 0"),
         ('{"v1": {"lost": {}, "kept": {"spec": {"owner": "ann"}}}, "v9": 3}', "Expected `object`, got `int`"),
+        ('{"v1": {"lost": {"metadata": {"name": "other"}}, "kept": {}}}', "it has metadata, which is never stashed"),
+        ('{"v1beta1": {"lost": {}, "kept": {}}}', "it has a part of v1beta1 itself"),
         ("[" * 5000, ""),
     ],
 )
@@ -163,13 +165,38 @@ def test_nothing_is_stored_when_the_stash_was_tampered_with(text: str, reason: s
     assert "remove the annotation to do without" in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["no JSON", '{"v1beta1": {"lost": {"spec": {"nickname": 3}}, "kept": {"spec": {}}}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        '{"v1beta1": {"lost": {"spec": {"nickname": 3}}, "kept": {"spec": {}}}}',
+        '{"v1beta1": {"lost": {"apiVersion": "other/v1"}, "kept": {}}}',
+        '{"v1beta1": {"lost": {"metadata": {"name": "other"}}, "kept": {}}}',
+    ],
+)
 def test_an_object_whose_stash_was_tampered_with_can_still_be_read(text: str, caplog: pytest.LogCaptureFixture) -> None:
     annotations: JSONObject = {ANNOTATION: text}
     seen = to("v1beta1", boat("v1", FULL, annotations=annotations))
     assert seen["spec"]["owner"] == "ann"
-    assert seen["metadata"]["annotations"] == annotations, "as it was: the next write is refused, so nothing is lost"
+    assert seen["metadata"]["name"] == "ship"
+    with pytest.raises(ConversionError, match=r"its annotation .* cannot be used"):
+        to("v1", seen)  # without what v1beta1 cannot express
     assert f"the annotation {ANNOTATION} cannot be used" in caplog.records[0].getMessage()
+
+
+def test_an_object_whose_stash_cannot_be_converted_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise whoever can write one object could make lists fail for everybody."""
+    convert = BoatV1Beta1.to_hub
+
+    def to_hub(self: BoatV1Beta1) -> Boat:
+        if self.spec.nickname == "Hades":
+            raise ValueError("there are no such boats")
+        return convert(self)
+
+    monkeypatch.setattr(BoatV1Beta1, "to_hub", to_hub)
+    text = '{"v1beta1": {"lost": {"spec": {"nickname": "Hades"}}, "kept": {"spec": {}}}}'
+    seen = to("v1beta1", boat("v1", FULL, annotations={ANNOTATION: text}))
+    assert (seen["spec"]["owner"], "nickname" in seen["spec"]) == ("ann", False)
 
 
 def test_without_room_in_the_annotations_an_object_can_be_read_but_not_stored() -> None:

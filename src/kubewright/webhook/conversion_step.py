@@ -21,6 +21,7 @@ from kubewright.api.shape import SCALAR, Shape
 from kubewright.manager.log import summary
 from kubewright.webhook.stash import (
     ANNOTATION,
+    HEAD,
     MAX_ANNOTATIONS_SIZE,
     BrokenStash,
     Restoration,
@@ -31,7 +32,6 @@ from kubewright.webhook.stash import (
     write_stashes,
 )
 
-_HEAD = ("apiVersion", "kind", "metadata")
 _CONVERTED = ("labels", "annotations")
 
 _log = logging.getLogger(__name__)
@@ -88,13 +88,11 @@ class ConversionStep(NamedTuple):
             made = self._fitting(result)
         stashes = self._stashes(carried, obj)
         stash = stashes.pop(_version(self.forth.target), None) if stashes is not None else None
-        if stash is not None:
-            restored = self._restored(result, stash, obj)
-            if restored is None:
-                stashes = None
-            else:
-                result, made = restored
-        lost = stashed(_content(self.back(made)), before)
+        restored = self._restored(result, stash, obj) if stash is not None else None
+        result, back = restored or (result, self.back(made))
+        if stash is not None and restored is None and stashes is not None:
+            stashes[_version(self.forth.target)] = stash  # which has the next write refused
+        lost = stashed(_content(back), before)
         annotation = carried if stashes is None else self._annotation(stashes, lost, metadata)
         if annotation:
             annotations = _mapping(metadata.get("annotations"))
@@ -110,21 +108,26 @@ class ConversionStep(NamedTuple):
     def _stashes(self, carried: str, obj: JSONObject) -> Stashes | None:
         """What the annotation has; None when it is broken, and has to stay as it is."""
         try:
-            return read_stashes(carried) if carried else {}
+            stashes = read_stashes(carried) if carried else {}
         except BrokenStash as error:
             self._refuse_stash(str(error), obj)
             return None
+        if self.is_stored and (source := _version(self.forth.source)) in stashes:
+            self._refuse_stash(f"it has a part of {source} itself, which was not valid when the object was read", obj)
+        return stashes
 
     def _restored(self, result: JSONObject, stash: Stash, obj: JSONObject) -> tuple[JSONObject, Object] | None:
-        """The object with what it could not express in the other version; None when that does not fit."""
+        """The object with what it could not express in the other version, there and back; None if that does not fit."""
         if stash.omitted:
             self._refuse_stash(f"there was no room for {stash.omitted} bytes in the annotations", obj)
             return None
         restoration = Restoration(_without_head(result), stash, _shape(self.forth.target))
-        restored = {**{name: result[name] for name in _HEAD}, **restoration.content}
+        restored = {**{name: result[name] for name in HEAD}, **restoration.content}
         try:
-            made = decode(self.forth.target, encode(restored))
-        except DecodeError as error:
+            back = self.back(decode(self.forth.target, encode(restored)))
+        except (DecodeError, ConversionError) as error:
+            if self.is_stored and isinstance(error, ConversionError):
+                raise
             self._refuse_stash(str(error), obj)
             return None
         for path in restoration.guessed:
@@ -136,7 +139,7 @@ class ConversionStep(NamedTuple):
                 _version(self.forth.target),
                 extra={"object": described(obj)},
             )
-        return restored, made
+        return restored, back
 
     def _refuse_stash(self, reason: str, obj: JSONObject) -> None:
         """Nothing is stored without what was stashed; but an object that is read shows what there is."""
@@ -204,7 +207,7 @@ def _mapping(value: JSONValue) -> JSONObject:
 
 
 def _without_head(obj: JSONObject) -> JSONObject:
-    return {name: value for name, value in obj.items() if name not in _HEAD}
+    return {name: value for name, value in obj.items() if name not in HEAD}
 
 
 def _content(obj: Object) -> JSONObject:

@@ -20,6 +20,8 @@ from kubewright.api.rebase import ListClash, rebased
 from kubewright.api.shape import SCALAR, Shape
 
 ANNOTATION = "kubewright.dev/conversion-data"
+HEAD = ("apiVersion", "kind", "metadata")
+"""The fields of an object that are never stashed."""
 MAX_ANNOTATIONS_SIZE = 256 * 1024
 """Bytes of all annotations of an object, names and values, that an API server takes."""
 
@@ -49,9 +51,14 @@ _sorted = msgspec.json.Encoder(order="sorted")
 def read_stashes(text: str) -> Stashes:
     """The stashes of an annotation, by version. Raises `BrokenStash`."""
     try:
-        return _stashes.decode(text)
+        stashes = _stashes.decode(text)
     except NOT_JSON as error:
         raise BrokenStash(str(error)) from None
+    for stash in stashes.values():
+        for name in HEAD:
+            if name in stash.lost or name in stash.kept:
+                raise BrokenStash(f"it has {name}, which is never stashed")
+    return stashes
 
 
 def write_stashes(stashes: Stashes) -> str:
