@@ -52,7 +52,7 @@ def broken(review: Review[Kettle]) -> None:
         ({**review(), "apiVersion": "admission.k8s.io/v1beta1"}, 'has to have admissionReviewVersions: ["v1"]'),
         ({**review(), "request": None}, "the AdmissionReview has no request"),
         (review(uid=""), "has no uid"),
-        (b'{"request": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"request": ' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", "nested too deeply"),
         (b'{"request": 1, no', "the body is not JSON"),
         (review(operation="PAINT"), "does not fit admission.k8s.io/v1"),
     ],
