@@ -339,3 +339,11 @@ def test_nothing_is_logged_for_an_ordinary_conversion(caplog: pytest.LogCaptureF
     with caplog.at_level(logging.DEBUG):
         to("v1", to("v1beta1", boat("v1", FULL)))
     assert caplog.records == []
+
+
+def test_the_order_of_fields_makes_no_other_annotation() -> None:
+    one, other = [
+        to("v1beta1", boat("v1", {**FULL, **more}))["metadata"]["annotations"][ANNOTATION]
+        for more in ({"sail": 1, "anchor": 2}, {"anchor": 2, "sail": 1})
+    ]
+    assert one == other
