@@ -39,6 +39,7 @@ from kubewright.certificates.registrations import Registration
 from kubewright.certificates.rotation import CertificateSet, Lifetimes
 from kubewright.client import Client
 from kubewright.controlplane import ControlPlane
+from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.testing.virtual_time import virtual
 
 SERVICE = ObjectKey("default", "lamp-webhook")
@@ -342,3 +343,67 @@ async def test_a_replica_whose_clock_is_days_ahead_does_not_write_all_the_time()
 
 def revision(obj: Secret) -> int:
     return int(obj.metadata.resource_version or 0)
+
+
+@virtual
+async def test_what_cannot_be_written_does_not_keep_the_rest_from_being_trusted() -> None:
+    other = Registration(ValidatingWebhookConfiguration, "lamps.other")
+    async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+        refused = {other.name}
+        plane.faults.fail(lambda target: target.verb == "patch" and target.name in refused, code=403, times=None)
+        unwritable = configuration("lamp-webhook")
+        unwritable.metadata.name = other.name
+        await client.create(unwritable)
+        await client.create(configuration("lamp-webhook"))
+        async with Replica(client, other, LAMPS).running():
+            ours = (await held(client)).bundle
+
+            async def injected() -> bool:
+                return await trusted(client) == [ours]
+
+            await eventually(injected)
+            refused.add(SECRET.name)
+            damaged = await client.get(Secret, SECRET)
+            damaged.data["ca.key"] = b64encode(b"x").decode()
+            await client.update(damaged)
+            found = await client.get(ValidatingWebhookConfiguration, LAMPS.name)
+            found.webhooks[0].client_config.ca_bundle = None
+            await client.update(found)
+            await eventually(injected)
+
+
+@virtual
+async def test_a_replica_whose_watch_fails_neither_puts_back_older_authorities_nor_asks_all_the_time() -> None:
+    async with ControlPlane.embedded(controllers=(), nodes=0) as plane, plane.client() as client:
+        await client.create(configuration("lamp-webhook"))
+        reads = 0
+
+        def is_read(target: Target) -> bool:
+            nonlocal reads
+            reads += target.resource == "secrets" and target.verb == "get"
+            return reads > 200  # time does not go on while there is always something to do
+
+        def is_watch(target: Target) -> bool:
+            return target.resource == "secrets" and target.verb in ("list", "watch")
+
+        async with Replica(client, LAMPS).running():
+            ours = (await held(client)).bundle
+
+            async def injected() -> bool:
+                return await trusted(client) == [ours]
+
+            await eventually(injected)
+            plane.faults.fail(is_watch, code=503, times=None)
+            plane.faults.cut_open_watches(is_watch)
+            plane.faults.fail(is_read, times=None)
+            changed = await client.get(Secret, SECRET)
+            changed.data["note"] = b64encode(b"x").decode()
+            await client.update(changed)
+            found = await client.get(ValidatingWebhookConfiguration, LAMPS.name)
+            found.webhooks[0].client_config.ca_bundle = None
+            await client.update(found)
+            await asyncio.sleep(60)
+            assert reads < 50
+            assert await trusted(client) == [None]
+            plane.faults.clear()
+            await eventually(injected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -119,7 +120,9 @@ def test_an_expired_serving_certificate_is_replaced_at_once_though_its_successor
 
 
 def test_what_a_clock_far_ahead_has_made_is_replaced_and_what_one_less_ahead_has_made_is_not() -> None:
-    assert is_settled(first(START + timedelta(minutes=59)), START)
+    ahead = first(START + DAY)
+    verify(ahead, ahead, START)
+    assert is_settled(ahead, START)
     made = stepped(first(START + 100 * DAY), START)
     verify(made, made, START)
     assert len(made.authorities) == 1
@@ -194,6 +197,16 @@ def test_a_single_bit_of_damage_is_noticed_and_repaired() -> None:
         verify(held, repaired, now)
         outcomes.add("unchanged" if step is None else "replaced")
     assert outcomes >= {"damaged", "replaced"}
+
+
+def test_an_extension_that_is_there_twice_is_damage() -> None:
+    held = first()
+    assert held.serving is not None
+    der = ssl.PEM_cert_to_DER_cert(held.serving.certificate)
+    # The authority's key identifier becomes a second one of the certificate's own.
+    damaged = ssl.DER_cert_to_PEM_cert(der.replace(b"\x55\x1d\x23", b"\x55\x1d\x0e"))
+    found = CertificateSet.of_secret({**held.to_secret(), "tls.crt": encoded(damaged)})
+    verify(held, stepped(found, START), START)
 
 
 @pytest.mark.parametrize("damage", [{"tls.crt": ""}, {"tls.key": encoded("x")}, {"tls.crt": encoded("x")}])

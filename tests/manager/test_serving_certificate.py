@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -123,6 +124,37 @@ async def test_the_previous_certificate_stays_while_files_cannot_be_used_and_rea
         logging.WARNING,
     ]
     assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_is_not_resumed_once_the_authority_of_its_client_is_trusted_no_more(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    write(tmp_path, pair())
+    old, new, file = CertificateAuthority("old"), CertificateAuthority("new"), tmp_path / "ca.crt"
+    file.write_text(old.certificate)
+    context = trusting(old.client("api-server"), tmp_path)
+    context.minimum_version = context.maximum_version = version
+
+    def asked(port: int, session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession | None, bool | None]:
+        with (
+            socket.create_connection(("127.0.0.1", port)) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as connection,
+        ):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            return answer, connection.session, connection.session_reused
+
+    async with asyncio.timeout(60), serving(from_directory(tmp_path, file)) as port:
+        first, session, _ = await asyncio.to_thread(asked, port, None)
+        again, session, is_resumed = await asyncio.to_thread(asked, port, session)
+        assert (first[-2:], again[-2:], is_resumed) == (b"ok", b"ok", True)
+        file.write_text(new.certificate + "\n")
+        try:
+            answer = (await asyncio.to_thread(asked, port, session))[0]
+        except OSError:  # an alert of TLS
+            answer = b""
+        assert answer == b""
 
 
 async def test_the_authorities_of_clients_are_read_again_when_they_change(tmp_path: Path) -> None:

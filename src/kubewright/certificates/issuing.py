@@ -19,14 +19,21 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubewright.client.redacted import Redacted
 
-CLOCK_SKEW = timedelta(hours=1)
-"""By how much a certificate is valid before it was made: containers and virtual machines that were paused come back
-with a clock that is behind."""
+CLOCK_SKEW = timedelta(days=2)
+"""By how much a certificate is valid before it was made: machines that were paused come back with a clock that is
+behind, and what a replica with a clock that is a day ahead has made is shown to all clients."""
 
 MAX_NAME_LENGTH = 64
 """X.520 bounds common and organization names; OpenSSL-based clients refuse longer ones."""
 
-UNREADABLE = (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm, x509.InvalidVersion)
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+)
 """What reading and checking damaged certificates and keys raises."""
 
 

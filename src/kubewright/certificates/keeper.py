@@ -46,6 +46,10 @@ def secret_of(service: ObjectKey) -> ObjectKey:
     return ObjectKey(service.namespace, f"{service.name}-cert")
 
 
+class _Outdated(KubernetesError):
+    """What was to be acted upon is not the present state."""
+
+
 class _Trust(NamedTuple):
     """Since when all registrations have had a bundle."""
 
@@ -129,7 +133,7 @@ class CertificateKeeper:
                     ready_at = self._trust.since + self._rotation.lifetimes.propagation
                     pause = min(pause, max(0.0, (ready_at - exact_now()).total_seconds()))
                 failures, self._error = 0, ""
-            except (Conflict, AlreadyExists) as error:
+            except (_Outdated, Conflict, AlreadyExists) as error:
                 # Another replica was faster, and its write is on its way to us.
                 failures += 1
                 pause = _RETRY.delay(failures)
@@ -155,14 +159,20 @@ class CertificateKeeper:
         now = exact_now()
         step = self._rotation.next(self._held, now, is_trusted=self._is_trusted(now))
         wanted = step.result if step is not None else self._held
+        unwritten: KubernetesError | None = None
         if wanted is not None and (step is not None or found is None):
-            await self._write(secret, wanted)
-            reason = step.reason if step is not None else "it was deleted or damaged"
-            _log.info("the certificates in the Secret %s were replaced: %s", self._key, reason)
-            self._hold(wanted)
-        if self._held is not None:
+            try:
+                await self._write(secret, wanted)
+                reason = step.reason if step is not None else "it was deleted or damaged"
+                _log.info("the certificates in the Secret %s were replaced: %s", self._key, reason)
+                self._hold(wanted)
+            except KubernetesError as error:
+                unwritten = error
+        if self._held is not None:  # what is served with is to be trusted, though it cannot be stored or replaced
             await self._inject(watched, self._held)
             self._is_trusted(now)
+        if unwritten is not None:
+            raise unwritten
 
     def _read(self, secret: Secret | None) -> CertificateSet | None:
         if secret is None or not any(secret.data.values()):  # one that a manifest has made for us to fill
@@ -203,13 +213,18 @@ class CertificateKeeper:
             return
         # What this replica has seen of the Secret may be old, and older authorities must not replace newer ones.
         seen, present = watched.find(self._key), await self._client.find(Secret, self._key, consistency="live")
-        if seen is None or present is None or seen.data != present.data:
-            self._changed.set()
-            return
+        if (seen and seen.data) != (present and present.data):
+            raise _Outdated(f"the Secret {self._key} has changed")
+        failed: list[KubernetesError] = []
         for registration, obj in outdated:
             await self._writes.acquire()
-            await self._client.patch(obj, lock=True)
-            _log.info("the %s trusts the present authorities of %s", registration, self._service)
+            try:
+                await self._client.patch(obj, lock=True)
+                _log.info("the %s trusts the present authorities of %s", registration, self._service)
+            except KubernetesError as error:  # the others do not have to wait for this one
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
     def _registered(self) -> list[tuple[Registration, Object]]:
         found = ((each, handle.find(ObjectKey("", each.name))) for each, handle in self._watched.items())

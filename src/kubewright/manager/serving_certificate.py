@@ -9,7 +9,7 @@ import datetime
 import logging
 import socket
 import ssl
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Protocol
 
@@ -117,20 +117,41 @@ class _Source(Protocol):
         """Have a context present the certificate. Raises `ServingCertificateError`."""
 
 
+class _ListeningContext(ssl.SSLContext):
+    """Has each new connection begin with the context that `present` returns then.
+
+    Sessions belong to a context. OpenSSL does not check certificates again when one is resumed: with the authorities
+    that a client was checked by, its session has to go.
+    """
+
+    present: Callable[[], ssl.SSLContext]
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """See `ssl.SSLContext.wrap_bio`."""
+        return self.present().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+
 class _Renewed:
-    """A context, and its successors: each new connection gets one that is made of the present certificate."""
+    """A context to listen with: each new connection gets one that is made of the present certificate."""
 
     def __init__(self, source: _Source, client_ca: Path | None, reads: CertificateReads | None) -> None:
         self._source = source
         self._client_ca = client_ca
         self._reads = reads
         self._state = self._present_state()
-        self._current = self.context = self._load()
-        # Called at every handshake, whether or not the client names a server: no task has to watch anything.
-        self.context.sni_callback = self._renew
+        self._current = self._load()
+        # No task has to watch anything.
+        self.context = _ListeningContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.present = self._present
 
-    def _renew(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Let a connection that is being made use the present certificate."""
+    def _present(self) -> ssl.SSLContext:
         state = self._present_state()
         if state != self._state:
             self._state = state  # what cannot be used is not read again until it changes
@@ -139,7 +160,7 @@ class _Renewed:
                 _log.debug("the certificate was read again")
             except ServingCertificateError as error:
                 _log.warning("the previous certificate stays in use: %s", error)
-        connection.context = self._current
+        return self._current
 
     def _present_state(self) -> Hashable:
         return self._source.state(), _identity(self._client_ca) if self._client_ca is not None else None
