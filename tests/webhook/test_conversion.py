@@ -216,6 +216,14 @@ def test_an_unknown_version_is_named_with_those_that_there_are() -> None:
         to("v1", boat("v8", FULL))
 
 
+def test_what_is_missing_is_zero_as_server_side_apply_has_partial_objects_converted() -> None:
+    partial = boat("v1beta1", {"cabins": [{"beds": 2}]})
+    made = to("v1", partial)
+    assert (made["spec"]["owner"], made["spec"]["cabins"]) == ("", [{"name": "", "beds": 2}])
+    del partial["spec"]
+    assert to("v1", partial)["spec"] == {"owner": "", "crew": 1, "engine": "none", "cabins": [], "route": []}
+
+
 def test_an_object_that_does_not_fit_its_type_is_named_with_the_field() -> None:
     with pytest.raises(ConversionError, match=r'Boat sea/ship cannot be read: Boat "sea/ship": .*spec.crew'):
         to("v1beta1", boat("v1", {"owner": "ann", "crew": -1}))

@@ -65,6 +65,10 @@ async def test_an_object_of_one_version_is_served_in_the_other_and_loses_nothing
     await client.apply(applied, force=True)
     spec.engine, spec.crew, spec.route = "none", 1, []
     assert (await client.get(Boat, "hub")).spec == spec
+    # The server takes away what was applied in the other version, and has the rest converted: it has no owner then.
+    spec.flag = "red"
+    await client.apply(Boat(metadata=ObjectMeta(name="hub"), spec=spec), force=True)
+    assert (await client.get(Boat, "hub")).spec == spec
 
     made = BoatV1Beta1(metadata=ObjectMeta(name="spoke"), spec=BoatV1Beta1Spec(owner="bob", nickname="bobby"))
     await client.create(made)

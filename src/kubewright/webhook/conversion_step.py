@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 from kubewright.api.codec import decode, decode_model, encode, to_json
@@ -79,7 +80,7 @@ class ConversionStep(NamedTuple):
 
     def _converted(self, obj: JSONObject) -> JSONObject:
         metadata, carried = _taken(_mapping(obj.get("metadata")))
-        given = decode(self.forth.source, encode({**obj, "metadata": metadata}))
+        given = self._given({**obj, "metadata": metadata})
         before = _everything(given, obj)
         made = self.forth(given)
         metadata = _converted_metadata(metadata, made.metadata, self.forth.name)
@@ -98,6 +99,17 @@ class ConversionStep(NamedTuple):
             annotations = _mapping(metadata.get("annotations"))
             result["metadata"] = {**metadata, "annotations": {**annotations, ANNOTATION: annotation}}
         return result
+
+    def _given(self, obj: JSONObject) -> Object:
+        try:
+            return decode(self.forth.source, encode(obj))
+        except DecodeError as error:
+            # Rarely needed. Objects that are stored were validated by the schema, which requires what the type does.
+            from kubewright.webhook.partial_objects import completed
+
+            with suppress(DecodeError):
+                return decode(self.forth.source, encode(completed(obj, self.forth.source)))
+            raise error from None
 
     def _fitting(self, result: JSONObject) -> Object:
         try:
