@@ -309,10 +309,10 @@ async def test_the_events_of_a_watch_are_converted_and_wait_for_the_webhook(
             async with asyncio.timeout(60):
                 while len(converter.requests) < asked + 2:
                     await asyncio.sleep(0.01)
+        held = await anext(events)
         await ask("PATCH", kind.path("a", version=BETA), {"spec": {"size": 3}}, MERGE)
         await ask("DELETE", kind.path("a"))
-        while not seen or seen[-1][0] != "DELETED":
-            event = await anext(events)
+        for event in (held, await anext(events), await anext(events)):
             assert event.object.api_version == f"{kind.group}/{BETA}"
             seen.append((event.type, event.object.get("spec", "size")))
     assert seen == [("ADDED", 1), ("MODIFIED", 2), ("MODIFIED", 3), ("DELETED", 3)]
@@ -378,17 +378,18 @@ async def test_webhooks_and_policies_for_one_version_see_all_in_that_version(
     assert many.refusal[:2] == (422, "Invalid")
     assert many.refusal[2].endswith(" denied request: 8")
     assert deleted.code == 200
-    seen = webhooks.requests("/change")
-    assert [(text(one, "operation"), text(one, "subResource")) for one in seen] == [
+    # The real server asks again when its cache was behind, and it tries a second time.
+    asked = {(text(one, "operation"), text(one, "subResource")): one for one in webhooks.requests("/change")}
+    assert list(asked) == [
         ("CREATE", ""),
         ("UPDATE", "scale"),
         ("UPDATE", "status"),
         ("UPDATE", ""),
         ("DELETE", ""),
     ]
-    for one in seen:
+    for one in asked.values():
         assert (text(one, "resource", "version"), text(one, "requestResource", "version")) == ("v1", BETA)
-    (new, _, status, patch, gone), checked = seen, webhooks.requests("/check")
+    (new, _, status, patch, gone), checked = asked.values(), webhooks.requests("/check")
     version: JSONObject = {"group": kind.group, "version": "v1", "kind": "Thing"}
     assert (new["kind"], new["requestKind"]) == (version, {**version, "version": BETA})
     assert at(new, "object", "spec") == {"replicas": 2, "mode": "of-size"}
