@@ -14,6 +14,7 @@ from tests.conformance.custom_kinds import DEFINITIONS, Kind
 from tests.conformance.webhooks import Webhooks, serving
 
 from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.controlplane.embedded.apiextensions import conversion
 from kubewright.controlplane.embedded.apimachinery.document import at, items, text
 from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 from kubewright.controlplane.embedded.server.api_server import APIServer
@@ -70,6 +71,19 @@ async def test_the_objects_of_a_list_are_converted_at_once_and_remembered(conver
     assert [at(item, "spec", "size") for item in items(listed.body, "items")] == [1, 1, 1]
     assert again.body == listed.body
     assert converter.requests == [request]
+
+
+async def test_what_is_too_long_for_one_review_is_converted_in_several(
+    converter: Converter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion, "_MAX_REVIEW_SIZE", 1)
+    kind = converter.kind
+    for number, name in enumerate("abc"):
+        await kind.create(name, spec={"replicas": number})
+    listed = await kind.ask("GET", kind.path(version=BETA))
+
+    assert [len(items(request, "objects")) for request in converter.requests] == [1, 1, 1]
+    assert [at(item, "spec", "size") for item in items(listed.body, "items")] == [0, 1, 2]
 
 
 async def quota(asking: Asking, kind: Kind) -> None:

@@ -42,6 +42,8 @@ from kubewright.controlplane.embedded.storage.store import Range
 from kubewright.controlplane.embedded.storage.stored_object import StoreChange, StoredObject
 
 _SECONDS = 30
+_MAX_REVIEW_SIZE = 3 * 1024 * 1024
+"""Bytes of a review of several objects: webhooks limit what they read. The real server asks for each on its own."""
 _RETRY = 0.2
 """Seconds between the attempts to convert what a watch has to send."""
 _MAX_REMEMBERED = 16 << 20
@@ -80,11 +82,14 @@ class WebhookConverter:
         self._store = store
 
     async def convert(self, sources: Sequence[_Source], version: str) -> list[JSONObject]:
-        """The objects in a version, in one call of the webhook. Raises NotConverted."""
+        """The objects in a version, in as few calls of the webhook as their size allows. Raises NotConverted."""
         wanted = self._gvk(version)
         objects = [self._sent(source) for source in sources]
         uid = str(uuid.uuid4())
         body = conversion_review(objects, wanted.api_version, uid, self._review_version)
+        if len(body) > _MAX_REVIEW_SIZE and len(sources) > 1:
+            middle = len(sources) // 2
+            return [*await self.convert(sources[:middle], version), *await self.convert(sources[middle:], version)]
         first = self._gvk(sources[0].version)
         try:
             answer = answered_object(await call_webhook(self._client, body, _SECONDS, self._store))
