@@ -262,6 +262,43 @@ async def test_a_malformed_request_is_answered_and_the_connection_closed(
     assert caplog.records == []
 
 
+CHUNKED = b"POST /echo HTTP/1.1\r\nContent-Type: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+
+
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        (b"0\r\nContent-Type: b\r\n\r\n", 200),
+        (b"0\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(MAX_HEAD)) + b"\r\n", 431),
+        (b"0\r\nX: " + b"x" * 20 * MAX_HEAD, 431),
+        (b"5;" + b"x" * 20 * MAX_HEAD, 431),
+        (b"2\r\nab\r\n" * MAX_HEAD + b"0\r\n\r\n", 431),
+    ],
+)
+async def test_what_is_around_the_chunks_of_a_body_is_limited_and_changes_nothing(rest: bytes, status: int) -> None:
+    async def show(request: EndpointRequest) -> EndpointResponse:
+        return EndpointResponse(body=f"{request.body.decode()} {request.headers['content-type']}".encode())
+
+    server = Server(HERE, max_body_size=10_000_000)
+    server.route("/echo", show)
+    async with asyncio.timeout(20), server, connected(server) as (reader, writer):
+        writer.write(CHUNKED + rest)
+        found, _, body = await answer(reader)
+        assert found == status
+        assert status != 200 or body == b"hello a"
+
+
+async def test_the_chunks_of_a_body_may_be_many() -> None:
+    async def show(request: EndpointRequest) -> EndpointResponse:
+        return EndpointResponse(body=b"%d %b" % (len(request.body), request.body[-5:]))
+
+    server = Server(HERE, max_body_size=10_000_000)
+    server.route("/echo", show)
+    async with asyncio.timeout(20), server, connected(server) as (reader, writer):
+        writer.write(CHUNKED + b"8\r\nabcdefgh\r\n" * 20_000 + b"5\r\nworld\r\n0\r\n\r\n")
+        assert (await answer(reader))[2] == b"160010 world"
+
+
 async def test_valid_requests_before_a_malformed_one_are_still_answered() -> None:
     async with serving_echo() as server:
         answered = await exchange(

@@ -112,6 +112,27 @@ async def test_an_answer_that_cannot_be_written_is_named() -> None:
     assert (found["allowed"], found["status"]["code"]) == (False, 500)
     assert found["status"]["message"] == "paint failed: its answer cannot be written: object has no JSON form"
 
+    @validates(Kettle)
+    def refuse(review: Review[Kettle]) -> None:
+        raise Denied("not in \ud800")
+
+    found = await answer(refuse, review(new=kettle()))
+    assert (found["allowed"], found["status"]["code"]) == (False, 500)
+    assert "refuse failed: its answer cannot be written: " in found["status"]["message"]
+
+
+async def test_what_a_client_sent_is_neither_logged_nor_repeated_at_any_length(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @validates(Kettle)
+    def check(review: Review[Kettle]) -> None:
+        """Nothing."""
+
+    response = await send(check, {"apiVersion": "x" * 100_000, "kind": "AdmissionReview"})
+    assert response.status == 400
+    assert len(response.body) < 2000
+    assert len(caplog.records[0].getMessage()) < 2000
+
 
 async def test_a_denial_is_logged_with_user_object_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):

@@ -31,6 +31,7 @@ WRITE_TIMEOUT = 30.0
 LINGER = 1.0
 """Seconds in which a client whose request was refused has to stop sending."""
 
+_MAX_PARTS = 8192  # a chunk of a few bytes takes ten times as much memory
 _READ_SIZE = 16 * 1024  # TLS has no longer records
 _TICK = 0.002  # the timer of an event loop may be early by that
 
@@ -115,7 +116,8 @@ class ServedConnection(asyncio.BufferedProtocol):
             pass  # the client offers an upgrade; the request itself is complete
         except httptools.HttpParserError:
             self._refuse(400, "this is not a request that HTTP/1.1 knows")
-        if self._unfinished > MAX_HEAD and not self._is_receiving:
+        # Of a body in chunks, what is around them may be as long as they are, also the fields behind the last one.
+        if self._unfinished > MAX_HEAD + (2 * self._body_size if self._is_receiving else 0):
             self._refuse(431, f"more than {MAX_HEAD} bytes of header fields")
         if self._task is None and not self._is_paused:
             self._proceed()
@@ -256,7 +258,9 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._head_size += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header field."""
+        """A header field. Those behind a body do not count: what they would be for is decided."""
+        if self._is_receiving:
+            return
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
         self._head_size += len(name) + len(value) + 4
 

@@ -27,6 +27,7 @@ from kubewright.webhook.entry import AdmissionWebhook, FunctionMistake
 from kubewright.webhook.review import AdmissionResponse, BadReview, ReviewRequest, read_review, written
 
 _LATENCY_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_MAX_REASON = 1000
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -65,8 +66,11 @@ class WebhookEndpoint(ABC):
             self._figures.in_flight.add(-1)
 
     def _bad(self, error: BadReview) -> EndpointResponse:
-        _log.warning("the webhook %s got a bad request: %s", self.path, error)
-        return EndpointResponse(400, body=f"{error}\n".encode())
+        reason = str(error)
+        if len(reason) > _MAX_REASON:  # it may have in it what any client sent
+            reason = f"{reason[:_MAX_REASON]}…"
+        _log.warning("the webhook %s got a bad request: %s", self.path, reason)
+        return EndpointResponse(400, body=f"{reason}\n".encode())
 
     def _counted(self, begin: float, response: EndpointResponse) -> EndpointResponse:
         self._figures.latency.observe(perf_counter() - begin)
@@ -123,7 +127,7 @@ class ReviewEndpoint(WebhookEndpoint):
             _log.info("denied: %s", message, extra={"webhook": self.webhook.path, **_described(review)})
         try:
             body = written(review.uid, answer)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             body = written(review.uid, self._mistaken(review, f"its answer cannot be written: {error}"))
         return EndpointResponse(content_type="application/json", body=body)
 
