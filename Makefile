@@ -57,6 +57,7 @@ generate: setup control-plane ## make src/kubewright/api/<group>/<version>.py ag
 	$(BIN)/python -m tools.generate_protobuf
 	$(BIN)/python -m tools.generate_bootstrap
 	cd tools/quantity_vectors && go run . > ../../tests/api/quantity_vectors.json
+	$(BIN)/python -m tools.controller_gen
 
 clean: ## remove .venv and what tools left behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache build dist

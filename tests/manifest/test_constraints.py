@@ -47,6 +47,16 @@ INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type":
             Annotated[dict[str, str], Meta(min_length=1, max_length=3)],
             {"type": "object", "additionalProperties": STRING, "minProperties": 1, "maxProperties": 3},
         ),
+        (
+            Annotated[int | str, Meta(ge=1), Meta(pattern="%$", max_length=4)],
+            {
+                "anyOf": [INTEGER, STRING],
+                "x-kubernetes-int-or-string": True,
+                "minimum": 1,
+                "pattern": "%$",
+                "maxLength": 4,
+            },
+        ),
         (Annotated[int | None, Meta(ge=1)], INTEGER | {"minimum": 1, "nullable": True}),
         (Annotated[int, Meta(ge=1)] | None, INTEGER | {"minimum": 1, "nullable": True}),
         (list[Annotated[int, Meta(ge=1)]], {"type": "array", "items": INTEGER | {"minimum": 1}}),

@@ -5,7 +5,16 @@ from typing import Annotated, Any, cast
 import pytest
 from msgspec import field
 
-from kubewright.api.markers import Immutable, JSONValue, ListMap, Rule
+from kubewright.api.markers import (
+    AtLeastOneOf,
+    AtMostOneOf,
+    ExactlyOneOf,
+    FieldUnion,
+    Immutable,
+    JSONValue,
+    ListMap,
+    Rule,
+)
 from kubewright.api.model import Model
 from kubewright.api.resources import Resource, resource
 from kubewright.manifest.crd import crd_of
@@ -175,3 +184,93 @@ def test_a_rule_about_changes_needs_a_list_whose_items_can_be_identified() -> No
         "Mixed.volumes: the rule 'self == oldSelf' is about changes, but the server cannot identify the items of this "
         'list: make it Annotated[list[...], ListMap("name")] with the fields that identify an item'
     )
+
+
+class Source(Model):
+    file: str | None = None
+    config_map: str | None = None
+    namespace: str | None = None
+    name: str
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    ("union", "rule", "message"),
+    [
+        (
+            ExactlyOneOf("file", "configMap"),
+            "(has(self.file) ? 1 : 0) + (has(self.configMap) ? 1 : 0) == 1",
+            "exactly one of file, configMap must be set",
+        ),
+        (
+            AtMostOneOf("file", "namespace"),
+            "(has(self.file) ? 1 : 0) + (has(self.__namespace__) ? 1 : 0) <= 1",
+            "at most one of file, namespace may be set",
+        ),
+        (
+            AtLeastOneOf("file", "configMap"),
+            "has(self.file) || has(self.configMap)",
+            "at least one of file, configMap must be set",
+        ),
+    ],
+    ids=repr,
+)
+def test_a_union_of_fields_is_a_rule_of_the_structure_or_of_one_field_that_holds_it(
+    union: FieldUnion, rule: str, message: str
+) -> None:
+    class Ruled(Source, rules=[union, Rule("self.size > 0")]):
+        pass
+
+    class Holder(Model):
+        source: Annotated[Source, union]
+
+    rendered: JSONValue = {"rule": rule, "message": message}
+    assert rules_of(Ruled) == [rendered, {"rule": "self.size > 0"}]
+    assert rules_of(Holder, "source") == [rendered]
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        (
+            ExactlyOneOf("file", "url"),
+            "Ruled: ExactlyOneOf('file', 'url'): there is no field \"url\" (JSON names: file, configMap, namespace,",
+        ),
+        (
+            AtMostOneOf("file", "config_map"),
+            "Ruled: AtMostOneOf('file', 'config_map') names a field as Python does: write \"configMap\"",
+        ),
+        (ExactlyOneOf("file", "name"), '"name" is always set, because it is required or has a default'),
+        (AtLeastOneOf("file", "size"), '"size" is always set, because it is required or has a default'),
+        (
+            Rule("self.size > 0", reason="Invalid"),
+            'Ruled: the reason "Invalid" of the rule "self.size > 0" is none of FieldValueDuplicate, ',
+        ),
+        (Rule("self.size > 0", message="a\nb"), 'Ruled: the message of the rule "self.size > 0" must be one line'),
+        (
+            Rule("self.size > 0", optional_old_self=True),
+            'Ruled: optional_old_self is for rules about changes, but "self.size > 0" does not use oldSelf',
+        ),
+    ],
+    ids=repr,
+)
+def test_a_union_or_an_option_that_the_server_would_refuse_is_an_error(rule: Rule | FieldUnion, complaint: str) -> None:
+    class Ruled(Source, rules=[rule]):
+        pass
+
+    with pytest.raises(ManifestError) as caught:
+        schema_of(Ruled)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("union", [ExactlyOneOf("file"), AtMostOneOf(), AtLeastOneOf("file", "file")], ids=repr)
+def test_a_union_of_fewer_than_two_fields_is_an_error_at_its_class(union: FieldUnion) -> None:
+    with pytest.raises(TypeError, match=r"^Ruled: .*OneOf\(.*\) needs the names of at least two different fields$"):
+
+        class Ruled(Source, rules=[union]):
+            pass
+
+
+def test_unions_are_equal_when_they_say_the_same() -> None:
+    assert ExactlyOneOf("a", "b") == ExactlyOneOf("a", "b") != AtMostOneOf("a", "b")
+    assert len({ExactlyOneOf("a", "b"), ExactlyOneOf("a", "b")}) == 1

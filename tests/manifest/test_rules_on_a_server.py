@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 
 from kubewright.api.codec import origin
-from kubewright.api.markers import Immutable, ListMap, Rule
+from kubewright.api.markers import AtLeastOneOf, AtMostOneOf, ExactlyOneOf, Immutable, ListMap, Rule
 from kubewright.api.meta import Condition, ObjectMeta
 from kubewright.api.model import Model
 from kubewright.api.resources import Object, Resource, resource
@@ -18,11 +18,22 @@ from kubewright.client.errors import Invalid
 from kubewright.client.patch import MergePatch
 
 
+class Target(
+    Model,
+    rules=[ExactlyOneOf("file", "namespace"), AtMostOneOf("soft", "hard"), AtLeastOneOf("hard", "soft", "file")],
+):
+    file: str | None = None
+    namespace: str | None = None
+    soft: int | None = None
+    hard: int | None = None
+
+
 class RuledSpec(Model, rules=[Rule("self.minSize <= self.maxSize", message="minSize must not exceed maxSize")]):
     zone: Annotated[str, Immutable()]
     min_size: int = 1
     max_size: int = 5
     storage_class: Annotated[str | None, Immutable()] = None
+    target: Target | None = None
 
 
 class RuledStatus(Model):
@@ -55,6 +66,19 @@ async def test_rules_of_structures_and_kinds_are_enforced(admin: Client, ruled: 
         await admin.update(ruled)
     with pytest.raises(Invalid, match=r"spec\.zone: Invalid value: .*this name is reserved"):
         await admin.create(made("admin", ruled.metadata.namespace))
+
+
+async def test_unions_of_fields_are_enforced(admin: Client, ruled: Ruled) -> None:
+    for target, complaint in (
+        ({"file": "a", "namespace": "b"}, r"spec\.target: Invalid value: .*exactly one of file, namespace must be set"),
+        ({"soft": 1}, "exactly one of file, namespace must be set"),
+        ({"file": "a", "soft": 1, "hard": 2}, "at most one of soft, hard may be set"),
+        ({"namespace": "b"}, "at least one of hard, soft, file must be set"),
+    ):
+        with pytest.raises(Invalid, match=complaint):
+            await admin.patch(ruled, MergePatch({"spec": {"target": target}}))
+    for accepted in ({"file": "a"}, {"file": None, "namespace": "b", "soft": 0}):
+        await admin.patch(ruled, MergePatch({"spec": {"target": accepted}}))
 
 
 async def test_an_immutable_field_cannot_be_changed(admin: Client, ruled: Ruled) -> None:

@@ -9,9 +9,13 @@ from kubewright.api.errors import DecodeError, KubernetesError
 from kubewright.api.int_or_string import IntOrString
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
 from kubewright.api.markers import (
+    AtLeastOneOf,
+    AtMostOneOf,
     Atomic,
     Base64,
     Choice,
+    ExactlyOneOf,
+    Format,
     Immutable,
     Int32,
     Int64,
@@ -31,6 +35,8 @@ from kubewright.api.selectors import Fields, Labels
 from kubewright.api.time import MicroTime, Time, now
 
 __all__ = [
+    "AtLeastOneOf",
+    "AtMostOneOf",
     "Atomic",
     "Base64",
     "Choice",
@@ -38,7 +44,9 @@ __all__ = [
     "Condition",
     "DecodeError",
     "Dynamic",
+    "ExactlyOneOf",
     "Fields",
+    "Format",
     "GroupVersionKind",
     "Immutable",
     "Int32",

@@ -44,23 +44,34 @@ class Values(Struct, frozen=True):
     values: tuple[str, ...]
 
 
-class ListMap:
-    """A list of structures identified by `keys` (JSON names): merged item by item, each key combination once."""
+class _Fields:
+    """A marker that names fields."""
 
     # Not a Struct, whose constructor takes one argument per field.
-    __slots__ = ("keys",)
+    __slots__ = ("_names",)
 
-    def __init__(self, *keys: str) -> None:
-        self.keys: Final = keys
+    def __init__(self, *names: str) -> None:
+        self._names: Final = names
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ListMap) and self.keys == other.keys
+        return isinstance(other, _Fields) and type(self) is type(other) and self._names == other._names
 
     def __hash__(self) -> int:
-        return hash(self.keys)
+        return hash(self._names)
 
     def __repr__(self) -> str:
-        return f"ListMap({', '.join(map(repr, self.keys))})"
+        return f"{type(self).__name__}({', '.join(map(repr, self._names))})"
+
+
+class ListMap(_Fields):
+    """A list of structures identified by `keys` (JSON names): merged item by item, each key combination once."""
+
+    __slots__ = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The JSON names of the fields that identify an item."""
+        return self._names
 
 
 class ListSet(Struct, frozen=True):
@@ -103,6 +114,35 @@ class Rule(Struct, frozen=True):
     reason: str = ""
     field_path: str = ""
     optional_old_self: bool | None = None
+
+
+class FieldUnion(_Fields):
+    """A rule about how many of some optional fields (JSON names) are set, written among the `rules` of a structure."""
+
+    __slots__ = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The JSON names of the fields that are alternatives."""
+        return self._names
+
+
+class ExactlyOneOf(FieldUnion):
+    """One of the fields is set, and no other: `class Source(Model, rules=[ExactlyOneOf("file", "url")])`."""
+
+    __slots__ = ()
+
+
+class AtMostOneOf(FieldUnion):
+    """None or one of the fields is set."""
+
+    __slots__ = ()
+
+
+class AtLeastOneOf(FieldUnion):
+    """One or more of the fields are set."""
+
+    __slots__ = ()
 
 
 class Immutable(Struct, frozen=True):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, dataclass_tra
 
 from msgspec import NODEFAULT, UNSET, Struct, StructMeta, field
 
-from kubewright.api.markers import Rule
+from kubewright.api.markers import FieldUnion, Rule
 from kubewright.api.naming import json_name
 
 _T = TypeVar("_T")
@@ -75,7 +75,7 @@ class ModelMeta(StructMeta):
         bases: tuple[type, ...],
         namespace: dict[str, object],
         *,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[Rule | FieldUnion] = (),
         redacted: Sequence[str] = (),
         zero_is_absent: bool | None = None,
         dict: bool = False,
@@ -129,7 +129,7 @@ class ModelMeta(StructMeta):
 
     __zero_is_absent__: bool
     __redacted__: frozenset[str]
-    __rules__: tuple[Rule, ...]
+    __rules__: tuple[Rule | FieldUnion, ...]
 
 
 instance = StructMeta.__call__
@@ -181,11 +181,16 @@ def _redacted_repr(self: Struct) -> str:
     return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in _redacted_rich_repr(self))})"
 
 
-def checked_rules(rules: Sequence[Rule], where: str) -> tuple[Rule, ...]:
+def checked_rules(rules: Sequence[Rule | FieldUnion], where: str) -> tuple[Rule | FieldUnion, ...]:
     """The rules, each once; a TypeError that shows how to write them when they are anything else."""
     given: object = rules
-    if not isinstance(given, list | tuple) or not all(isinstance(rule, Rule) and rule.rule.strip() for rule in given):
+    if not isinstance(given, list | tuple) or not all(
+        isinstance(rule, FieldUnion) or (isinstance(rule, Rule) and rule.rule.strip()) for rule in given
+    ):
         raise TypeError(f'{where}: expected rules=[Rule("self.min <= self.max", message="...")], found {given!r}')
+    for rule in rules:
+        if isinstance(rule, FieldUnion) and (len(rule.fields) < 2 or len(set(rule.fields)) < len(rule.fields)):
+            raise TypeError(f"{where}: {rule!r} needs the names of at least two different fields")
     return tuple(dict.fromkeys(rules))
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from kubewright.api.errors import explained
 from kubewright.api.kinds import GroupVersionKind, ObjectKey
-from kubewright.api.markers import JSONValue, Rule
+from kubewright.api.markers import FieldUnion, JSONValue, Rule
 from kubewright.api.meta import OWNER_NAMESPACE, LocatedOwnerReference, ObjectMeta, OwnerReference
 from kubewright.api.model import (
     Model,
@@ -79,10 +79,11 @@ class ResourceInfo(Struct, frozen=True, kw_only=True):
     served: bool = True
     storage: bool = True
     deprecated: str | None = None
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Rule | FieldUnion, ...] = ()
     age_column: bool = True
     extra_json_schema: Mapping[str, JSONValue] = {}
     definition_annotations: Mapping[str, str] = {}
+    definition_labels: Mapping[str, str] = {}
 
     @property
     def has_status(self) -> bool:
@@ -271,17 +272,19 @@ def resource(
     served: bool = True,
     storage: bool = True,
     deprecated: str | None = None,
-    rules: Sequence[Rule] = (),
+    rules: Sequence[Rule | FieldUnion] = (),
     age_column: bool = True,
     extra_json_schema: Mapping[str, JSONValue] | None = None,
     definition_annotations: Mapping[str, str] | None = None,
+    definition_labels: Mapping[str, str] | None = None,
 ) -> Callable[[type[ObjectT]], type[ObjectT]]:
     """Make a class the Python type of a kind. The kind is the class name unless `kind` is given.
 
     A `Resource` with a status type has the status subresource; `scale` adds the scale subresource. `rules` are about
     the whole object, and see of its metadata the name and the generateName. Where there are `columns`, a column Age is
     added unless they have one or `age_column` is False. `extra_json_schema` adds keywords to the schema of the object,
-    as that of `msgspec.Meta` does to a field. `definition_annotations` are those of the CustomResourceDefinition.
+    as that of `msgspec.Meta` does to a field. `definition_annotations` and `definition_labels` are those of
+    the CustomResourceDefinition.
     """
     _check_arguments(api_version, short_names, categories, subresources, columns, scale, selectable_fields)
 
@@ -317,6 +320,7 @@ def resource(
             age_column=age_column,
             extra_json_schema=extra_json_schema or {},
             definition_annotations=definition_annotations or {},
+            definition_labels=definition_labels or {},
         )
         return cls
 

@@ -16,10 +16,12 @@ from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.pattern import incompatibility
 
 _NUMBER: Final = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum", "multiple_of": "multipleOf"}
+_TEXT: Final = {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"}
 _KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "integer": _NUMBER,
     "number": _NUMBER,
-    "string": {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"},
+    "string": _TEXT,
+    "int-or-string": _NUMBER | _TEXT,
     "array": {"min_length": "minItems", "max_length": "maxItems"},
     "object": {"min_length": "minProperties", "max_length": "maxProperties"},
 }

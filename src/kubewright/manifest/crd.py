@@ -69,6 +69,8 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
     metadata: dict[str, JSONValue] = {"name": f"{info.plural}.{info.gvk.group}"}
     if info.definition_annotations:
         metadata["annotations"] = {**info.definition_annotations}
+    if info.definition_labels:
+        metadata["labels"] = {**info.definition_labels}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -147,6 +149,7 @@ def _check_agreement(info: ResourceInfo, cls: type[Object], other_info: Resource
         ("categories", info.categories, other_info.categories),
         ("namespaced", info.namespaced, other_info.namespaced),
         ("definition_annotations", info.definition_annotations, other_info.definition_annotations),
+        ("definition_labels", info.definition_labels, other_info.definition_labels),
     ):
         if one != another:
             raise ManifestError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubewright.api.field_path import FieldPath, FieldPathError
-from kubewright.api.markers import JSONValue, Rule
+from kubewright.api.markers import AtLeastOneOf, AtMostOneOf, FieldUnion, JSONValue, Rule
 from kubewright.api.naming import json_name
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.path import PathError, schema_at
@@ -26,26 +26,59 @@ _KEYWORDS: Final = {
     "optional_old_self": "optionalOldSelf",
 }
 
+_REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
+
 UNCHANGED: Final = Rule("self == oldSelf", message="field is immutable")
 
 
 def removal_rule(name: str) -> Rule:
     """A rule for the structure around an optional immutable field: one on the field itself does not see its removal."""
-    escaped = (
-        f"__{name}__" if _RESERVED.fullmatch(name) else re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
-    )
+    escaped = _escaped(name)
     return Rule(f"!has(oldSelf.{escaped}) || has(self.{escaped})", message=f"{name} is immutable once it is set")
 
 
-def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule], where: str) -> None:
-    """Add rules to a schema; an error for one that names a field as Python does."""
+def _escaped(name: str) -> str:
+    return f"__{name}__" if _RESERVED.fullmatch(name) else re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+
+
+def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule | FieldUnion], where: str) -> None:
+    """Add rules to a schema; an error for one that names a field as Python does, or that the server would refuse."""
     if not rules:
         return
+    rendered: list[JSONValue] = []
     for rule in rules:
+        if isinstance(rule, FieldUnion):
+            rule = _union_rule(rule, schema, where)
         _check_names(rule, schema, where)
         _check_field_path(rule, schema, where)
+        _check_options(rule, where)
+        rendered.append(_rendered(rule))
     existing = schema.get(_VALIDATIONS)
-    schema[_VALIDATIONS] = [*(existing if isinstance(existing, list) else []), *map(_rendered, rules)]
+    schema[_VALIDATIONS] = [*(existing if isinstance(existing, list) else []), *rendered]
+
+
+def _union_rule(union: FieldUnion, schema: dict[str, JSONValue], where: str) -> Rule:
+    """The same in CEL; an error for a field that does not exist, or that is always set."""
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    for name in union.fields:
+        field = known.get(name)
+        if not isinstance(field, dict):
+            if json_name(name) in known:
+                raise ManifestError(f'{where}: {union!r} names a field as Python does: write "{json_name(name)}"')
+            raise ManifestError(f'{where}: {union!r}: there is no field "{name}" (JSON names: {", ".join(known)})')
+        if "default" in field or (isinstance(required, list) and name in required):
+            raise ManifestError(
+                f'{where}: {union!r}: "{name}" is always set, because it is required or has a default: '
+                "make it optional, with the default None"
+            )
+    fields, names = [f"has(self.{_escaped(name)})" for name in union.fields], ", ".join(union.fields)
+    if isinstance(union, AtLeastOneOf):
+        return Rule(" || ".join(fields), message=f"at least one of {names} must be set")
+    count = " + ".join(f"({field} ? 1 : 0)" for field in fields)
+    if isinstance(union, AtMostOneOf):
+        return Rule(f"{count} <= 1", message=f"at most one of {names} may be set")
+    return Rule(f"{count} == 1", message=f"exactly one of {names} must be set")
 
 
 def check_correlation(schema: dict[str, JSONValue], where: str) -> None:
@@ -100,6 +133,19 @@ def _check_field_path(rule: Rule, schema: dict[str, JSONValue], where: str) -> N
             schema_at(schema, path)
     except (FieldPathError, PathError) as error:
         raise ManifestError(f'{where}: field_path of the rule "{rule.rule}": {error}') from None
+
+
+def _check_options(rule: Rule, where: str) -> None:
+    if rule.reason and rule.reason not in _REASONS:
+        raise ManifestError(
+            f'{where}: the reason "{rule.reason}" of the rule "{rule.rule}" is none of {", ".join(_REASONS)}'
+        )
+    if "\n" in rule.message:
+        raise ManifestError(f'{where}: the message of the rule "{rule.rule}" must be one line')
+    if rule.optional_old_self is not None and not re.search(r"\boldSelf\b", rule.rule):
+        raise ManifestError(
+            f'{where}: optional_old_self is for rules about changes, but "{rule.rule}" does not use oldSelf'
+        )
 
 
 def _check_names(rule: Rule, schema: dict[str, JSONValue], where: str) -> None:

@@ -22,7 +22,7 @@ from msgspec.structs import FieldInfo
 
 from kubewright.api.codec import decode_json, decode_scalar, encode, to_json
 from kubewright.api.dynamic import Dynamic
-from kubewright.api.markers import Atomic, Format, Immutable, JSONValue, ListMap, ListSet, Rule, Values
+from kubewright.api.markers import Atomic, FieldUnion, Format, Immutable, JSONValue, ListMap, ListSet, Rule, Values
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.model import BuiltIn, Default, Model
 from kubewright.api.quantity import Quantity
@@ -322,7 +322,8 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
         case Meta():
             # The length of an encoded value is not that of its bytes, and a structure has the fields it has.
             unlimited = annotation in _ENCODED or "enum" in schema or "properties" in schema
-            constrain(schema, marker, "" if unlimited else str(schema.get("type", "")), where)
+            limited_as = "int-or-string" if "x-kubernetes-int-or-string" in schema else str(schema.get("type", ""))
+            constrain(schema, marker, "" if unlimited else limited_as, where)
         case Format(name="byte"):
             schema["pattern"] = _BASE64
         case Format(name=name):
@@ -337,7 +338,7 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
             list_set(schema, where)
         case ListMap(keys=keys):
             list_map(schema, keys, where, built_in=_lists_built_ins(annotation))
-        case Rule():
+        case Rule() | FieldUnion():
             add_rules(schema, [marker], str(where))
         case Immutable():
             add_rules(schema, [UNCHANGED], str(where))
