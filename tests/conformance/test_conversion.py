@@ -292,6 +292,22 @@ async def test_what_needs_a_failing_webhook_fails_and_the_rest_does_not(converte
         await kind.eventually("GET", f"{DEFINITIONS}/{kind.name}", lambda answer: answer.code == 404)
 
 
+async def test_a_list_of_a_revision_that_comes_meanwhile_is_converted(converter: Converter) -> None:
+    kind = converter.kind
+    created = await kind.create("a", spec={"replicas": 1})
+    revision = int(text(created.body, "metadata", "resourceVersion"))
+    future = f"{kind.path(version=BETA)}?resourceVersion={revision + 3}"
+
+    async def write() -> None:
+        for name in ("b", "c", "d"):
+            await kind.create(name, spec={"replicas": 2})
+
+    # A slow machine may let it wait in vain at first.
+    listed, _ = await asyncio.gather(kind.eventually("GET", future, lambda answer: answer.code != 504), write())
+    assert listed.code == 200, listed.body
+    assert at(items(listed.body, "items")[0], "spec", "size") == 1
+
+
 async def test_the_events_of_a_watch_are_converted_and_wait_for_the_webhook(
     converter: Converter, client: Client
 ) -> None:

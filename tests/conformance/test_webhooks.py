@@ -163,6 +163,64 @@ async def test_a_webhook_that_fails_refuses_the_request_unless_that_is_ignored(a
     assert "labels" not in mapping(stored.body, "metadata")
 
 
+async def test_answers_of_other_types_are_failures_and_no_decisions(ask: Ask, webhooks: Webhooks) -> None:
+    """A webhook that a server written in Go cannot understand is not to pass here."""
+    response, status = "AdmissionResponse.response", "Status.response.status"
+    details = "StatusDetails.response.status.details"
+    wrong: list[tuple[JSONObject, str]] = [
+        ({"warnings": "x"}, f"string into Go struct field {response}.warnings of type []string"),
+        ({"warnings": [1]}, f"number into Go struct field {response}.warnings of type string"),
+        (
+            {"auditAnnotations": [1]},
+            f"array into Go struct field {response}.auditAnnotations of type map[string]string",
+        ),
+        ({"auditAnnotations": {"a": 1}}, f"number into Go struct field {response}.auditAnnotations of type string"),
+        ({"patch": 1}, f"number into Go struct field {response}.patch of type []uint8"),
+        ({"patchType": 1}, f"number into Go struct field {response}.patchType of type v1.PatchType"),
+        ({"status": "x"}, f"string into Go struct field {response}.status of type v1.Status"),
+        ({"status": {"code": "404"}}, f"string into Go struct field {status}.code of type int32"),
+        ({"status": {"code": 404.5}}, f"number 404.5 into Go struct field {status}.code of type int32"),
+        ({"status": {"message": 1}}, f"number into Go struct field {status}.message of type string"),
+        ({"status": {"details": "x"}}, f"string into Go struct field {status}.details of type v1.StatusDetails"),
+        (
+            {"status": {"details": {"causes": "x"}}},
+            f"string into Go struct field {details}.causes of type []v1.StatusCause",
+        ),
+    ]
+    answers: dict[str, JSONObject] = {f"a{index}": fields for index, (fields, _) in enumerate(wrong)}
+    answers["break"] = {"patchType": "JSONPatch", "patch": "W1\n0="}
+    answers["null"] = {"warnings": [None, "shown"]}
+    answers["status"] = {"allowed": False, "status": {"code": 422, "details": {"foo": 1, "retryAfterSeconds": 5}}}
+    answers["code"] = {"allowed": False, "status": {"code": 999, "message": "m"}}
+    undecodable = {"object": b"{}", "number": b"[1]"}
+    answers |= {
+        name: {"patchType": "JSONPatch", "patch": b64encode(patch).decode()} for name, patch in undecodable.items()
+    }
+    answers["kind"] = mapping(patched({}, {"op": "replace", "path": "/apiVersion", "value": "v2"}), "response")
+
+    def answer(review: JSONObject) -> JSONObject:
+        given = answers[text(review, "request", "name")]
+        return allowed(review, **{name: value for name, value in given.items() if name != "uid"})
+
+    await webhooks.add("mutating", "a", webhooks.webhook("/fail", answer))
+    prefix = f'Internal error occurred: failed calling webhook "{webhooks.name("/fail")}": '
+    found = {name: await ask("POST", CONFIG_MAPS, config_map(name)) for name in answers}
+    messages = [text(found[f"a{index}"].body, "message").removeprefix(prefix) for index in range(len(wrong))]
+    assert messages == [f"failed to call webhook: json: cannot unmarshal {message}" for _, message in wrong]
+    received = f"{prefix}received undecodable patch in webhook response: json: cannot unmarshal"
+    assert [text(found[name].body, "message") for name in ("object", "number", "kind")] == [
+        f"{received} object into Go value of type jsonpatch.Patch",
+        f"{received} number into Go value of type jsonpatch.Operation",
+        'Internal error occurred: no kind "ConfigMap" is registered for version "v2" in scheme '
+        '"pkg/runtime/scheme.go:111"',
+    ]
+    assert {found[name].code for name in (*undecodable, "kind")} == {500}
+    assert (found["break"].code, found["null"].code, found["null"].warnings) == (201, 201, ['299 - "shown"'])
+    # The embedded server has status lines up to 599.
+    assert (found["code"].code in (599, 999), at(found["code"].body, "code")) == (True, 999)
+    assert (found["status"].code, at(found["status"].body, "details")) == (422, {"retryAfterSeconds": 5})
+
+
 async def test_a_webhook_that_cannot_be_reached_is_named_with_the_reason(ask: Ask, webhooks: Webhooks) -> None:
     def only(value: str) -> JSONObject:
         return {"matchLabels": {"only": value}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -17,6 +18,30 @@ from kubewright.controlplane.embedded.apimachinery.status import StatusError
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 
 _BAD_REQUEST = 400
+
+_RESPONSE: Mapping[str, tuple[type, str]] = {
+    "uid": (str, "types.UID"),
+    "allowed": (bool, "bool"),
+    "status": (dict, "v1.Status"),
+    "patch": (str, "[]uint8"),
+    "patchType": (str, "v1.PatchType"),
+    "auditAnnotations": (dict, "map[string]string"),
+    "warnings": (list, "[]string"),
+}
+_STATUS: Mapping[str, tuple[type, str]] = {
+    "message": (str, "string"),
+    "reason": (str, "v1.StatusReason"),
+    "details": (dict, "v1.StatusDetails"),
+    "code": (int, "int32"),
+}
+_DETAILS: Mapping[str, tuple[type, str]] = {
+    "name": (str, "string"),
+    "group": (str, "string"),
+    "kind": (str, "string"),
+    "uid": (str, "types.UID"),
+    "causes": (list, "[]v1.StatusCause"),
+    "retryAfterSeconds": (int, "int32"),
+}
 
 Version: TypeAlias = Literal["v1", "v1beta1"]
 
@@ -54,15 +79,38 @@ def review(
 
 def check_types(answer: JSONObject) -> None:
     """Raises InvalidResponse when an answer could not be an AdmissionReview."""
-    for name, kind, go_type in (("uid", str, "types.UID"), ("allowed", bool, "bool")):
-        value = at(answer, "response", name)
-        if value is not None and not isinstance(value, kind):
-            field = f"AdmissionResponse.response.{name} of type {go_type}"
-            raise InvalidResponse(f"json: cannot unmarshal {json_kind(value)} into Go struct field {field}")
+    _check_fields(answer, "AdmissionReview", "", {"response": (dict, "v1.AdmissionResponse")})
+    response = mapping(answer, "response")
+    _check_fields(response, "AdmissionResponse", "response.", _RESPONSE)
+    for name, values in (
+        ("auditAnnotations", list(mapping(response, "auditAnnotations").values())),
+        ("warnings", items(response, "warnings")),
+    ):
+        for value in values:
+            _check_fields({name: value}, "AdmissionResponse", "response.", {name: (str, "string")})
+    status = mapping(response, "status")
+    _check_fields(status, "Status", "response.status.", _STATUS)
+    _check_fields(mapping(status, "details"), "StatusDetails", "response.status.details.", _DETAILS)
     try:
-        b64decode(text(answer, "response", "patch"), validate=True)
+        b64decode(_without_breaks(text(response, "patch")), validate=True)
     except binascii.Error:
         raise InvalidResponse("illegal base64 data at input byte 0") from None
+
+
+def _check_fields(value: JSONObject, struct: str, path: str, fields: Mapping[str, tuple[type, str]]) -> None:
+    for name, (kind, go_type) in fields.items():
+        found = value.get(name)
+        if found is None or (isinstance(found, kind) and not (kind is int and isinstance(found, bool))):
+            continue
+        shown = f"number {found}" if kind is int and isinstance(found, float) else json_kind(found)
+        raise InvalidResponse(
+            f"json: cannot unmarshal {shown} into Go struct field {struct}.{path}{name} of type {go_type}"
+        )
+
+
+def _without_breaks(encoded: str) -> str:
+    """Go ignores the ends of lines in what is encoded."""
+    return encoded.replace("\r", "").replace("\n", "")
 
 
 def verified(answer: JSONValue, uid: str, version: Version, *, mutating: bool) -> ReviewResponse:
@@ -70,7 +118,7 @@ def verified(answer: JSONValue, uid: str, version: Version, *, mutating: bool) -
     response = at(answer, "response")
     if not isinstance(response, dict):
         raise InvalidResponse("webhook response was absent")
-    patch, patch_type = b64decode(text(response, "patch")), response.get("patchType")
+    patch, patch_type = b64decode(_without_breaks(text(response, "patch"))), response.get("patchType")
     if version == "v1":
         _check(answer, response, uid)
         _check_patch(patch, patch_type, mutating=mutating)
@@ -81,8 +129,8 @@ def verified(answer: JSONValue, uid: str, version: Version, *, mutating: bool) -
         mapping(response, "status"),
         patch if mutating else b"",
         str(patch_type or ""),
-        [str(warning) for warning in items(response, "warnings")],
-        {name: str(value) for name, value in mapping(response, "auditAnnotations").items()},
+        [str(warning or "") for warning in items(response, "warnings")],
+        {name: str(value or "") for name, value in mapping(response, "auditAnnotations").items()},
     )
 
 
@@ -119,5 +167,9 @@ def denial(name: str, status: JSONObject) -> StatusError:
         max(code, _BAD_REQUEST) if isinstance(code, int) else _BAD_REQUEST,
         reason,
         f"{denied}: {explained}" if explained else f"{denied} without explanation",
-        details=mapping(status, "details") if "details" in status else None,
+        details=_known_details(mapping(status, "details")) if "details" in status else None,
     )
+
+
+def _known_details(details: JSONObject) -> JSONObject:
+    return {name: details[name] for name in _DETAILS if name in details}

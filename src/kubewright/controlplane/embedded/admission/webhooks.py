@@ -46,6 +46,7 @@ from kubewright.controlplane.embedded.patch.json_patch import apply_json_patch
 from kubewright.controlplane.embedded.patch.result import DoesNotApply
 from kubewright.controlplane.embedded.registry.resources import ResourceType
 from kubewright.controlplane.embedded.rest.call import ObjectStore
+from kubewright.controlplane.embedded.rest.metadata import unconvertible_kind
 from kubewright.controlplane.embedded.rest.suspension import completed
 
 _log = logging.getLogger("kubewright.controlplane")
@@ -271,7 +272,7 @@ class WebhookMutator:
             patch = decode_json(response.patch, [], "")
         except StatusError as error:
             raise WebhookError(f"received undecodable patch in webhook response: {error.message}") from None
-        if not patch:
+        if patch in (None, []):
             return False
         if new is None:
             why = "attempted to modify the object, which is not supported for this operation"
@@ -280,6 +281,7 @@ class WebhookMutator:
             raise WebhookError(f"unsupported patch type {quoted(response.patch_type)}")
         before = copied_object(request.new or {})
         changed = _patched(new, patch)
+        _check_kind(request, resource, new, changed)
         await completed(lambda: put_back(request, changed, resource), request.settled)
         note = {"configuration": webhook.configuration, "webhook": webhook.name, "patch": patch}
         self._note(annotation, {**note, "patchType": "JSONPatch"})
@@ -289,6 +291,16 @@ class WebhookMutator:
         self._request.call.annotations.setdefault(annotation, html_safe(msgspec.json.encode(note)).decode())
 
 
+def _check_kind(request: AdmissionRequest, resource: ResourceType, new: JSONObject, changed: JSONObject) -> None:
+    """A patch may leave the kind away, but not make it another one."""
+    api_version, kind = text(changed, "apiVersion"), text(changed, "kind")
+    is_same = (api_version, kind) == (text(new, "apiVersion"), text(new, "kind"))
+    if is_same or resource.custom or not api_version or not kind:
+        return
+    if why := unconvertible_kind(request.call, api_version, kind):
+        raise internal_error(why)
+
+
 def _patched(new: JSONObject, patch: JSONValue) -> JSONObject:
     try:
         return apply_json_patch(new, patch, lenient=True)
@@ -296,3 +308,7 @@ def _patched(new: JSONObject, patch: JSONValue) -> JSONObject:
         if error.is_test:
             raise internal_error(f"testing value {text(error.operation, 'path')} failed: test failed") from None
         raise internal_error(why_not(error.operation)) from None
+    except StatusError as error:
+        if error.reason == "BadRequest":
+            raise WebhookError(f"received undecodable patch in webhook response: {error.message}") from None
+        raise

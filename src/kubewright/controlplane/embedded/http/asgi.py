@@ -28,6 +28,7 @@ CLOSE = "kubewright.close"
 _MAX_WRITE = 64 * 1024
 _LINGER = 0.5
 _MAX_AUDIT_ID = 64
+_MAX_STATUS = 599  # uvicorn has no line for others, which a webhook may answer
 
 
 class Application:
@@ -128,7 +129,8 @@ def _start(response: HTTPResponse, request: HTTPRequest, *, length: int | None) 
         headers.append((b"content-type", response.content_type.encode()))
         if length is not None:
             headers.append((b"content-length", str(length).encode()))
-    return {"type": "http.response.start", "status": response.status, "headers": headers}
+    status = min(response.status, _MAX_STATUS)
+    return {"type": "http.response.start", "status": status, "headers": headers}
 
 
 async def _send_whole(response: HTTPResponse, request: HTTPRequest, send: Send, linger: Awaitable[None] | None) -> None:

@@ -99,19 +99,13 @@ class APIServer:
             parsed = _ParsedRequest(target, query, user)
             try:
                 response = self._handle(request, parsed, warnings, annotations)
-            except (AccountMissing, Suspended) as error:
+            except (AccountMissing, NotReached, Suspended) as error:
                 try:
                     async with asyncio.timeout(seconds) as own_time:
                         response = await self._resumed(error, request, parsed, warnings, annotations)
                 except TimeoutError:
                     if not own_time.expired():
                         raise
-                    response = out_of_time()
-            except NotReached as error:
-                patience = self.services.patience
-                if await reached(self.services.store, error.requested, min(seconds, patience)) or seconds >= patience:
-                    response = self._handle(request, parsed, warnings, annotations)
-                else:
                     response = out_of_time()
             await response.complete()
         except ConnectionCut:
@@ -142,28 +136,33 @@ class APIServer:
 
     async def _resumed(
         self,
-        stop: AccountMissing | Suspended,
+        stop: AccountMissing | NotReached | Suspended,
         request: HTTPRequest,
         parsed: _ParsedRequest,
         warnings: list[str],
         annotations: dict[str, str],
     ) -> HTTPResponse:
-        """Handle a request again, whenever what it was stopped for has come. A missing account is waited for once."""
+        """Handle a request again, whenever what it was stopped for has come.
+
+        A missing account and a revision of the future are waited for once.
+        """
         settled: Settled = {}
-        has_waited = False
+        awaited: set[type[Exception]] = set()
         while True:
             if isinstance(stop, Suspended):
                 settled.update(await stop.outcomes())
-            elif has_waited:
+            elif type(stop) in awaited:
                 raise stop
+            elif isinstance(stop, NotReached):
+                await reached(self.services.store, stop.requested, self.services.patience)
             else:
                 await stop.come(self.services.store)
-                has_waited = True
+            awaited.add(type(stop))
             warnings.clear()
             annotations.clear()
             try:
                 return self._handle(request, parsed, warnings, annotations, settled)
-            except (AccountMissing, Suspended) as again:
+            except (AccountMissing, NotReached, Suspended) as again:
                 stop = again
 
     def _identify(self, request: HTTPRequest, target: Target) -> UserInfo:
