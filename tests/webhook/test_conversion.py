@@ -315,6 +315,18 @@ class Unbound(Resource[BoatSpec, None]):
         raise NotImplementedError
 
 
+@resource(f"{GROUP}/v2", kind="Boat", storage=False)
+class Waiting(Resource[BoatSpec, None]):
+    """Its from_hub is a coroutine function."""
+
+    def to_hub(self) -> Boat:
+        raise NotImplementedError
+
+    @classmethod
+    async def from_hub(cls, hub: Boat) -> Self:
+        raise NotImplementedError
+
+
 @resource(f"{GROUP}/v1beta1", kind="Boat", storage=False)
 class Twin(BoatV1Beta1):
     """Of a version that there is already."""
@@ -335,6 +347,7 @@ class Twin(BoatV1Beta1):
         ((Boat, BoatV2), "BoatV2 and Boat both have storage=True"),
         ((Boat, Mute), "Mute has no method to_hub"),
         ((Boat, Unbound), "Unbound has no classmethod from_hub"),
+        ((Boat, Waiting), "Waiting.from_hub is an async def"),
         ((Boat, BoatV1Beta1, Twin), "BoatV1Beta1 and Twin are both of boats.webhook.test/v1beta1"),
     ],
 )

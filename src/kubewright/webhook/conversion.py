@@ -17,6 +17,7 @@ other labels and annotations, and nothing else. What a version cannot express is
 
 from __future__ import annotations
 
+from inspect import iscoroutinefunction
 from typing import Protocol, Self, TypeVar, cast
 
 from kubewright.api.markers import JSONObject, JSONValue
@@ -157,4 +158,6 @@ def _checked_spoke(hub: type[Object], spoke: object) -> type[Object]:
                 f"{name} has no {'classmethod' if is_classmethod else 'method'} {method}: a spoke has the method "
                 "to_hub(self) and the classmethod from_hub(cls, hub)"
             )
+        if iscoroutinefunction(getattr(spoke, method)):
+            raise TypeError(f"{name}.{method} is an async def: a conversion may wait for nothing; write def {method}")
     return spoke
