@@ -590,6 +590,27 @@ async def test_what_a_connection_held_is_freed_when_its_client_leaves_and_not_by
         gc.enable()
 
 
+async def test_a_client_without_a_handshake_does_not_keep_the_server_from_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From Python 3.12 on, servers of asyncio wait for such a client."""
+    monkeypatch.setattr(served_connection, "HEAD_TIMEOUT", 3600.0)
+    context, trusting = contexts(tmp_path)
+    server = Server(HERE, tls=lambda: context)
+    server.route("/echo", echo)
+    async with asyncio.timeout(20):
+        async with server:
+            silent, silent_writer = await asyncio.open_connection("127.0.0.1", server.port)
+            # One that came later is answered: the server knows of the first one.
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+            writer.write(b"GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n")
+            assert (await answer(reader))[0] == 200
+            writer.close()
+        silent_writer.write_eof()
+        assert await silent.read() == b""
+        silent_writer.close()
+
+
 async def test_tls_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     context, trusting = contexts(tmp_path)
     server = Server(HERE, tls=lambda: context)

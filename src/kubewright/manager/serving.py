@@ -176,7 +176,7 @@ class Server:
             for connection in list(self._connections):
                 connection.abort()
             await self._all_gone()
-        await server.wait_closed()
+        # Not `wait_closed`: from Python 3.12 on it also waits for clients that have not done their TLS handshake.
 
     async def _all_gone(self) -> None:
         while self._connections:
