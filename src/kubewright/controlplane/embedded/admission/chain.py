@@ -115,6 +115,8 @@ class AdmissionChain:
         mutated = bool(call.settled) and _settled(call, _step("mutating", call, old, operation), new)
         if not mutated:
             mutated = self._mutate(call, new, old, operation)
+        elif operation == "CREATE":
+            self.enter(call, new)  # the namespace may be gone since the webhooks were asked
         if call.resource.gvk.group == _RBAC and call.resource.plural in _GUARDED:
             # Not an admission plugin there, but what comes between those that change and the rules of the kind.
             _check_escalation(call, new, old)
