@@ -59,8 +59,8 @@ def _zero(kind: inspect.Type) -> JSONValue:
             return False
         case inspect.StrType(min_length=length):
             return "-" * (length or 0)
-        case inspect.ListType():
-            return []
+        case inspect.ListType(item_type=item, min_length=length):
+            return [_zero(item) for _ in range(length or 0)]
         case inspect.DictType():
             return {}
         case inspect.DateTimeType():
