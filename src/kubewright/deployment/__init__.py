@@ -1,0 +1,10 @@
+"""From an operator to what is deployed of it: objects, kustomize files, one manifest, and a Dockerfile; see
+`docs/manifests.md`.
+"""
+
+from kubewright.deployment.dockerfile import dockerfile_of
+from kubewright.deployment.files import files_of, install_yaml
+from kubewright.deployment.layout import objects_of
+from kubewright.deployment.operator import Operator
+
+__all__ = ["Operator", "dockerfile_of", "files_of", "install_yaml", "objects_of"]

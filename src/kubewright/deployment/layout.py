@@ -1,0 +1,70 @@
+"""Which objects an operator consists of: in kubebuilder's directories, and in the order in which they are applied."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.resources import Object
+from kubewright.deployment import access, extensions, workload
+from kubewright.deployment.operator import Operator
+
+Layout: TypeAlias = dict[str, dict[str, list[Object]]]
+"""The objects by directory and file."""
+
+# As kustomize orders them: what others need comes first, and the API server calls webhooks last.
+_ORDER: Final = (
+    "Namespace",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "Role",
+    "ClusterRole",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "Service",
+    "Deployment",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+)
+
+
+def layout_of(operator: Operator) -> Layout:
+    """The objects that are deployed, by directory and file. Directories without any are left out."""
+    directories: Layout = {
+        "crd": {f"bases/{_file_name(each)}.yaml": [each] for each in extensions.definitions(operator)},
+        "rbac": {
+            "service_account.yaml": [access.service_account(operator)],
+            "role.yaml": [*access.roles(operator)],
+            "role_binding.yaml": [*access.bindings(operator)],
+            "metrics_reader_role.yaml": [access.metrics_reader(operator)],
+        },
+        "manager": {
+            "manager.yaml": [workload.namespace(operator), workload.deployment(operator)],
+            "metrics_service.yaml": [workload.metrics_service(operator)],
+            "pod_disruption_budget.yaml": [workload.disruption_budget(operator)],
+        },
+        "webhook": {
+            "service.yaml": [workload.webhook_service(operator)] if operator.webhooks else [],
+            "manifests.yaml": [*extensions.configurations(operator)],
+        },
+        "network-policy": {"network_policy.yaml": [workload.network_policy(operator)]},
+    }
+    filled = {name: {file: found for file, found in files.items() if found} for name, files in directories.items()}
+    return {name: files for name, files in filled.items() if files}
+
+
+def objects_of(operator: Operator) -> list[Object]:
+    """The objects that are deployed, in the order in which they can be applied. Equal operators have equal objects."""
+    found = [each for files in layout_of(operator).values() for objects in files.values() for each in objects]
+    return sorted(found, key=_position)
+
+
+def _position(obj: Object) -> tuple[int, str, str]:
+    return _ORDER.index(obj.kind), obj.metadata.namespace or "", obj.metadata.name or ""
+
+
+def _file_name(definition: CustomResourceDefinition) -> str:
+    """As controller-gen names it."""
+    return f"{definition.spec.group}_{definition.spec.names.plural}"

@@ -1,0 +1,106 @@
+"""What is deployed: an operator, and the names that its objects have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from kubewright.api.core.v1 import ResourceRequirements
+from kubewright.api.kinds import ObjectKey
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.quantity import Quantity
+from kubewright.api.rbac.v1 import ClusterRole, Role
+from kubewright.api.resources import Object
+from kubewright.manager.manager import GRACE
+from kubewright.manifest.errors import ManifestError
+from kubewright.webhook import AdmissionWebhook, Versions
+
+USER: Final = 65532
+"""The user and group that the image runs as, as in distroless images."""
+HEALTH_PORT, METRICS_PORT, WEBHOOK_PORT = 8081, 8443, 9443
+NAME_LABEL: Final = "app.kubernetes.io/name"
+
+# The longest names that are made of it, "-webhook" and "-metrics", are labels of 63 characters.
+_MAX_NAME_LENGTH = 63 - len("-webhook")
+_LABEL = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
+
+
+def _default_resources() -> ResourceRequirements:
+    return ResourceRequirements(
+        requests={"cpu": Quantity("50m"), "memory": Quantity("128Mi")}, limits={"memory": Quantity("512Mi")}
+    )
+
+
+class Operator(Struct, frozen=True, kw_only=True):
+    """An operator as it is deployed. Raises `ManifestError` for what no server would accept."""
+
+    name: str
+    """That of `run(name=...)`: the Deployment, its ServiceAccount and its lease are called so."""
+    image: str
+    """Its ENTRYPOINT runs the operator, and gets the flags of the Deployment: see `dockerfile_of`."""
+    namespace: str = ""
+    """`NAME-system` unless given."""
+    kinds: Sequence[type[Object]] = ()
+    """Its own kinds, one class for each version; those of `webhooks` that convert need not be repeated."""
+    webhooks: Sequence[AdmissionWebhook[object] | Versions] = ()
+    """As given to `serve_webhooks`."""
+    roles: Sequence[ClusterRole | Role] = ()
+    """What it may do; they are bound to its ServiceAccount."""
+    samples: Sequence[Object] = ()
+    """Objects to try it with; they are not deployed."""
+    arguments: Sequence[str] = ()
+    """Flags of its own."""
+    replicas: int = 2
+    """One leads, the others stand by with warm caches, and all serve webhooks."""
+    grace: float = GRACE
+    """As given to its manager."""
+    resources: ResourceRequirements = field(default_factory=_default_resources)
+    """There is no limit of CPU by default: a replica that is throttled loses its lease."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(_LABEL, self.name) or len(self.name) > _MAX_NAME_LENGTH:
+            raise ManifestError(
+                f'the operator is called "{self.name}": expected at most {_MAX_NAME_LENGTH} lower-case letters, digits '
+                'and dashes, a letter first, such as "podmanager"'
+            )
+        if not self.namespace:
+            force_setattr(self, "namespace", f"{self.name}-system")
+        if not re.fullmatch(_LABEL, self.namespace):
+            raise ManifestError(
+                f'the operator {self.name} is to be deployed to the namespace "{self.namespace}": expected lower-case '
+                "letters, digits and dashes, a letter first"
+            )
+        if not re.fullmatch(r"[^\s]+", self.image):
+            raise ManifestError(
+                f'the operator {self.name} has the image "{self.image}": expected a name and a tag, such as '
+                f'"{self.name}:1.0"'
+            )
+        if self.replicas < 1:
+            raise ManifestError(f"the operator {self.name} has replicas={self.replicas}: expected at least 1")
+
+    @property
+    def webhook_service(self) -> ObjectKey:
+        """The Service by which the API server reaches webhooks."""
+        return ObjectKey(self.namespace, f"{self.name}-webhook")
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The labels by which its pods are selected."""
+        return {NAME_LABEL: self.name, "control-plane": "controller-manager"}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of every object."""
+        return {NAME_LABEL: self.name, "app.kubernetes.io/managed-by": "kubewright"}
+
+    def metadata(self, suffix: str = "") -> ObjectMeta:
+        """That of an object in its namespace, which is called as the operator is, with a suffix."""
+        return ObjectMeta(name=f"{self.name}{suffix}", namespace=self.namespace, labels=self.labels)
+
+    def cluster_metadata(self, name: str) -> ObjectMeta:
+        """That of an object without a namespace."""
+        return ObjectMeta(name=name, labels=self.labels)

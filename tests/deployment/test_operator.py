@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from kubewright.deployment import Operator
+from kubewright.manifest import ManifestError
+
+
+def test_an_operator_is_deployed_to_a_namespace_named_after_it() -> None:
+    assert Operator(name="ferries", image="ferries:1").namespace == "ferries-system"
+    assert Operator(name="ferries", image="ferries:1", namespace="ops").namespace == "ops"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"name": "Ferries"}, 'is called "Ferries": expected at most 55 lower-case letters'),
+        ({"name": "f" * 56}, "expected at most 55"),
+        ({"namespace": "a.b"}, 'the namespace "a.b"'),
+        ({"image": ""}, 'the image "": expected a name and a tag, such as "ferries:1.0"'),
+        ({"image": "ferries :1"}, 'the image "ferries :1"'),
+        ({"replicas": 0}, "replicas=0: expected at least 1"),
+    ],
+)
+def test_what_no_server_accepts_is_refused(options: dict[str, object], expected: str) -> None:
+    given = {"name": "ferries", "image": "ferries:1", **options}
+    with pytest.raises(ManifestError) as refused:
+        Operator(**given)  # type: ignore[arg-type]  # of various types
+    assert expected in str(refused.value)
