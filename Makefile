@@ -52,7 +52,7 @@ requirements: setup ## pin the newest allowed dependencies again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header requirements/uv.in -o requirements/uv.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --extra controlplane --extra testing --group dev pyproject.toml -o requirements/dev.txt
 
-generate: setup control-plane ## make src/kubewright/api/<group>/<version>.py again from what the API server says of itself
+generate: setup control-plane ## make again what comes from Kubernetes: src/kubewright/api/<group>/<version>.py, and what tests compare with
 	$(BIN)/python -m tools.generate_api
 	$(BIN)/python -m tools.generate_protobuf
 	$(BIN)/python -m tools.generate_bootstrap

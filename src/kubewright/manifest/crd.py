@@ -22,6 +22,7 @@ from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.path import PathError, schema_at
 from kubewright.manifest.rules import add_rules
 from kubewright.manifest.schema import Schema, schema_of
+from kubewright.manifest.size import check_size, shorten_descriptions
 from kubewright.manifest.yaml import to_yaml
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ _MAX_SELECTABLE_FIELDS: Final = 8
 _MAX_WARNING_LENGTH: Final = 256
 
 
-def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
+def crd_of(*types: type[Object], max_description: int | None = None) -> dict[str, JSONValue]:
     """The CustomResourceDefinition of one kind, given one class for each of its versions.
 
     A version with columns also gets the column Age, which kubectl shows otherwise only for kinds without columns;
-    unless it has `age_column=False`.
-    Raises `ManifestError` when the server would refuse the definition because of the types.
+    unless it has `age_column=False`. Descriptions are cut to `max_description` characters, and left out when it is 0.
+    Raises `ManifestError` when the server would refuse the definition because of the types or of its size.
     """
     if not types:
         raise ManifestError("a CustomResourceDefinition needs at least one type")
@@ -71,7 +72,12 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
         metadata["annotations"] = {**info.definition_annotations}
     if info.definition_labels:
         metadata["labels"] = {**info.definition_labels}
-    return {
+    schemas = {info.gvk.version: _schema(info, cls) for info, cls in versions}
+    rendered: list[JSONValue] = [_version(info, cls, schemas[info.gvk.version]) for info, cls in versions]
+    if max_description is not None:
+        for schema in schemas.values():
+            shorten_descriptions(schema, max_description)
+    definition: dict[str, JSONValue] = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": metadata,
@@ -79,12 +85,14 @@ def crd_of(*types: type[Object]) -> dict[str, JSONValue]:
             "group": info.gvk.group,
             "names": names,
             "scope": "Namespaced" if info.namespaced else "Cluster",
-            "versions": [_version(info, cls) for info, cls in versions],
+            "versions": rendered,
         },
     }
+    check_size(definition, schemas, cls.__name__)
+    return definition
 
 
-def definition_of(*types: type[Object]) -> CustomResourceDefinition:
+def definition_of(*types: type[Object], max_description: int | None = None) -> CustomResourceDefinition:
     """The same as an object, to be applied by a client."""
     for each in types:
         given: object = each
@@ -92,12 +100,12 @@ def definition_of(*types: type[Object]) -> CustomResourceDefinition:
             raise TypeError(f"definition_of({given.kind} {given.key}): give the class {type(given).__name__}")
     from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 
-    return from_json(CustomResourceDefinition, crd_of(*types))
+    return from_json(CustomResourceDefinition, crd_of(*types, max_description=max_description))
 
 
-def crd_yaml(*types: type[Object]) -> str:
+def crd_yaml(*types: type[Object], max_description: int | None = None) -> str:
     """`crd_of` as YAML. The same types give the same bytes."""
-    return to_yaml(crd_of(*types))
+    return to_yaml(crd_of(*types, max_description=max_description))
 
 
 def _named(cls: type[Object]) -> ResourceInfo:
@@ -176,10 +184,14 @@ def _check_storage(versions: list[tuple[ResourceInfo, type[Object]]]) -> None:
         )
 
 
-def _version(info: ResourceInfo, cls: type[Object]) -> dict[str, JSONValue]:
+def _schema(info: ResourceInfo, cls: type[Object]) -> Schema:
     schema = schema_of(cls)
     _add_extra(schema, info, cls)
     add_rules(schema, info.rules, cls.__name__)
+    return schema
+
+
+def _version(info: ResourceInfo, cls: type[Object], schema: Schema) -> dict[str, JSONValue]:
     # Paths may lead into the metadata, which the schema of a kind must not describe.
     whole: Schema = {**schema, "properties": {**_properties(schema), "metadata": schema_of(ObjectMeta)}}
     version: dict[str, JSONValue] = {
