@@ -185,6 +185,19 @@ async def test_a_function_that_awaits_what_is_cancelled_denies() -> None:
     assert found["status"]["message"] == "waiting failed: CancelledError"
 
 
+async def test_a_denial_by_a_task_of_a_function_is_one_of_the_function() -> None:
+    async def check() -> None:
+        raise Denied("no kettles today")
+
+    @validates(Kettle)
+    async def checking(review: Review[Kettle]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(check())
+
+    found = await answer(checking, review(new=kettle()))
+    assert (found["status"]["code"], found["status"]["message"]) == (403, "no kettles today")
+
+
 async def test_a_function_that_is_not_done_in_the_time_of_the_request_leaves_the_decision_to_the_failure_policy() -> (
     None
 ):

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from kubewright.api.errors import explain_misuse
 from kubewright.api.resources import SECRET_KINDS
+from kubewright.manager.group import cause
 from kubewright.manager.log import summary
 from kubewright.manager.metrics import Counter, Gauge, Histogram, Labelled, Metrics
 from kubewright.manager.serving import EndpointRequest, EndpointResponse
@@ -133,6 +134,7 @@ class ReviewEndpoint(WebhookEndpoint):
 
     def _failed(self, request: ReviewRequest, error: BaseException) -> AdmissionResponse:
         """The answer when a function raised: the denial that it meant, or that of an error."""
+        error = cause(error)  # what tasks of the function raised comes as a group
         if isinstance(error, Denied):
             return AdmissionResponse(allowed=False, status=error.status)
         if isinstance(error, FunctionMistake):
