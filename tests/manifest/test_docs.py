@@ -10,7 +10,7 @@ import yaml
 from msgspec import UNSET, Meta, UnsetType
 
 from kubewright import api
-from kubewright.api.core.v1 import ConfigMap, ContainerPort
+from kubewright.api.core.v1 import ConfigMap, ContainerPort, ResourceClaim
 from kubewright.api.model import Model
 from kubewright.api.resources import Resource, resource
 from kubewright.manifest.crd import crd_of
@@ -43,7 +43,7 @@ class ExampleStatus(Model):
 
 NAMES: dict[str, object] = {
     **{name: getattr(api, name) for name in api.__all__},
-    **{cls.__name__: cls for cls in (Color, Meta, UnsetType, ConfigMap, ContainerPort)},
+    **{cls.__name__: cls for cls in (Color, Meta, UnsetType, ConfigMap, ContainerPort, ResourceClaim)},
     "Annotated": Annotated,
     "Literal": Literal,
     "UNSET": UNSET,

@@ -2,14 +2,17 @@
 
 import datetime
 import enum
+import re
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, NewType, TypeVar, cast
 
 import msgspec
 import pytest
 from msgspec import UNSET, Meta, UnsetType, field
 
+import kubewright.api
 from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import ContainerPort, LocalObjectReference, Pod, PodTemplateSpec
 from kubewright.api.dynamic import Dynamic
@@ -21,7 +24,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, Resource, resource
 from kubewright.api.time import MicroTime, Time
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.schema import Schema, schema_of
+from kubewright.manifest.schema import ATOMIC, Schema, schema_of
 
 T = TypeVar("T")
 _NO_DEFAULT = object()
@@ -271,6 +274,21 @@ def test_zero_values_of_built_in_structures_are_absent_and_no_defaults() -> None
     }
 
 
+def test_structures_of_kubernetes_are_replaced_whole_where_go_says_so() -> None:
+    (package,) = kubewright.api.__path__
+    modules = [path.read_text() for path in Path(package).rglob("*.py")]
+    marked = {
+        name for text in modules for name in re.findall(r"Annotated\[(?:\w+\.)?(\w+)(?: \| None)?, Atomic\(\)", text)
+    }
+    assert {name for name in marked if name[0].isupper()} == ATOMIC
+
+    assert schema_with(LabelSelector)["x-kubernetes-map-type"] == "atomic"
+    items = schema_with(list[LocalObjectReference])["items"]
+    assert isinstance(items, dict)
+    assert items["x-kubernetes-map-type"] == "atomic"
+    assert "x-kubernetes-map-type" not in schema_with(Port)
+
+
 # --- prose
 
 
@@ -412,7 +430,7 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
 @pytest.mark.parametrize(
     ("annotation", "complaint"),
     [
-        (int | Port, "a structural schema cannot express int or Port: use one Model whose fields are optional"),
+        (int | Port, "a structural schema cannot express int or Port: use one Model with an optional field for each"),
         (Port | Box[int], "a structural schema cannot express Port or "),
         (
             Annotated[int, Meta(ge=1)] | str,

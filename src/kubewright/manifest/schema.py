@@ -74,6 +74,15 @@ _EMBEDDED_METADATA: Final[Schema] = {
     "x-kubernetes-preserve-unknown-fields": True,
 }
 
+# Kubernetes' own structures that are replaced whole wherever they are: their types say so in Go.
+ATOMIC: Final = frozenset(
+    {"ConfigMapKeySelector", "CrossVersionObjectReference", "EndpointAddress", "EndpointPort", "FileKeySelector"}
+    | {"LabelSelector", "LocalObjectReference", "MatchResources", "NamedRuleWithOperations", "NodeSelector"}
+    | {"NodeSelectorTerm", "ObjectFieldSelector", "ObjectReference", "OwnerReference", "ParamKind", "ParamRef"}
+    | {"ResourceFieldSelector", "RoleRef", "ScopeSelector", "SecretKeySelector", "SecretReference"}
+    | {"ServiceBackendPort", "Subject", "TopologySelectorTerm", "TypedLocalObjectReference", "Variable"}
+)
+
 _OBJECT_FIELDS: Final[dict[str, type]] = {"api_version": str, "kind": str, "metadata": ObjectMeta}
 
 _INSTEAD: Final[dict[object, str]] = {
@@ -234,8 +243,9 @@ def _union(annotation: object, where: _Location) -> tuple[Schema, bool]:
     if set(members) == {int, float}:
         return copy.deepcopy(_SCALARS[float]), nullable
     raise ManifestError(
-        f"{where}: a structural schema cannot express {' or '.join(map(_name, members))}: use one Model whose fields "
-        "are optional, or JSONValue (int | str alone is possible)"
+        f"{where}: a structural schema cannot express {' or '.join(map(_name, members))}: use one Model with an "
+        'optional field for each, class Source(Model, rules=[ExactlyOneOf("file", "url")]), or JSONValue (int | str '
+        "alone is possible)"
     )
 
 
@@ -282,6 +292,8 @@ def _nested(annotation: object, cls: type[Model], where: _Location) -> Schema:
     schema = _structure(annotation, where.around)
     if issubclass(cls, Object):
         schema["x-kubernetes-embedded-resource"] = True
+    if cls.__name__ in ATOMIC and cls.__module__.startswith("kubewright.api."):
+        schema["x-kubernetes-map-type"] = "atomic"
     return schema
 
 

@@ -213,9 +213,9 @@ class GadgetSpec(Model):
         | None
     ) = None
 
-    selector: Annotated[LabelSelector, Atomic()] | None = None
-    reference: Annotated[LocalObjectReference, Atomic()] | None = None
-    key: Annotated[SecretKeySelector, Atomic()] | None = None
+    selector: LabelSelector | None = None
+    reference: LocalObjectReference | None = None
+    key: SecretKeySelector | None = None
 
 
 class GadgetStatus(Model):
