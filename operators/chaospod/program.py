@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright import Manager, controller_for, serve_webhooks
+from kubewright import Manager, Permission, controller_for, serve_webhooks
 from kubewright.api.core.v1 import Pod
 
 from .reconciler import ChaosPodReconciler
@@ -14,4 +14,5 @@ def setup(manager: Manager) -> None:
     """One controller, which is also woken by the pods it owns, and the webhooks of its kind."""
     reconciler = ChaosPodReconciler(manager.client, manager.recorder("chaospod"))
     controller_for(manager, ChaosPod).owns(Pod).complete(reconciler)
+    manager.require(Permission(ChaosPod, "patch"), Permission(Pod, "create", "delete"))
     serve_webhooks(manager, default_next_stop, check_next_stop)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright import Manager, controller_for, converts, serve_webhooks
+from kubewright import Manager, Permission, controller_for, converts, serve_webhooks
 from kubewright.api.core.v1 import Pod
 
 from .reconciler import PodManagerReconciler
@@ -17,4 +17,5 @@ def setup(manager: Manager) -> None:
     )
     reconciler = PodManagerReconciler(manager.client, manager.recorder("podmanager"), reconciles)
     controller_for(manager, PodManager, workers=4).owns(Pod).complete(reconciler)
+    manager.require(Permission(Pod, "create", "delete"))
     serve_webhooks(manager, converts(PodManager, PodManagerV1Beta1))

@@ -689,11 +689,15 @@ async def test_a_user_without_permissions_gets_the_whole_list(
     config.write_text(embedded_control_plane.add_user("intern").kubeconfig)
     done = await asyncio.to_thread(run, "--kubeconfig", config, *QUIET, *CONSOLE)
     assert (done.returncode, done.stdout) == (1, "")
-    managers, pods, *rules = done.stderr.splitlines()
-    assert managers.startswith("podmanager: listing and watching podmanagers.apps.mycompany.com is not permitted: ")
-    assert pods.startswith('listing and watching pods is not permitted: User "intern" cannot list, watch')
-    assert rules[:4] == [
-        "add to its ClusterRole:",
+    missing, rules = done.stderr.split("add to its ClusterRole:\n")
+    assert [line.partition(" is not permitted")[0] for line in missing.splitlines()] == [
+        "podmanager: creating and deleting pods",
+        "listing and watching podmanagers.apps.mycompany.com",
+        "listing and watching pods",
+        "patching podmanagers.apps.mycompany.com",
+        "patching podmanagers/status.apps.mycompany.com",
+    ]
+    assert rules.splitlines()[3:6] == [
         '- apiGroups: ["apps.mycompany.com"]',
         '  resources: ["podmanagers"]',
         '  verbs: ["list", "watch"]',

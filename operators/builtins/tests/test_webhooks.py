@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from operators.builtins import PodSet, annotate_pod, check_pod, setup
+from operators.conftest import AsOperator
 
 from kubewright import Client, Forbidden, Manager, ObjectMeta, Review, serve_webhooks
 from kubewright.api.core.v1 import Container, Pod, PodSpec
@@ -16,11 +17,16 @@ def pod(name: str, **annotations: str) -> Pod:
 
 
 async def test_item_18_the_annotator_satisfies_the_validator_which_denies_alone(
-    admin: Client, namespace: str, install: Install, running: Running, local_webhooks: LocalWebhooks
+    admin: Client,
+    namespace: str,
+    install: Install,
+    running: Running,
+    as_operator: AsOperator,
+    local_webhooks: LocalWebhooks,
 ) -> None:
     await install(PodSet)
     client = admin.in_namespace(namespace)
-    manager = Manager(admin, namespaces=[namespace], **local_webhooks.options)
+    manager = Manager(await as_operator(setup), namespaces=[namespace], **local_webhooks.options)
     setup(manager)
     async with running(manager), local_webhooks.installed(manager, admin, namespace=namespace):
         plain = await client.create(pod("plain"))

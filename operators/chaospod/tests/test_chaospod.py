@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec, setup
+from operators.conftest import AsOperator
 
 from kubewright import Client, ControlPlane, Manager, ObjectMeta, Result, controller_for, now
 from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
@@ -20,11 +21,16 @@ def chaos(namespace: str = "default") -> ChaosPod:
 
 
 async def test_item_23_the_pod_is_created_stopped_and_created_again(
-    admin: Client, namespace: str, install: Install, running: Running, caplog: pytest.LogCaptureFixture
+    admin: Client,
+    namespace: str,
+    install: Install,
+    running: Running,
+    as_operator: AsOperator,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     await install(ChaosPod)
     client = admin.in_namespace(namespace)
-    manager = Manager(admin, namespaces=[namespace])
+    manager = Manager(await as_operator(setup), namespaces=[namespace])
     reconciler = ChaosPodReconciler(manager.client, RecordedEvents(), lambda: timedelta(seconds=1))
     controller_for(manager, ChaosPod).owns(Pod).complete(reconciler)
     async with running(manager):

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from operators.chaospod import ChaosPod, ChaosPodSpec, check_next_stop, default_next_stop, setup
+from operators.conftest import AsOperator
 
 from kubewright import Client, Field, Invalid, Manager, ObjectMeta, Review, now
 from kubewright.api.core.v1 import Container, PodSpec, PodTemplateSpec
@@ -18,11 +19,16 @@ def chaos(next_stop: datetime | None = None) -> ChaosPod:
 
 
 async def test_item_22_a_default_is_applied_and_an_invalid_update_is_denied(
-    admin: Client, namespace: str, install: Install, running: Running, local_webhooks: LocalWebhooks
+    admin: Client,
+    namespace: str,
+    install: Install,
+    running: Running,
+    as_operator: AsOperator,
+    local_webhooks: LocalWebhooks,
 ) -> None:
     await install(ChaosPod)
     client = admin.in_namespace(namespace)
-    manager = Manager(admin, namespaces=[namespace], **local_webhooks.options)
+    manager = Manager(await as_operator(setup), namespaces=[namespace], **local_webhooks.options)
     setup(manager)
     async with running(manager), local_webhooks.installed(manager, admin, namespace=namespace):
         before = now()

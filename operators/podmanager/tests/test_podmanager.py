@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
+from operators.conftest import AsOperator
 from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, PodManagerV1Beta1, setup
 from operators.podmanager.reconciler import is_ready
 
@@ -35,12 +36,11 @@ async def client(admin: Client, namespace: str, install: Install) -> Client:
 
 
 @pytest.fixture
-async def manager(control_plane: ControlPlane, namespace: str) -> AsyncIterator[Manager]:
+async def manager(client: Client, namespace: str, as_operator: AsOperator) -> Manager:
     """Set up, but not running."""
-    async with control_plane.client() as own:
-        manager = Manager(own, namespaces=[namespace], webhook_address="0")
-        setup(manager)
-        yield manager
+    manager = Manager(await as_operator(setup), namespaces=[namespace], webhook_address="0")
+    setup(manager)
+    return manager
 
 
 async def create(client: Client, replicas: int) -> PodManager:
@@ -159,7 +159,7 @@ async def test_item_35_a_refused_creation_is_an_event_and_retried(
         )
     )
     async with control_plane.client(user) as own:
-        manager = Manager(own, namespaces=[namespace], webhook_address="0")
+        manager = Manager(own, namespaces=[namespace], webhook_address="0", preflight=False)
         setup(manager)
         async with running(manager):
             spec = PodManagerSpec(image="app:1", replicas=1)

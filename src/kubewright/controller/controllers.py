@@ -81,6 +81,8 @@ class Controller(Generic[Key]):
         if max_attempts is not None and max_attempts < 1:
             raise ValueError(f'controller "{name}": max_attempts={max_attempts}, expected at least 1')
         self.name = name
+        self.reconciler: object = reconciler
+        """What it was made of: an object with `reconcile`, or a function."""
         self.needs_leader = needs_leader
         self.queue: Queue[Key] = Queue(limiter=limiter, debounce=debounce)
         self.statistics = ControllerStatistics(workers)

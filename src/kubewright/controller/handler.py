@@ -72,6 +72,16 @@ class RequestHandler(Handler[Request]):
     __slots__ = ()
 
 
+class OwnerHandler(RequestHandler):
+    """A handler that enqueues owners of one kind."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: type[Object], function: Keys[Request]) -> None:
+        super().__init__(function)
+        self.owner = owner
+
+
 def checked_requests(handler: Handler[Request]) -> Handler[Request]:
     """The same handler, which raises `WrongKeys` when its function returns something else than requests."""
     given: object = handler
@@ -145,13 +155,12 @@ def for_owner(
                     event.kind.__name__,
                 )
 
-    @RequestHandler
     def owners_of(event: Event[Object]) -> Iterable[Request]:
         if elsewhere is not None and event.old is None and event.write_origin is not None:
             report(event)
         return dict.fromkeys((*keys(event.old), *keys(event.new)))
 
-    return owners_of
+    return OwnerHandler(kind, owners_of)
 
 
 def mapped(

@@ -27,7 +27,7 @@ from kubewright.client.arguments import check_kind
 from kubewright.controller.arguments import check_number
 from kubewright.controller.cancelled import outcome
 from kubewright.controller.event import Event
-from kubewright.controller.handler import Handler, Keys, LaterKeys, WrongKeys, for_object
+from kubewright.controller.handler import Handler, Keys, LaterKeys, OwnerHandler, WrongKeys, for_object
 from kubewright.controller.predicates import Predicate, checked_predicate
 from kubewright.controller.queue import Queue, Reason
 from kubewright.controller.source import INITIAL_PRIORITY
@@ -127,6 +127,11 @@ class Watched(Generic[Key]):
     def is_own(self) -> bool:
         """Whether the objects of this kind are themselves reconciled."""
         return cast(object, self._handler) is for_object
+
+    @property
+    def owner(self) -> type[Object] | None:
+        """The kind that owns these objects, where events of them enqueue their owners."""
+        return self._handler.owner if isinstance(self._handler, OwnerHandler) else None
 
     def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
         """For a controller: feed its queue not before `begin`; `enqueue_own` enqueues all objects of its own kind, and

@@ -37,6 +37,7 @@ from kubewright.client.config.in_cluster import SERVICE_ACCOUNT
 from kubewright.client.errors import AlreadyExists, APIError, Conflict, NotFound, RequestTimeout
 from kubewright.client.write_guard import guard_writes
 from kubewright.manager.fence import clock_of, system_clock
+from kubewright.manager.permissions import Permission
 
 JITTER = 1.2
 """How much longer than the retry period a pause may be, as client-go has it."""
@@ -125,6 +126,14 @@ class LeaderElection:
         self._lease: Lease | None = None
         # True while the server may have made us the holder without our knowing.
         self._is_unsure = False
+
+    @property
+    def needs(self) -> list[Permission]:
+        """The permissions that it needs. A role cannot restrict `create` to a name."""
+        return [
+            Permission("coordination.k8s.io/leases", "create", namespace=self.namespace),
+            Permission("coordination.k8s.io/leases", "get", "update", namespace=self.namespace, name=self.name),
+        ]
 
     @property
     def is_leader(self) -> bool:

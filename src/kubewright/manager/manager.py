@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, Collection, Coroutine, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -32,7 +32,6 @@ from kubewright.cache.informer import Informer
 from kubewright.client import Client
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
-from kubewright.controller.watched import Watched
 from kubewright.manager.arguments import check_arguments, checked_permissions
 from kubewright.manager.cluster import Cluster
 from kubewright.manager.endpoints import ManagerEndpoints
@@ -41,6 +40,7 @@ from kubewright.manager.group import cause
 from kubewright.manager.health import TIMEOUT, Check
 from kubewright.manager.leader_election import LeaderElection, LeadershipLost
 from kubewright.manager.lifecycle import Lifecycle
+from kubewright.manager.needs import dispensable_needs, reconciler_needs, watch_needs
 from kubewright.manager.permissions import Permission
 from kubewright.manager.preflight import Preflight
 from kubewright.manager.recorder import EventBroadcaster, EventRecorder
@@ -106,7 +106,7 @@ class Manager:
         server reaches them, "NAME" or "NAMESPACE/NAME": unless there is a `webhook_cert_dir`, certificates are made,
         rotated and trusted without further ado (see `kubewright.certificates`).
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
-        every permission that watches and `permissions` need, and fails with the list of those missing. `cache` has the
+        every permission that the program needs (see `needs`), and fails with the list of those missing. `cache` has the
         options of single kinds (`cache={Pod: CacheOptions(labels={"app": "web"})}`), and with `strict_cache` reads that
         no watch can answer are refused; `stream` as in `Cache`. `controllers` are options
         for controllers that are not given their own. `name` is for the log.
@@ -118,7 +118,7 @@ class Manager:
         self.election = election
         self._namespaces = sorted(namespaces)
         self._permissions = checked_permissions(permissions)
-        self._preflight = Preflight(self._needs) if preflight else None
+        self._preflight = Preflight(self._needs, self._dispensable_needs) if preflight else None
         self._expected: set[str] = set()  # controllers that are being built
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
         self._lifecycle = Lifecycle(self.cluster, self._events, warm_standby=warm_standby, grace=grace)
@@ -240,6 +240,20 @@ class Manager:
     def expect(self, name: str) -> None:
         """A controller of this name is being built: `run` fails unless it has been added by then."""
         self._expected.add(name)
+
+    def require(self, *permissions: Permission) -> None:
+        """The program needs these, as the argument `permissions`: for what it writes, in the setup function.
+
+        One of a kind that names no namespace is needed in those that the manager is confined to.
+        """
+        self._permissions += checked_permissions(permissions)
+
+    @property
+    def needs(self) -> list[Permission]:
+        """Every permission that the program needs in its own cluster: checked at the start, and rendered into its role
+        (`kubewright.manager.roles`).
+        """
+        return [*self._own_needs(), *dispensable_needs(self.controllers, self.cache)]
 
     def add_health_check(self, name: str, check: Check, *, timeout: float = TIMEOUT) -> None:
         """Have `check`, which may be async, decide whether the program is healthy: `manager.health.add`.
@@ -401,16 +415,21 @@ class Manager:
         return not self.is_stopping
 
     def _needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
-        yield self.live, [*self._permissions, *self._endpoints.needs, *self._watch_permissions(self.cluster)]
+        yield self.live, self._own_needs()
         for other in self._lifecycle.clusters[1:]:
-            yield other.live, self._watch_permissions(other)
+            yield other.live, watch_needs(self.controllers, other.cache)
 
-    def _watch_permissions(self, cluster: Cluster) -> Iterable[Permission]:
-        for controller in self._lifecycle.controllers:
-            for source in controller.sources:
-                if isinstance(source, Watched) and source.cache is cluster.cache:
-                    for namespace in source.namespaces or ("",):
-                        yield Permission(source.kind, "list", "watch", namespace=namespace)
+    def _dispensable_needs(self) -> Iterable[tuple[Client, Iterable[Permission]]]:
+        yield self.live, dispensable_needs(self.controllers, self.cache)
+
+    def _own_needs(self) -> Iterator[Permission]:
+        for permission in self._permissions:
+            yield from permission.within(self._namespaces)
+        yield from self._endpoints.needs
+        if self.election is not None:
+            yield from self.election.needs
+        yield from watch_needs(self.controllers, self.cache)
+        yield from reconciler_needs(self.controllers, self.cache)
 
     def _not_ready_reason(self) -> str | None:
         if self._preflight is not None and self._preflight.unreachable is not None:

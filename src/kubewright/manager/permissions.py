@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -32,24 +32,29 @@ _PLAIN_GROUPS = frozenset({"", "apps", "autoscaling", "batch", "extensions", "po
 class Permission:
     """The verbs that an operator needs for a kind, in one namespace or in all.
 
-    The kind is a Python type, or a text: "pods", "apps/deployments", "apps/deployments/scale", and "/pods/log" with a
-    leading slash for what belongs to the group without a name.
+    The kind is a Python type, whose subresource may be named, or a text: "pods", "apps/deployments",
+    "apps/deployments/scale", and "/pods/log" with a leading slash for what belongs to the group without a name.
     """
 
     # Not a Struct, whose constructor takes one argument per field.
-    __slots__ = ("kind", "name", "namespace", "verbs")
+    __slots__ = ("kind", "name", "namespace", "subresource", "verbs")
 
-    def __init__(self, kind: type[Object] | str, *verbs: str, namespace: str = "", name: str = "") -> None:
+    def __init__(
+        self, kind: type[Object] | str, *verbs: str, subresource: str = "", namespace: str = "", name: str = ""
+    ) -> None:
         wrong = [verb for verb in verbs if not re.fullmatch(_VERB, str(verb))]
         if not verbs or wrong:
             found = f"found {', '.join(map(repr, wrong))}" if wrong else "found none"
             raise ValueError(f'{_called(kind)} needs verbs such as "get", "list", "watch" or "create", or "*": {found}')
         if isinstance(kind, str):
             _parse(kind)
+            if subresource:
+                raise ValueError(f'{_called(kind)}: write the subresource into the text, "{kind}/{subresource}"')
         elif namespace and resource_info(kind).namespaced is False:
             raise ValueError(f'{_called(kind)} is not in any namespace: leave out namespace="{namespace}"')
         self.kind: Final = kind
         self.verbs: Final = tuple(dict.fromkeys(verbs))
+        self.subresource: Final = subresource
         self.namespace: Final = namespace
         self.name: Final = name
 
@@ -62,11 +67,33 @@ class Permission:
     def __repr__(self) -> str:
         kind = f'"{self.kind}"' if isinstance(self.kind, str) else self.kind.__name__
         parts = [kind, *(f'"{verb}"' for verb in self.verbs)]
-        parts += [f'{key}="{value}"' for key, value in (("namespace", self.namespace), ("name", self.name)) if value]
+        named = {"subresource": self.subresource, "namespace": self.namespace, "name": self.name}
+        parts += [f'{key}="{value}"' for key, value in named.items() if value]
         return f"Permission({', '.join(parts)})"
 
-    def _parts(self) -> tuple[type[Object] | str, tuple[str, ...], str, str]:
-        return self.kind, self.verbs, self.namespace, self.name
+    def with_verbs(self, *verbs: str) -> Permission:
+        """The same with other verbs."""
+        return Permission(self.kind, *verbs, subresource=self.subresource, namespace=self.namespace, name=self.name)
+
+    def within(self, namespaces: Collection[str]) -> list[Permission]:
+        """The same in each of these namespaces, unless it names one, or its kind is not known to have any."""
+        if self.namespace or not namespaces or isinstance(self.kind, str) or not resource_info(self.kind).namespaced:
+            return [self]
+        return [
+            Permission(self.kind, *self.verbs, subresource=self.subresource, namespace=namespace, name=self.name)
+            for namespace in namespaces
+        ]
+
+    @property
+    def resource(self) -> ResourceName:
+        """What it is about; of a kind that is known by its name only, with the usual plural."""
+        if isinstance(self.kind, str):
+            return _parse(self.kind)
+        info = resource_info(self.kind)
+        return ResourceName(info.gvk.group, info.plural, self.subresource)
+
+    def _parts(self) -> tuple[type[Object] | str, tuple[str, ...], str, str, str]:
+        return self.kind, self.verbs, self.subresource, self.namespace, self.name
 
 
 class ResourceName(Struct, frozen=True):
@@ -76,9 +103,13 @@ class ResourceName(Struct, frozen=True):
     resource: str
     subresource: str = ""
 
+    @property
+    def path(self) -> str:
+        """As in the rules of roles: "deployments", "deployments/scale"."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
     def __str__(self) -> str:
-        path = "/".join(part for part in (self.resource, self.subresource) if part)
-        return f"{path}.{self.group}" if self.group else path
+        return f"{self.path}.{self.group}" if self.group else self.path
 
 
 class MissingPermission(Struct, frozen=True):
@@ -118,7 +149,7 @@ async def missing_permissions(client: Client, permissions: Iterable[Permission])
     user = await _user(client)
     return [
         MissingPermission(
-            Permission(needed[index].kind, *verbs, namespace=needed[index].namespace, name=needed[index].name),
+            needed[index].with_verbs(*verbs),
             resources[index],
             user,
             "; ".join(dict.fromkeys(reason for reason in verbs.values() if reason)),
@@ -138,10 +169,9 @@ def explain(missing: Sequence[MissingPermission]) -> str:
         which = f'"{permission.name}" of ' if permission.name else ""
         where = f'in the namespace "{permission.namespace}"' if permission.namespace else "at the cluster scope"
         who = f'User "{each.user}"' if each.user else "this program's user"
-        full = "/".join(part for part in (resource.resource, resource.subresource) if part)
         lines.append(
             f"{doing} {which}{resource} is not permitted: {who} cannot {', '.join(permission.verbs)} resource "
-            f'"{full}" in API group "{resource.group}" {where}{f" ({each.reason})" if each.reason else ""}'
+            f'"{resource.path}" in API group "{resource.group}" {where}{f" ({each.reason})" if each.reason else ""}'
         )
     for namespace in dict.fromkeys(each.permission.namespace for each in missing):
         lines.append(f'add to its Role in the namespace "{namespace}":' if namespace else "add to its ClusterRole:")
@@ -152,8 +182,7 @@ def explain(missing: Sequence[MissingPermission]) -> str:
 def _rule(missing: MissingPermission) -> str:
     """The rule of a role that would permit it, as YAML. A list of quoted texts is the same in JSON."""
     permission, resource = missing.permission, missing.resource
-    full = "/".join(part for part in (resource.resource, resource.subresource) if part)
-    fields: dict[str, list[str]] = {"apiGroups": [resource.group], "resources": [full]}
+    fields: dict[str, list[str]] = {"apiGroups": [resource.group], "resources": [resource.path]}
     if permission.name:
         fields["resourceNames"] = [permission.name]
     fields["verbs"] = list(permission.verbs)
@@ -193,10 +222,8 @@ async def _denied(client: Client, permission: Permission, resource: ResourceName
 
 
 async def _resource(client: Client, permission: Permission) -> ResourceName:
-    if isinstance(permission.kind, str):
-        return _parse(permission.kind)
-    info = resource_info(permission.kind)
-    if info.namespaced is None:
+    if not isinstance(permission.kind, str) and resource_info(permission.kind).namespaced is None:
+        info = resource_info(permission.kind)
         # Known by its kind only. Without its definition the usual plural is the best guess.
         try:
             served = await client.discover(info.gvk.api_version)
@@ -204,8 +231,8 @@ async def _resource(client: Client, permission: Permission) -> ResourceName:
             served = []
         for each in served:
             if each.kind == info.gvk.kind and "/" not in each.name:
-                return ResourceName(info.gvk.group, each.name)
-    return ResourceName(info.gvk.group, info.plural)
+                return ResourceName(info.gvk.group, each.name, permission.subresource)
+    return permission.resource
 
 
 async def _user(client: Client) -> str:

@@ -1,6 +1,7 @@
 """Before a manager starts: wait for the API server, and check that everything it needs is permitted.
 
-Instead of one watch failing after the other, the start fails with a list of all missing permissions.
+Instead of one watch failing after the other, the start fails with a list of all missing permissions. Those that it can
+do without, such as recording events, are a warning.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client
@@ -23,11 +25,16 @@ class PermissionsMissing(KubernetesError):
     """The program may not do what it needs to. The message lists what is missing, and what to do."""
 
 
-class Preflight:
-    """The check of one manager. `needs` are the permissions to check, for each cluster by its client."""
+Needs: TypeAlias = Callable[[], Iterable[tuple[Client, Iterable[Permission]]]]
+"""The permissions to check, for each cluster by its client."""
 
-    def __init__(self, needs: Callable[[], Iterable[tuple[Client, Iterable[Permission]]]]) -> None:
+
+class Preflight:
+    """The check of one manager: `needs` have to be permitted, `dispensable` should be."""
+
+    def __init__(self, needs: Needs, dispensable: Needs) -> None:
         self._needs = needs
+        self._dispensable = dispensable
         self.unreachable: str | None = None
         """Why the server does not answer, while it is waited for."""
 
@@ -38,7 +45,8 @@ class Preflight:
         while True:
             attempt += 1
             try:
-                absent = await self._absent()
+                absent = await _absent(self._needs)
+                desired = [] if absent else await _absent(self._dispensable)
             except KubernetesError as error:
                 if not error.is_temporary:
                     raise
@@ -52,11 +60,14 @@ class Preflight:
                     _log.info("the API server answers")
                 if absent:
                     raise PermissionsMissing(explain(absent))
+                if desired:
+                    _log.warning("%s", explain(desired))
                 return
             await asyncio.sleep(_PAUSE.delay(attempt))
 
-    async def _absent(self) -> list[MissingPermission]:
-        absent: list[MissingPermission] = []
-        for client, permissions in self._needs():
-            absent += await missing_permissions(client, permissions)
-        return absent
+
+async def _absent(needs: Needs) -> list[MissingPermission]:
+    absent: list[MissingPermission] = []
+    for client, permissions in needs():
+        absent += await missing_permissions(client, permissions)
+    return absent

@@ -23,9 +23,11 @@ from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from kubewright.api import Object
 from kubewright.api.model import has_field
+from kubewright.api.resources import resource_info
 from kubewright.cache import CachedClient
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.controller import Request, Result
+from kubewright.manager.permissions import Permission
 from kubewright.patterns.finalizers import add_finalizer, check_finalizer, remove_finalizer
 from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
@@ -80,6 +82,14 @@ class ObjectReconciler(ABC, Generic[T]):
     def __init__(self, client: CachedClient) -> None:
         self.client = client
         self._waiting: dict[Request, str] = {}
+
+    @property
+    def needed_permissions(self) -> list[Permission]:
+        """What it writes itself: the finalizer, and the status where the kind has one. Managers read it."""
+        needed = [Permission(self.kind, "patch")] if self.finalizer else []
+        if resource_info(self.kind).has_status:
+            needed.append(Permission(self.kind, "patch", subresource="status"))
+        return needed
 
     @abstractmethod
     async def converge(self, obj: T, /) -> Result | None:

@@ -32,6 +32,7 @@ from kubewright.client.errors import AlreadyExists, Conflict, KubernetesError, N
 from kubewright.controller import Request, Result, TerminalError
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
+from kubewright.manager.permissions import Permission
 from kubewright.patterns.audit import AuditRecord, AuditSink, LogAudit
 from kubewright.patterns.conditions import message_of
 from kubewright.patterns.kind_of import kind_of
@@ -105,6 +106,11 @@ class RequestReconciler(ABC, Generic[R]):
         """Enqueues a request when the one that it waited for has ended; without it, it is noticed after `retry`."""
         self._audit = audit if audit is not None else LogAudit()
         self._identity = identity
+
+    @property
+    def needed_permissions(self) -> list[Permission]:
+        """What it does itself to requests, whatever `act` does: report their status, and delete them."""
+        return [Permission(self.kind, "patch", subresource="status"), Permission(self.kind, "delete")]
 
     @abstractmethod
     async def act(self, request: R, /) -> str:

@@ -16,6 +16,7 @@ from kubewright.controlplane.embedded.http.exchange import HTTPRequest
 _KEPT = 10_000
 _MAX_LENGTH = 1024
 """Characters that are kept of a path or a user agent."""
+_APPLY = "application/apply-patch"
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -36,6 +37,8 @@ class AuditEvent:
     user_agent: str
     status: int
     annotations: Mapping[str, str] = field(hash=False)
+    is_apply: bool = False
+    """Whether it is a server-side apply, which needs the verb `create` as well as `patch`."""
 
     @classmethod
     def of(
@@ -64,6 +67,7 @@ class AuditEvent:
             _truncated(request.header("user-agent")),
             status,
             annotations or _NO_ANNOTATIONS,
+            target.verb == "patch" and request.header("content-type").startswith(_APPLY),
         )
 
 

@@ -1,0 +1,201 @@
+"""Roles in tests: acting with just the permissions of a program, and finding out which ones it has used.
+
+    needed = await declared_permissions(setup)
+    async with restricted_client(plane, needed, user="podmanager") as client:
+        manager = Manager(client)
+        ...
+    used = recorded_permissions(plane.audit.events, "podmanager")
+    assert compare_permissions(needed, used.permissions) == ""
+
+`print(roles_yaml("podmanager", used.everywhere()))` shows the least role that the tests needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from msgspec import Struct
+
+from kubewright.api.rbac.v1 import Subject
+from kubewright.client import Client
+from kubewright.controlplane import ControlPlane
+from kubewright.manager.permissions import Permission, ResourceName, explain, missing_permissions
+from kubewright.manager.roles import RBAC, Grant, bindings_of, grants_of, roles_of
+from kubewright.testing.namespaces import unique_name
+
+_TIMEOUT = 60.0
+
+# Every authenticated user may create these.
+_FOR_ALL = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"})
+# Addressed by names that do not change, and too much to grant all of.
+_NAMED = frozenset({("coordination.k8s.io", "leases"), ("", "secrets")})
+_CHANGES = frozenset({"create", "update", "patch"})
+
+
+class AuditedRequest(Protocol):
+    """What is read of an event of an audit log; `EmbeddedControlPlane.audit` has such ones."""
+
+    @property
+    def user(self) -> str:
+        """Who has sent it."""
+
+    @property
+    def verb(self) -> str:
+        """As in rules."""
+
+    @property
+    def group(self) -> str:
+        """Of the resource."""
+
+    @property
+    def resource(self) -> str:
+        """The plural; empty for paths that are not of a resource."""
+
+    @property
+    def subresource(self) -> str:
+        """Empty for the resource itself."""
+
+    @property
+    def namespace(self) -> str:
+        """Empty for requests of the whole cluster."""
+
+    @property
+    def name(self) -> str:
+        """Empty for collections."""
+
+    @property
+    def is_apply(self) -> bool:
+        """Whether a patch is a server-side apply."""
+
+
+class RecordedPermissions(Struct, frozen=True):
+    """The least permissions that some requests needed."""
+
+    permissions: list[Permission]
+    """For `roles_of`; those of one namespace are in that one."""
+    warnings: list[str]
+    """What may be needed besides, and no request shows."""
+
+    def everywhere(self) -> list[Permission]:
+        """The permissions for all namespaces instead, but those of named objects: of tests that have their own."""
+        return [each if each.name else Permission(each.kind, *each.verbs, namespace="") for each in self.permissions]
+
+
+@asynccontextmanager
+async def restricted_client(
+    plane: ControlPlane, permissions: Iterable[Permission], *, user: str = ""
+) -> AsyncIterator[Client]:
+    """A client of a new user who may do what the permissions say and nothing else. Its roles go after the block.
+
+    `user` is the name, by default a unique one.
+    """
+    needed = list(permissions)
+    added = plane.add_user(user or unique_name("operator"))
+    roles = roles_of(added.name, needed)
+    bindings = list(bindings_of(roles, Subject(kind="User", name=added.name, api_group=RBAC)))
+    async with plane.client() as admin:
+        for obj in (*roles, *bindings):
+            await admin.create(obj)
+        async with plane.client(added) as client:
+            await _permitted(client, needed)
+            yield client
+        for obj in (*bindings, *roles):
+            await admin.delete(obj, missing_ok=True)
+
+
+async def _permitted(client: Client, needed: list[Permission]) -> None:
+    """Return when the server has noticed the roles, which takes a real one a moment."""
+    missing = await missing_permissions(client, needed)
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            while missing:
+                await asyncio.sleep(0.05)
+                missing = await missing_permissions(client, needed)
+    except TimeoutError:
+        raise TimeoutError(f"the server does not permit what roles permit: {explain(missing)}") from None
+
+
+def recorded_permissions(requests: Iterable[AuditedRequest], user: str) -> RecordedPermissions:
+    """The least permissions that the user needed for its requests, refused ones included.
+
+    `list` comes with every `watch`, which begins again with one; `create` with every apply, and `patch` with every
+    event that is created. Names are kept where a Lease or a Secret was the only one.
+    """
+    found: set[Grant] = set()
+    for request in requests:
+        if request.user == user and request.resource and request.resource not in _FOR_ALL:
+            resource = ResourceName(request.group, request.resource, request.subresource)
+            is_named = (request.group, request.resource) in _NAMED and request.verb != "create"
+            name = request.name if is_named else ""
+            for verb in _verbs(request):
+                found.add(Grant(request.namespace, request.group, resource.path, verb, name))
+    names: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for grant in found:
+        if grant.verb != "create":
+            names[grant.namespace, grant.group, grant.resource].add(grant.name)
+    verbs: defaultdict[tuple[str, str, str, str], set[str]] = defaultdict(set)
+    for grant in found:
+        is_only = len(names[grant.namespace, grant.group, grant.resource]) <= 1
+        verbs[grant.namespace, grant.group, grant.resource, grant.name if is_only else ""].add(grant.verb)
+    permissions = [
+        Permission(f"{group}/{resource}", *sorted(used), namespace=namespace, name=name)
+        for (namespace, group, resource, name), used in sorted(verbs.items())
+    ]
+    return RecordedPermissions(permissions, list(dict.fromkeys(_warnings(sorted(found)))))
+
+
+def _verbs(request: AuditedRequest) -> Iterable[str]:
+    yield request.verb
+    if request.verb == "watch":
+        yield "list"
+    elif request.is_apply:
+        yield "create"
+    elif request.verb == "create" and request.resource == "events":
+        yield "patch"
+
+
+def _warnings(grants: Iterable[Grant]) -> Iterable[str]:
+    for grant in grants:
+        if grant.group != RBAC or grant.verb not in _CHANGES:
+            continue
+        if grant.resource in ("roles", "clusterroles"):
+            yield (
+                f"it writes {grant.resource}: unless it has itself every permission that it puts there, its role needs "
+                f'the verb "escalate" on {grant.resource}'
+            )
+        elif grant.resource in ("rolebindings", "clusterrolebindings"):
+            yield (
+                f"it writes {grant.resource}: unless it has itself every permission of the roles it binds, its role "
+                'needs the verb "bind" on these roles'
+            )
+
+
+def compare_permissions(declared: Iterable[Permission], used: Iterable[Permission]) -> str:
+    """What is declared and was never used, and what was used and is not declared, line by line; empty if nothing.
+
+    Not reported as unused: `get` where there is `list`, a verb of which either is implied by the other, and the update
+    of `finalizers`, which only an admission plugin asks for.
+    """
+    has, needs = grants_of(declared), _as_recorded(used)
+    implied = {each._replace(verb="get") for each in has if each.verb == "list"}
+    unused = {
+        each
+        for each in has - implied
+        if not any(each.covers(need) for need in needs) and not each.resource.endswith("/finalizers")
+    }
+    lacking = {need for need in needs if not any(each.covers(need) for each in has)}
+    lines = [f"declared and never used: {each}" for each in sorted(unused)]
+    lines += [f"used and not declared: {each}" for each in sorted(lacking)]
+    return "\n".join(lines)
+
+
+def _as_recorded(used: Iterable[Permission]) -> set[Grant]:
+    return {
+        Grant(each.namespace, each.resource.group, each.resource.path, verb, each.name)
+        for each in used
+        for verb in each.verbs
+    }

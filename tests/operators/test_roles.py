@@ -1,0 +1,151 @@
+"""Each operator works with exactly the role that is rendered for it, and says which rule it lacks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+from operators import builtins, chaospod, podmanager
+
+from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, ObjectMeta, Permission
+from kubewright.api import Object
+from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
+from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright.api.meta import LabelSelector
+from kubewright.api.rbac.v1 import PolicyRule
+from kubewright.client import MergePatch
+from kubewright.client.wait import deleted, exists
+from kubewright.manager import LeaderElection
+from kubewright.manager.roles import declared_permissions, roles_of, rules_of
+from kubewright.testing import run_virtual
+from kubewright.testing.roles import compare_permissions, recorded_permissions, restricted_client
+
+TEMPLATE = PodTemplateSpec(
+    metadata=ObjectMeta(labels={"app": "web"}), spec=PodSpec(containers=[Container(name="app", image="app:1")])
+)
+METADATA = ObjectMeta(name="it", namespace="default")
+
+
+async def use_podmanager(user: Client) -> None:
+    spec = podmanager.PodManagerSpec(image="app:1", replicas=2)
+    created = await user.create(podmanager.PodManager(metadata=METADATA, spec=spec))
+    await user.wait_for(created, Field("status.currentReplicas").equals(2))
+    await user.delete(created)
+    await user.wait_for(created, deleted)
+
+
+async def use_chaospod(user: Client) -> None:
+    spec = chaospod.ChaosPodSpec(template=TEMPLATE)
+    await user.create(chaospod.ChaosPod(metadata=METADATA, spec=spec))
+    first = await user.wait_for(Pod, "it", exists)
+    assert first is not None
+    another = Field("metadata.uid").satisfies(lambda uid: uid not in (None, first.metadata.uid), "is another")
+    await user.wait_for(Pod, "it", another)
+
+
+async def use_builtins(user: Client) -> None:
+    spec = builtins.PodSetSpec(replicas=2, template=TEMPLATE)
+    created = await user.create(builtins.PodSet(metadata=METADATA, spec=spec))
+    await user.wait_for(created, Field("status.replicas").equals(2))
+    await user.patch(builtins.PodSet, "it", MergePatch({"spec": {"replicas": 1}}))
+    await user.wait_for(created, Field("status.replicas").equals(1))
+    replicas = ReplicaSetSpec(replicas=0, selector=LabelSelector(match_labels={"app": "web"}), template=TEMPLATE)
+    replica_set = await user.create(ReplicaSet(metadata=METADATA, spec=replicas))
+    await user.wait_for(replica_set, Field("metadata.labels.hello").equals("world"))
+
+
+class Operator(NamedTuple):
+    """An operator, its kinds, and a use of it that has it do everything it does."""
+
+    setup: Callable[[Manager], None]
+    kinds: list[type[Object]]
+    use: Callable[[Client], Awaitable[None]]
+    unused: str = ""
+    """What is declared for undecodable objects only."""
+
+
+OPERATORS = {
+    "podmanager": Operator(podmanager.setup, [podmanager.PodManager], use_podmanager),
+    "chaospod": Operator(chaospod.setup, [chaospod.ChaosPod], use_chaospod),
+    "builtins": Operator(
+        builtins.setup,
+        [builtins.PodSet],
+        use_builtins,
+        unused="declared and never used: create events.events.k8s.io\n"
+        "declared and never used: patch events.events.k8s.io",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_item_41_an_operator_uses_exactly_its_role(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """On the embedded control plane, of which the audit log is read; the operators' own tests run with it on both."""
+    operator = OPERATORS[name]
+
+    def made(client: Client) -> Manager:
+        return Manager(client, election=LeaderElection(client, name, namespace="default"), webhook_address="0")
+
+    async def main() -> None:
+        needed = await declared_permissions(operator.setup, manager=made)
+        async with (
+            ControlPlane.embedded(definitions=operator.kinds) as plane,
+            plane.client() as admin,
+            restricted_client(plane, needed, user="operator") as own,
+        ):
+            manager = made(own)
+            operator.setup(manager)
+            async with manager.running():
+                await operator.use(admin.in_namespace("default"))
+                await asyncio.sleep(2)  # events are written a little later
+            used = recorded_permissions(plane.audit.events, "operator")
+        assert used.warnings == []
+        assert compare_permissions(needed, used.permissions) == operator.unused
+        assert not [record.message for record in caplog.records if "is not permitted" in record.message]
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_item_41_a_rule_that_is_missing_is_named(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What an operator can do without is a warning, and everything else ends its start."""
+    operator = OPERATORS[name]
+
+    async def main() -> None:
+        rules = rules_of(await declared_permissions(operator.setup))[""]
+        async with ControlPlane.embedded(definitions=operator.kinds, controllers=[]) as plane:
+            for missing in rules:
+                (lacked,) = missing.resources
+                caplog.clear()
+                error = await error_with(plane, operator, [each for each in rules if each is not missing])
+                assert (error == "") == (lacked.endswith(("events", "/finalizers"))), lacked
+                found = error or "\n".join(record.message for record in caplog.records)
+                assert f'resource "{lacked}" in API group "{missing.api_groups[0]}"' in found
+
+    run_virtual(main)
+
+
+async def error_with(plane: ControlPlane, operator: Operator, rules: list[PolicyRule]) -> str:
+    permitted = [
+        Permission(f"{rule.api_groups[0]}/{resource}", *rule.verbs) for rule in rules for resource in rule.resources
+    ]
+    async with restricted_client(plane, permitted) as own:
+        manager = Manager(own, webhook_address="0")
+        operator.setup(manager)
+        try:
+            async with manager.running():
+                await manager.synced()
+        except KubernetesError as error:
+            return str(error)
+    return ""
+
+
+async def test_the_roles_of_operators_are_accepted_by_both_servers(admin: Client, namespace: str) -> None:
+    for operator in OPERATORS.values():
+        for namespaces in ([], [namespace]):
+            needed = await declared_permissions(operator.setup, manager=partial(Manager, namespaces=namespaces))
+            (role,) = roles_of("it", needed)
+            stored = await admin.create(role, dry_run=True, field_validation="Strict")
+            assert stored.rules == role.rules
