@@ -17,7 +17,7 @@ from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import ContainerPort, LocalObjectReference, Pod, PodTemplateSpec
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.int_or_string import IntOrString
-from kubewright.api.markers import Atomic, Base64, Double, Int32, Int64, JSONValue, ListMap, ListSet, Values
+from kubewright.api.markers import Atomic, Base64, Double, Format, Int32, Int64, JSONValue, ListMap, ListSet, Values
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import BuiltIn, Model, ModelMeta
 from kubewright.api.quantity import Quantity
@@ -451,6 +451,8 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
         (Object, "Object is not a kind with known fields: use the class of one, or dict[str, JSONValue]"),
         (Dynamic.of("example.com/v1", "Widget"), "Widget is not a kind with known fields: use the class of one"),
         (Annotated[int, Atomic()], "Atomic() is for lists, maps and structures"),
+        (Annotated[list[str], Format("uuid")], "Format(name='uuid') is for strings and numbers"),
+        (Annotated[list[str], ListSet], "ListSet is a class: write ListSet(...)"),
     ],
     ids=str,
 )

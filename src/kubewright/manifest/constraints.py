@@ -65,6 +65,11 @@ def add_keywords(
 ) -> None:
     """Add what an `extra_json_schema` says to a schema; an error for keywords other than the `known` ones."""
     for keyword, value in extra.items():
+        if keyword == "uniqueItems":
+            raise ManifestError(
+                f"{where}: the server refuses uniqueItems, which it would have to check in quadratic time: "
+                "use Annotated[list[...], ListSet()]"
+            )
         if keyword not in known:
             raise ManifestError(
                 f'{where}: extra_json_schema has "{keyword}", which the schema of a custom resource cannot have '

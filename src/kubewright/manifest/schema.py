@@ -339,6 +339,8 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
         case Format(name="byte"):
             schema["pattern"] = _BASE64
         case Format(name=name):
+            if schema.get("type") not in ("string", "integer", "number"):
+                raise ManifestError(f"{where}: {marker!r} is for strings and numbers")
             schema["format"] = name
         case Values(values=values):
             schema["enum"] = list(values)
@@ -356,6 +358,8 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
             add_rules(schema, [UNCHANGED], str(where))
         case Atomic():
             raise ManifestError(f"{where}: Atomic() is for lists, maps and structures")
+        case type() if marker.__module__ == Atomic.__module__:
+            raise ManifestError(f"{where}: {marker.__name__} is a class: write {marker.__name__}(...)")
 
 
 def _is_immutable(annotation: object) -> bool:

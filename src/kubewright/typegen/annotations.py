@@ -197,7 +197,7 @@ class Annotations:
         if not is_structure(schema):
             markers += self._rules(schema, immutable)
         format_ = rest.get("format")
-        if isinstance(format_, str) and format_ != "byte":
+        if isinstance(format_, str) and format_ != "byte" and schema.get("type") in ("string", "integer", "number"):
             del rest["format"]
             markers.append(call(self.use("Format"), text(format_)))
         limits = {**_bounds(rest, limited_as), **_lengths(rest, limited_as)}
