@@ -6,18 +6,22 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kubewright.deployment import Operator, files_of
+from operators.podmanager import setup
+
+from kubewright.deployment import Operator, files_of, with_setup
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/manifests.md").read_text(encoding="utf-8")
 
 
-def test_the_example_writes_the_files(tmp_path: Path) -> None:
+async def test_the_example_writes_the_files(tmp_path: Path) -> None:
     example: dict[str, Any] = {}
     [text] = re.findall(r"```python\n# \S+\.py\n(.*?)```", DOCUMENT, re.DOTALL)
     exec(compile(text, "manifests.md", "exec"), example)
-    example["write"](tmp_path)
+    await example["write"](tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    assert written == {*files_of(example["podmanager"]), "Dockerfile"}
+    expected = await with_setup(Operator(name="podmanager", image="podmanager:1.0"), setup)
+    assert written == {*files_of(expected), "Dockerfile"}
+    assert "config/crd/bases/apps.mycompany.com_podmanagers.yaml" in written
 
 
 def test_every_option_of_an_operator_is_in_the_table() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from tests.deployment.ferries import ferries
 
 from kubewright.deployment import Operator, objects_of
 from kubewright.deployment.layout import layout_of
+from kubewright.manifest import ManifestError
 
 
 def test_objects_come_in_the_order_in_which_they_can_be_applied() -> None:
@@ -41,3 +43,9 @@ def test_an_operator_without_kinds_and_webhooks_has_nothing_of_them() -> None:
     plain = Operator(name="plain", image="plain:1")
     assert sorted(layout_of(plain)) == ["manager", "network-policy", "rbac"]
     assert all(each.metadata.name != "plain-webhook" for each in objects_of(plain))
+
+
+def test_two_roles_of_one_name_are_refused() -> None:
+    operator = ferries()
+    with pytest.raises(ManifestError, match="has the Role harbour/harbour twice: rename one of them"):
+        objects_of(msgspec.structs.replace(operator, roles=[*operator.roles, operator.roles[0]]))

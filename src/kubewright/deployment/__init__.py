@@ -2,9 +2,10 @@
 `docs/manifests.md`.
 """
 
+from kubewright.deployment.declared import with_setup
 from kubewright.deployment.dockerfile import dockerfile_of
 from kubewright.deployment.files import files_of, install_yaml
 from kubewright.deployment.layout import objects_of
 from kubewright.deployment.operator import Operator
 
-__all__ = ["Operator", "dockerfile_of", "files_of", "install_yaml", "objects_of"]
+__all__ = ["Operator", "dockerfile_of", "files_of", "install_yaml", "objects_of", "with_setup"]

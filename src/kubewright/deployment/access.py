@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 
 from kubewright.api.core.v1 import ServiceAccount
-from kubewright.api.meta import ObjectMeta
-from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
 from kubewright.deployment.operator import Operator
-
-_GROUP = "rbac.authorization.k8s.io"
+from kubewright.manager.roles import bindings_of
 
 
 def service_account(operator: Operator) -> ServiceAccount:
@@ -26,7 +24,7 @@ def roles(operator: Operator) -> list[ClusterRole | Role]:
 def bindings(operator: Operator) -> list[ClusterRoleBinding | RoleBinding]:
     """What binds each role to the ServiceAccount, called as the role is."""
     subject = Subject(kind="ServiceAccount", name=operator.name, namespace=operator.namespace)
-    return [_binding(role, subject) for role in roles(operator)]
+    return [*bindings_of(roles(operator), subject)]
 
 
 def metrics_reader(operator: Operator) -> ClusterRole:
@@ -39,10 +37,3 @@ def _labelled(role: ClusterRole | Role, operator: Operator) -> ClusterRole | Rol
     labelled = copy.deepcopy(role)
     labelled.metadata.labels = {**role.metadata.labels, **operator.labels}
     return labelled
-
-
-def _binding(role: ClusterRole | Role, subject: Subject) -> ClusterRoleBinding | RoleBinding:
-    metadata = ObjectMeta(name=role.metadata.name, namespace=role.metadata.namespace, labels=role.metadata.labels)
-    reference = RoleRef(api_group=_GROUP, kind=role.kind, name=role.metadata.name or "")
-    kind = RoleBinding if isinstance(role, Role) else ClusterRoleBinding
-    return kind(metadata=metadata, role_ref=reference, subjects=[subject])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.resources import Object
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
+from kubewright.manifest.errors import ManifestError
 
 Layout: TypeAlias = dict[str, dict[str, list[Object]]]
 """The objects by directory and file."""
@@ -58,7 +60,11 @@ def layout_of(operator: Operator) -> Layout:
 def objects_of(operator: Operator) -> list[Object]:
     """The objects that are deployed, in the order in which they can be applied. Equal operators have equal objects."""
     found = [each for files in layout_of(operator).values() for objects in files.values() for each in objects]
-    return sorted(found, key=_position)
+    found.sort(key=_position)
+    for one, other in pairwise(found):
+        if _position(one) == _position(other):
+            raise ManifestError(f"the operator {operator.name} has the {one.kind} {one.key} twice: rename one of them")
+    return found
 
 
 def _position(obj: Object) -> tuple[int, str, str]:

@@ -120,11 +120,27 @@ def network_policy(operator: Operator) -> NetworkPolicy:
     return NetworkPolicy(metadata=operator.metadata(), spec=spec)
 
 
+def arguments(operator: Operator) -> list[str]:
+    """The flags that its manager gets, before those of its own."""
+    webhooks = (
+        [f"--webhook-address=:{WEBHOOK_PORT}", f"--webhook-service={operator.webhook_service.name}"]
+        if operator.webhooks
+        else []
+    )
+    return [
+        "--leader-elect",
+        f"--health-address=:{HEALTH_PORT}",
+        f"--metrics-address=:{METRICS_PORT}",
+        "--metrics-secure",
+        *webhooks,
+    ]
+
+
 def _container(operator: Operator) -> Container:
     return Container(
         name="manager",
         image=operator.image,
-        args=[*_arguments(operator), *operator.arguments],
+        args=[*arguments(operator), *operator.arguments],
         ports=[
             ContainerPort(name=name, container_port=port, protocol="TCP") for name, port in _ports(operator).items()
         ],
@@ -144,22 +160,6 @@ def _container(operator: Operator) -> Container:
         termination_message_policy="FallbackToLogsOnError",
         volume_mounts=[VolumeMount(name="tmp", mount_path="/tmp")],  # noqa: S108  # an emptyDir
     )
-
-
-def _arguments(operator: Operator) -> list[str]:
-    """The flags of `kubewright.manager.flags`."""
-    webhooks = (
-        [f"--webhook-address=:{WEBHOOK_PORT}", f"--webhook-service={operator.webhook_service.name}"]
-        if operator.webhooks
-        else []
-    )
-    return [
-        "--leader-elect",
-        f"--health-address=:{HEALTH_PORT}",
-        f"--metrics-address=:{METRICS_PORT}",
-        "--metrics-secure",
-        *webhooks,
-    ]
 
 
 def _ports(operator: Operator) -> dict[str, int]:

@@ -40,17 +40,21 @@ def read_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | No
 
     Returns the flags, and the operator's own options if it has any.
     """
+    flags, own = parse_flags(name, options, argv)
+    configure(flags.log_format, flags.verbosity)
+    return flags, own
+
+
+def parse_flags(name: str, options: type[Struct] | None, argv: Sequence[str] | None) -> tuple[Flags, list[Struct]]:
+    """The same without configuring the log."""
     parser = _Parser(name, argv)
     if options is None:
-        flags = parser.parse_args(argv, Flags())
-        configure(flags.log_format, flags.verbosity)
-        return flags, []
+        return parser.parse_args(argv, Flags()), []
     from kubewright.manager.options import OptionError, OptionFlags  # most programs have none
 
     own = OptionFlags(options, name)
     own.add_to(parser)
     flags = parser.parse_args(argv, Flags())
-    configure(flags.log_format, flags.verbosity)
     try:
         return flags, [own.read(flags, os.environ)]
     except OptionError as error:

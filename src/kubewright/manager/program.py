@@ -131,25 +131,7 @@ async def _run(
 ) -> None:
     config = Config.load(kubeconfig=flags.kubeconfig, context=flags.context)
     async with Client(config, field_manager=name) as client:
-        if permissions:
-            make = partial(make, permissions=permissions)
-        if flags.namespace:
-            make = partial(make, namespaces=flags.namespace)
-        if flags.leader_elect:
-            make = partial(make, election=LeaderElection(client, flags.lease_name, namespace=flags.lease_namespace))
-        manager = make(
-            client,
-            name=name,
-            health_address=flags.health_address,
-            metrics_address=flags.metrics_address,
-            debug_address=flags.debug_address,
-            metrics_secure=flags.metrics_secure,
-            metrics_cert_dir=flags.metrics_cert_dir,
-            webhook_address=flags.webhook_address,
-            webhook_cert_dir=flags.webhook_cert_dir,
-            webhook_client_ca=flags.webhook_client_ca,
-            webhook_service=flags.webhook_service,
-        )
+        manager = manager_of(client, name, flags, permissions, make)
         main, setting_up = asyncio.current_task(), True
 
         def stop() -> None:
@@ -176,6 +158,31 @@ async def _run(
                 raise
             finally:
                 await manager.aclose()
+
+
+def manager_of(
+    client: Client, name: str, flags: Flags, permissions: Iterable[Permission], make: Callable[..., Manager]
+) -> Manager:
+    """The manager that a program with these flags has."""
+    if permissions:
+        make = partial(make, permissions=permissions)
+    if flags.namespace:
+        make = partial(make, namespaces=flags.namespace)
+    if flags.leader_elect:
+        make = partial(make, election=LeaderElection(client, flags.lease_name, namespace=flags.lease_namespace))
+    return make(
+        client,
+        name=name,
+        health_address=flags.health_address,
+        metrics_address=flags.metrics_address,
+        debug_address=flags.debug_address,
+        metrics_secure=flags.metrics_secure,
+        metrics_cert_dir=flags.metrics_cert_dir,
+        webhook_address=flags.webhook_address,
+        webhook_cert_dir=flags.webhook_cert_dir,
+        webhook_client_ca=flags.webhook_client_ca,
+        webhook_service=flags.webhook_service,
+    )
 
 
 def tune_collector(manager: Manager) -> None:

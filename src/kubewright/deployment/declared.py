@@ -1,0 +1,82 @@
+"""What is deployed, from the setup function of a program: its kinds, its webhooks, and the roles that it needs.
+
+    podmanager = await with_setup(Operator(name="podmanager", image="podmanager:1.0"), setup)
+
+The function is called without a cluster, with the manager that the flags of the Deployment make.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubewright.api.builtin import MODULES
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.resources import Object, resource_info
+from kubewright.client import Client
+from kubewright.controller.watched import Watched
+from kubewright.deployment.operator import Operator
+from kubewright.deployment.workload import arguments
+from kubewright.manager import Manager, Permission
+from kubewright.manager.flags import Flags, parse_flags
+from kubewright.manager.program import manager_of
+from kubewright.manager.roles import declared_permissions, roles_of
+from kubewright.manager.setup import SetupResult
+from kubewright.manifest.errors import ManifestError
+from kubewright.webhook import versions_of, webhooks_of
+
+
+async def with_setup(
+    operator: Operator,
+    setup: Callable[..., SetupResult],
+    *,
+    options: type[Struct] | None = None,
+    permissions: Iterable[Permission] = (),
+    manager: Callable[..., Manager] = Manager,
+) -> Operator:
+    """The operator with the kinds it reconciles besides those given, the webhooks it serves, and the roles it needs
+    besides those given. What is not the operator's is given as to `run`.
+
+    Kinds of Kubernetes are not its own. Raises `ManifestError` for arguments that are not flags, and `SetupError` when
+    the function requests something of the API server.
+    """
+    flags, values = _flags(operator, options)
+    made: list[Manager] = []
+
+    def make(client: Client) -> Manager:
+        made.append(manager_of(client, operator.name, flags, permissions, manager))
+        return made[0]
+
+    needed = await declared_permissions(setup, *values, manager=make)
+    return replace(
+        operator,
+        kinds=[*dict.fromkeys([*operator.kinds, *_reconciled(made[0])])],
+        webhooks=[*webhooks_of(made[0]), *versions_of(made[0])],
+        roles=[*operator.roles, *roles_of(operator.name, needed)],
+    )
+
+
+def _flags(operator: Operator, options: type[Struct] | None) -> tuple[Flags, list[Struct]]:
+    # The pod knows its namespace by itself.
+    here = [f"--lease-namespace={operator.namespace}", f"--webhook-service={operator.webhook_service}"]
+    given = [*arguments(operator), *here, *operator.arguments]
+    written = io.StringIO()
+    try:
+        with redirect_stderr(written):
+            return parse_flags(operator.name, options, given)
+    except SystemExit:
+        reason = written.getvalue().strip().rpartition("\n")[2]
+        raise ManifestError(f"the arguments of the operator {operator.name} cannot be used: {reason}") from None
+
+
+def _reconciled(manager: Manager) -> Iterator[type[Object]]:
+    for controller in manager.controllers:
+        for source in controller.sources:
+            if isinstance(source, Watched) and source.is_own and source.cache is manager.cache:
+                kind: type[Object] = source.kind
+                if resource_info(kind).gvk.api_version not in MODULES and not issubclass(kind, Dynamic):
+                    yield kind

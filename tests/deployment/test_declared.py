@@ -1,0 +1,125 @@
+"""An operator as its setup function declares it. On a server: it starts with nothing but what is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from operators import builtins, chaospod, podmanager
+
+from kubewright import Client, ControlPlane, Manager, Model, Permission
+from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.core.v1 import ConfigMap
+from kubewright.api.rbac.v1 import Role
+from kubewright.client.wait import Field
+from kubewright.deployment import Operator, objects_of, with_setup
+from kubewright.deployment.workload import deployment
+from kubewright.manager.flags import parse_flags
+from kubewright.manager.manager import SetupError
+from kubewright.manager.program import manager_of
+from kubewright.manifest import ManifestError
+from kubewright.testing.fixtures import Running
+from kubewright.webhook import AdmissionWebhook
+
+PLAIN = Operator(name="it", image="it:1", namespace="harbour")
+
+
+@pytest.mark.parametrize(
+    ("setup", "kinds", "paths"),
+    [
+        (podmanager.setup, ["PodManager"], ["PodManager"]),
+        (chaospod.setup, ["ChaosPod"], ["/mutate-", "/validate-"]),
+        (builtins.setup, ["PodSet"], ["/mutate--v1-pod", "/validate--v1-pod"]),
+    ],
+    ids=["podmanager", "chaospod", "builtins"],
+)
+async def test_kinds_and_webhooks_are_those_of_the_program(
+    setup: Callable[[Manager], None], kinds: list[str], paths: list[str]
+) -> None:
+    operator = await with_setup(PLAIN, setup)
+    assert [kind.__name__ for kind in operator.kinds] == kinds
+    called = [each.path if isinstance(each, AdmissionWebhook) else each.kind for each in operator.webhooks]
+    assert all(found.startswith(path) for found, path in zip(called, paths, strict=True))
+    assert [each.metadata.name for each in operator.roles] == ["it", "it"]
+
+
+async def test_roles_are_those_that_the_flags_of_the_deployment_need() -> None:
+    confined = await with_setup(replace(PLAIN, arguments=["--namespace=ops"]), chaospod.setup)
+    assert [each.metadata.namespace for each in confined.roles if isinstance(each, Role)] == ["harbour", "ops"]
+    lease = "coordination.k8s.io"
+    assert [lease in rule.api_groups for rule in confined.roles[1].rules].count(True) == 2
+    assert all(lease not in rule.api_groups for each in confined.roles[2:] for rule in each.rules)
+
+
+async def test_what_is_given_is_kept() -> None:
+    role = Role(metadata=PLAIN.metadata("-more"), rules=[])
+    given = replace(PLAIN, kinds=[chaospod.ChaosPod], roles=[role])
+    operator = await with_setup(given, chaospod.setup, permissions=[Permission(ConfigMap, "get", namespace="harbour")])
+    assert operator.kinds == [chaospod.ChaosPod]
+    assert operator.roles[0] is role
+    assert any("configmaps" in rule.resources for each in operator.roles for rule in each.rules)
+
+
+async def test_the_options_of_a_program_are_its_arguments() -> None:
+    class Options(Model):
+        zone: str
+
+    seen = []
+
+    def setup(manager: Manager, options: Options) -> None:
+        seen.append(options.zone)
+        chaospod.setup(manager)
+
+    await with_setup(replace(PLAIN, arguments=["--zone=east"]), setup, options=Options)
+    assert seen == ["east"]
+    with pytest.raises(ManifestError, match=r"of the operator it cannot be used: it: error: --zone .* is required"):
+        await with_setup(PLAIN, setup, options=Options)
+
+
+async def test_a_setup_that_needs_a_server_is_refused() -> None:
+    async def setup(manager: Manager) -> None:
+        await manager.live.get(ConfigMap, "it", namespace="harbour")
+
+    with pytest.raises(SetupError, match="setup"):
+        await with_setup(PLAIN, setup)
+
+
+async def test_an_operator_starts_with_nothing_but_what_is_deployed(
+    embedded_control_plane: ControlPlane, running: Running
+) -> None:
+    """The flags of its Deployment, and the roles of its ServiceAccount."""
+
+    def setup(manager: Manager) -> None:
+        podmanager.setup(manager)
+        chaospod.setup(manager)
+
+    addresses = [f"--{name}-address=127.0.0.1:0" for name in ("health", "metrics", "webhook")]
+    operator = await with_setup(replace(PLAIN, arguments=addresses), setup)
+    async with embedded_control_plane.client() as admin:
+        for obj in objects_of(operator):
+            await admin.apply(obj, force=True)
+        user = embedded_control_plane.add_user("system:serviceaccount:harbour:it", ["system:serviceaccounts"])
+        arguments = deployment(operator).spec.template.spec.containers[0].args
+        # Without a pod, it does not know its namespace.
+        here = ["--lease-namespace=harbour", "--webhook-service=harbour/it-webhook"]
+        flags, _ = parse_flags("it", None, [*arguments, *here])
+        async with embedded_control_plane.client(user) as client:
+            manager = manager_of(client, "it", flags, (), Manager)
+            setup(manager)
+            async with running(manager):
+                await manager.elected.wait()
+                await manager.webhooks_served.wait()
+                await wait_until_trusted(admin)
+
+
+async def wait_until_trusted(admin: Client) -> None:
+    """The API server knows the certificates of its webhooks."""
+    await admin.wait_for(
+        ValidatingWebhookConfiguration,
+        "it-webhook.harbour",
+        lambda found: all(webhook.client_config.ca_bundle for webhook in found.webhooks),
+    )
+    trusted = Field("spec.conversion.webhook.clientConfig.caBundle").satisfies(bool, "is there")
+    await admin.wait_for(CustomResourceDefinition, "podmanagers.apps.mycompany.com", trusted)
