@@ -17,7 +17,7 @@ from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.manager.roles import declared_permissions
-from kubewright.testing.roles import restricted_client
+from kubewright.testing import restricted_client
 
 AsOperator = Callable[[Callable[[Manager], None]], Awaitable[Client]]
 

@@ -19,7 +19,7 @@ from kubewright.manager.manager import SetupError
 from kubewright.manager.roles import bindings_of, declared_permissions, roles_of, roles_yaml, rules_of
 from kubewright.patterns import ObjectReconciler
 from kubewright.patterns.requests import RequestReconciler, RequestStatus
-from kubewright.testing.roles import restricted_client
+from kubewright.testing import restricted_client
 
 
 class Nothing(Model):

@@ -20,8 +20,7 @@ from kubewright.client import MergePatch
 from kubewright.client.wait import deleted, exists
 from kubewright.manager import LeaderElection
 from kubewright.manager.roles import declared_permissions, roles_of, rules_of
-from kubewright.testing import run_virtual
-from kubewright.testing.roles import compare_permissions, recorded_permissions, restricted_client
+from kubewright.testing import Install, compare_permissions, recorded_permissions, restricted_client, run_virtual
 
 TEMPLATE = PodTemplateSpec(
     metadata=ObjectMeta(labels={"app": "web"}), spec=PodSpec(containers=[Container(name="app", image="app:1")])
@@ -125,6 +124,16 @@ def test_item_41_a_rule_that_is_missing_is_named(name: str, caplog: pytest.LogCa
                 assert f'resource "{lacked}" in API group "{missing.api_groups[0]}"' in found
 
     run_virtual(main)
+
+
+async def test_item_41_the_right_to_create_pods_is_missed_on_both_servers(
+    control_plane: ControlPlane, install: Install
+) -> None:
+    operator = OPERATORS["podmanager"]
+    await install(*operator.kinds, podmanager.PodManagerV1Beta1)
+    rules = rules_of(await declared_permissions(operator.setup))[""]
+    error = await error_with(control_plane, operator, [rule for rule in rules if "pods" not in rule.resources])
+    assert 'cannot create, delete resource "pods" in API group ""' in error
 
 
 async def error_with(plane: ControlPlane, operator: Operator, rules: list[PolicyRule]) -> str:

@@ -8,7 +8,7 @@ from kubewright.api.core.v1 import ConfigMap, Namespace, Pod, Secret
 from kubewright.api.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
-from kubewright.testing.roles import compare_permissions, recorded_permissions, restricted_client
+from kubewright.testing import compare_permissions, recorded_permissions, restricted_client
 
 
 async def test_a_restricted_client_may_do_what_is_permitted_and_nothing_else(

@@ -10,7 +10,8 @@ from operators.conftest import AsOperator
 from kubewright import Client, ControlPlane, Manager, ObjectMeta, Result, controller_for, now
 from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
 from kubewright.client.wait import Field, deleted, exists
-from kubewright.testing import Install, RecordedEvents, Running, run_virtual, settled
+from kubewright.manager.roles import declared_permissions
+from kubewright.testing import Install, RecordedEvents, Running, restricted_client, run_virtual, settled
 
 
 def chaos(namespace: str = "default") -> ChaosPod:
@@ -52,8 +53,9 @@ def test_a_pod_is_stopped_when_its_time_has_come_and_not_before() -> None:
         async with (
             ControlPlane.embedded(definitions=[ChaosPod], nodes=0) as plane,
             plane.client() as admin,
+            restricted_client(plane, await declared_permissions(setup)) as own,
         ):
-            manager = Manager(admin, webhook_address="0")
+            manager = Manager(own, webhook_address="0")
             setup(manager)
             async with manager.running():
                 began = now()
@@ -78,8 +80,9 @@ def test_a_pod_whose_time_was_not_written_down_gets_one_and_is_not_stopped_at_on
         async with (
             ControlPlane.embedded(definitions=[ChaosPod], nodes=0) as plane,
             plane.client() as admin,
+            restricted_client(plane, await declared_permissions(setup)) as own,
         ):
-            reconciler = ChaosPodReconciler(Manager(admin).client, RecordedEvents(), lambda: timedelta(seconds=10))
+            reconciler = ChaosPodReconciler(Manager(own).client, RecordedEvents(), lambda: timedelta(seconds=10))
             created = chaos()
             created.spec.next_stop = now() - timedelta(hours=1)
             created = await admin.create(created)
@@ -97,9 +100,10 @@ def test_a_pod_of_somebody_else_is_left_alone() -> None:
         async with (
             ControlPlane.embedded(definitions=[ChaosPod], nodes=0) as plane,
             plane.client() as admin,
+            restricted_client(plane, await declared_permissions(setup)) as own,
         ):
             events = RecordedEvents()
-            reconciler = ChaosPodReconciler(Manager(admin).client, events)
+            reconciler = ChaosPodReconciler(Manager(own).client, events)
             spec = PodSpec(containers=[Container(name="app", image="app:1")])
             await admin.create(Pod(metadata=ObjectMeta(name="it", namespace="default"), spec=spec))
             created = await admin.create(chaos())

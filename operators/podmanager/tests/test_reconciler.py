@@ -5,17 +5,16 @@ Nothing runs the pods, so their status is what the test says it is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Literal
 
 import pytest
-from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, PodManagerV1Beta1
+from operators.conftest import AsOperator
+from operators.podmanager import PodManager, PodManagerReconciler, PodManagerSpec, PodManagerV1Beta1, setup
 
 from kubewright import (
     AlreadyExists,
     Client,
-    ControlPlane,
     Dynamic,
     Invalid,
     Manager,
@@ -84,15 +83,9 @@ class World:
 
 
 @pytest.fixture
-async def world(
-    control_plane: ControlPlane,
-    admin: Client,
-    namespace: str,
-    install: Install,
-) -> AsyncIterator[World]:
+async def world(admin: Client, namespace: str, install: Install, as_operator: AsOperator) -> World:
     await install(PodManager, PodManagerV1Beta1)
-    async with control_plane.client() as client:
-        yield World(admin.in_namespace(namespace), Manager(client), namespace)
+    return World(admin.in_namespace(namespace), Manager(await as_operator(setup)), namespace)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from kubewright.testing.fixtures import Install, Running
     from kubewright.testing.namespaces import unique_name
     from kubewright.testing.requests import RequestCount, count_requests
+    from kubewright.testing.roles import (
+        RecordedPermissions,
+        compare_permissions,
+        recorded_permissions,
+        restricted_client,
+    )
     from kubewright.testing.round_trips import assert_round_trips
     from kubewright.testing.settling import settled
     from kubewright.testing.virtual_time import NeverEnds, run_virtual, virtual
@@ -33,13 +39,17 @@ __all__ = [
     "NeverEnds",
     "Problem",
     "RecordedEvents",
+    "RecordedPermissions",
     "RequestCount",
     "Running",
     "VirtualClock",
     "World",
     "assert_round_trips",
+    "compare_permissions",
     "count_requests",
     "explore",
+    "recorded_permissions",
+    "restricted_client",
     "run_virtual",
     "settled",
     "unique_name",
@@ -53,6 +63,7 @@ _MODULES = {
     "fixtures": ("Install", "Running"),
     "namespaces": ("unique_name",),
     "requests": ("RequestCount", "count_requests"),
+    "roles": ("RecordedPermissions", "compare_permissions", "recorded_permissions", "restricted_client"),
     "round_trips": ("assert_round_trips",),
     "settling": ("settled",),
     "virtual_time": ("NeverEnds", "run_virtual", "virtual"),
