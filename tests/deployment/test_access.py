@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from tests.deployment.ferries import ferries
+from tests.deployment.ferries import GROUP, Ferry, FerrySpec, ferries
 
-from kubewright.deployment.access import bindings, roles, service_account
+from kubewright import Resource, resource
+from kubewright.deployment import Operator
+from kubewright.deployment.access import bindings, roles, service_account, user_roles
 
 
 def test_every_role_is_bound_to_the_service_account_of_the_pods() -> None:
@@ -23,3 +25,23 @@ def test_roles_that_were_given_are_not_changed() -> None:
     operator = ferries()
     assert roles(operator)[0].metadata.labels == operator.labels
     assert all(not role.metadata.labels for role in operator.roles)
+
+
+def test_every_kind_has_roles_for_its_users_which_are_not_the_operators() -> None:
+    operator = ferries()
+    found = user_roles(operator)
+    assert [*found] == [f"{kind}-{role}" for kind in ("anchorage", "ferry") for role in ("admin", "editor", "viewer")]
+    assert {rule.resources[0] for rule in found["ferry-viewer"].rules} == {"ferries", "ferries/status"}
+    assert found["ferry-viewer"].rules[0].verbs == ["get", "list", "watch"]
+    bound = {binding.role_ref.name for binding in bindings(operator)}
+    assert bound.isdisjoint(role.metadata.name for role in found.values())
+    assert len({role.metadata.name for role in found.values()}) == 6
+
+
+def test_kinds_of_one_name_in_two_groups_share_their_roles() -> None:
+    @resource("other.deployment.test/v1", kind="Ferry")
+    class OtherFerry(Resource[FerrySpec, None]): ...
+
+    operator = Operator(name="ferries", image="ferries:1", kinds=[Ferry, OtherFerry])
+    groups = [rule.api_groups[0] for rule in user_roles(operator)["ferry-editor"].rules]
+    assert groups == [GROUP, GROUP, "other.deployment.test", "other.deployment.test"]

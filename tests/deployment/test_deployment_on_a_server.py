@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from operators import builtins, chaospod, podmanager
 from tests.deployment.ferries import ferries
 
-from kubewright import Client
+from kubewright import Client, Manager
 from kubewright.api.codec import from_json
 from kubewright.api.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.client.errors import Forbidden
-from kubewright.deployment import install_yaml, objects_of
+from kubewright.deployment import Operator, install_yaml, objects_of, with_setup
 from kubewright.deployment.workload import deployment
 from kubewright.manifest.documents import documents
 
@@ -41,3 +44,15 @@ async def test_pods_are_admitted_where_only_restricted_ones_are(admin: Client, n
     pod.spec.security_context.run_as_non_root = None
     with pytest.raises(Forbidden, match="restricted"):
         await admin.create(pod, dry_run=True)
+
+
+@pytest.mark.parametrize(
+    "setup", [podmanager.setup, chaospod.setup, builtins.setup], ids=["podmanager", "chaospod", "builtins"]
+)
+async def test_a_server_accepts_what_is_deployed_of_the_operators_here(
+    setup: Callable[[Manager], None], admin: Client, namespace: str
+) -> None:
+    operator = await with_setup(Operator(name="it", image="it:1", namespace=namespace), setup)
+    for obj in objects_of(operator):
+        # Other tests may have installed the kinds.
+        await admin.apply(obj, dry_run=True, force=True, field_validation="Strict")

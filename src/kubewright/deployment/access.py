@@ -1,13 +1,21 @@
-"""Who the operator is and what it may do, and who may read its metrics."""
+"""Who the operator is and what it may do, and roles for users of its kinds and readers of its metrics."""
 
 from __future__ import annotations
 
 import copy
+from typing import Final
 
 from kubewright.api.core.v1 import ServiceAccount
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
+from kubewright.deployment.extensions import definitions
 from kubewright.deployment.operator import Operator
 from kubewright.manager.roles import bindings_of
+
+_USER_VERBS: Final = {
+    "admin": ("*",),
+    "editor": ("create", "delete", "get", "list", "patch", "update", "watch"),
+    "viewer": ("get", "list", "watch"),
+}
 
 
 def service_account(operator: Operator) -> ServiceAccount:
@@ -31,6 +39,22 @@ def metrics_reader(operator: Operator) -> ClusterRole:
     """For who reads metrics: it is bound by who runs that."""
     rule = PolicyRule(non_resource_urls=["/metrics"], verbs=["get"])
     return ClusterRole(metadata=operator.cluster_metadata(f"{operator.name}-metrics-reader"), rules=[rule])
+
+
+def user_roles(operator: Operator) -> dict[str, ClusterRole]:
+    """The roles admin, editor and viewer for each kind, by kind and role: they are bound by who runs the cluster."""
+    found: dict[str, ClusterRole] = {}
+    for definition in definitions(operator):
+        names, group = definition.spec.names, definition.spec.group
+        for role, verbs in _USER_VERBS.items():
+            key = f"{names.singular}-{role}"
+            made = ClusterRole(metadata=operator.cluster_metadata(f"{operator.name}-{key}"))
+            # Two groups may have a kind of one name.
+            found.setdefault(key, made).rules += [
+                PolicyRule(api_groups=[group], resources=[names.plural], verbs=[*verbs]),
+                PolicyRule(api_groups=[group], resources=[f"{names.plural}/status"], verbs=["get"]),
+            ]
+    return found
 
 
 def _labelled(role: ClusterRole | Role, operator: Operator) -> ClusterRole | Role:

@@ -41,6 +41,7 @@ def layout_of(operator: Operator) -> Layout:
             "role.yaml": [*access.roles(operator)],
             "role_binding.yaml": [*access.bindings(operator)],
             "metrics_reader_role.yaml": [access.metrics_reader(operator)],
+            **{f"{key.replace('-', '_')}_role.yaml": [role] for key, role in access.user_roles(operator).items()},
         },
         "manager": {
             "manager.yaml": [workload.namespace(operator), workload.deployment(operator)],
