@@ -271,6 +271,13 @@ def test_a_union_of_fewer_than_two_fields_is_an_error_at_its_class(union: FieldU
             pass
 
 
+def test_a_message_may_end_with_a_line_break_as_a_block_of_yaml_does() -> None:
+    class Ruled(Model, rules=[Rule("self.size > 0", message="must be positive\n")]):
+        size: int = 1
+
+    assert rules_of(Ruled) == [{"rule": "self.size > 0", "message": "must be positive\n"}]
+
+
 def test_unions_are_equal_when_they_say_the_same() -> None:
     assert ExactlyOneOf("a", "b") == ExactlyOneOf("a", "b") != AtMostOneOf("a", "b")
     assert len({ExactlyOneOf("a", "b"), ExactlyOneOf("a", "b")}) == 1

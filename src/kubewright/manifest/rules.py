@@ -140,7 +140,7 @@ def _check_options(rule: Rule, where: str) -> None:
         raise ManifestError(
             f'{where}: the reason "{rule.reason}" of the rule "{rule.rule}" is none of {", ".join(_REASONS)}'
         )
-    if "\n" in rule.message:
+    if "\n" in rule.message.strip():  # as the server does, which ignores what a block of YAML ends with
         raise ManifestError(f'{where}: the message of the rule "{rule.rule}" must be one line')
     if rule.optional_old_self is not None and not re.search(r"\boldSelf\b", rule.rule):
         raise ManifestError(
