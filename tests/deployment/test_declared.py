@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from kubewright.client.wait import Field
 from kubewright.deployment import Operator, objects_of, with_setup
 from kubewright.deployment.workload import deployment
 from kubewright.manager.flags import parse_flags
-from kubewright.manager.manager import SetupError
+from kubewright.manager.manager import GRACE, SetupError
 from kubewright.manager.program import manager_of
 from kubewright.manifest import ManifestError
 from kubewright.testing.fixtures import Running
@@ -60,6 +61,12 @@ async def test_what_is_given_is_kept() -> None:
     assert operator.kinds == [chaospod.ChaosPod]
     assert operator.roles[0] is role
     assert any("configmaps" in rule.resources for each in operator.roles for rule in each.rules)
+
+
+@pytest.mark.parametrize(("grace", "expected"), [(120.0, 120.0), (5.0, GRACE), (None, GRACE)])
+async def test_pods_have_the_grace_time_of_the_manager(grace: float | None, expected: float) -> None:
+    operator = await with_setup(PLAIN, chaospod.setup, manager=partial(Manager, grace=grace))
+    assert operator.grace == expected
 
 
 async def test_the_options_of_a_program_are_its_arguments() -> None:

@@ -57,7 +57,7 @@ class Operator(Struct, frozen=True, kw_only=True):
     replicas: int = 2
     """One leads, the others stand by with warm caches, and all serve webhooks."""
     grace: float = GRACE
-    """As given to its manager."""
+    """As given to its manager; where that has no limit, what is enough."""
     resources: ResourceRequirements = field(default_factory=_default_resources)
     """There is no limit of CPU by default: a replica that is throttled loses its lease."""
 

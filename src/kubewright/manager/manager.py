@@ -116,6 +116,8 @@ class Manager:
         self.cluster = Cluster(client, namespaces=namespaces, cache=cache, strict_cache=strict_cache, stream=stream)
         self.controller_defaults = controllers or ControllerDefaults()
         self.election = election
+        self.grace = grace
+        """How long reconciles under way at a stop may take; None for as long as they need."""
         self._namespaces = sorted(namespaces)
         self._permissions = checked_permissions(permissions)
         self._preflight = Preflight(self._needs, self._dispensable_needs) if preflight else None
