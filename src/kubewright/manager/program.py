@@ -81,8 +81,8 @@ def run(
 
     `setup` is called with the manager, and with the values of `options`, whose fields become flags and environment
     variables (see `kubewright.manager.options`). It may be a `def`, an `async def`, or an async context manager, which
-    is left when everything has ended (see `kubewright.manager.setup`). `permissions` are checked at the start besides
-    those that watches need. `manager` makes the manager, with what flags do not decide:
+    is left when everything has ended (see `kubewright.manager.setup`). `permissions` are needed besides what
+    the setup function shows and requires (`Manager.needs`). `manager` makes the manager, with what flags do not decide:
     `manager=partial(Manager, controllers=ControllerDefaults(workers=4), cache={Pod: CacheOptions(...)})`.
     """
     check_setup(setup, has_options=options is not None)

@@ -177,8 +177,8 @@ def _warnings(grants: Iterable[Grant]) -> Iterable[str]:
 def compare_permissions(declared: Iterable[Permission], used: Iterable[Permission]) -> str:
     """What is declared and was never used, and what was used and is not declared, line by line; empty if nothing.
 
-    Not reported as unused: `get` where there is `list`, a verb of which either is implied by the other, and the update
-    of `finalizers`, which only an admission plugin asks for.
+    Not reported as unused: `get`, which roles have with every `list`, and the update of `finalizers`, which only an
+    admission plugin checks.
     """
     has, needs = grants_of(declared), _as_recorded(used)
     implied = {each._replace(verb="get") for each in has if each.verb == "list"}
