@@ -53,6 +53,22 @@ async def test_what_names_no_service_is_refused(client: Client, wrong: str) -> N
         served(client, wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["", "127.0.0.1:9443", "http://a:1", "https://", "https://a:0", "https://a:x", "https://a/b", "https://a?b"],
+)
+async def test_what_is_no_url_of_a_server_is_refused(client: Client, wrong: str) -> None:
+    with pytest.raises(WebhookServiceError, match=r"--webhook-url.*expected where the API server reaches this program"):
+        Manager(client, webhook_url=wrong)
+
+
+async def test_a_url_is_not_given_with_other_certificates(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(WebhookServiceError, match="leave out --webhook-service"):
+        Manager(client, webhook_url="https://127.0.0.1", webhook_service="lamps")
+    with pytest.raises(WebhookServiceError, match="leave out --webhook-cert-dir"):
+        Manager(client, webhook_url="https://127.0.0.1", webhook_cert_dir=tmp_path)
+
+
 async def test_without_the_package_that_makes_certificates_the_start_says_what_to_install(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +129,7 @@ async def test_with_a_directory_of_certificates_a_service_needs_no_secret(client
             cert_dir=Path("certs") if cert_dir else None,
             client_ca=None,
             service="ops/lamps",
+            url=None,
         )
         serving.add_registration(registration)
         assert serving.needs == [], "nothing is served"

@@ -34,6 +34,7 @@ class ManagerEndpoints:
         webhook_cert_dir: Path | None,
         webhook_client_ca: Path | None,
         webhook_service: str | None,
+        webhook_url: str | None,
     ) -> None:
         if metrics_cert_dir is not None and not metrics_secure:
             from kubewright.manager.serving_certificate import ServingCertificateError
@@ -55,6 +56,7 @@ class ManagerEndpoints:
             cert_dir=webhook_cert_dir,
             client_ca=webhook_client_ca,
             service=webhook_service,
+            url=webhook_url,
         )
         self.health.serve(self._health_server)
         self.ready.serve(self._health_server)

@@ -31,6 +31,7 @@ class Flags(argparse.Namespace):
     webhook_cert_dir: str | None
     webhook_client_ca: str | None
     webhook_service: str | None
+    webhook_url: str | None
     log_format: Literal["console", "json"] | None
     verbosity: int
 
@@ -138,6 +139,12 @@ def _add_flags(parser: argparse.ArgumentParser, name: str) -> None:
         metavar="NAME",
         help="the Service by which the API server reaches webhooks, NAME or NAMESPACE/NAME: without --webhook-cert-dir "
         "their certificates are made, kept in the Secret NAME-cert, and rotated",
+    )
+    parser.add_argument(
+        "--webhook-url",
+        metavar="URL",
+        help="while developing: have the API server call webhooks of this program at a URL, such as "
+        "https://127.0.0.1:9443, for as long as it runs; it must be reachable from the API server",
     )
     parser.add_argument(
         "--log-format",

@@ -86,6 +86,7 @@ class Manager:
         webhook_cert_dir: str | Path | None = None,
         webhook_client_ca: str | Path | None = None,
         webhook_service: str | None = None,
+        webhook_url: str | None = None,
         grace: float | None = GRACE,
         permissions: Iterable[Permission] = (),
         preflight: bool = True,
@@ -104,7 +105,8 @@ class Manager:
         `tls.key` of `webhook_cert_dir`, by default /tmp/k8s-webhook-server/serving-certs; with `webhook_client_ca`, a
         file, only to clients with a certificate of these authorities. `webhook_service` is the Service by which the API
         server reaches them, "NAME" or "NAMESPACE/NAME": unless there is a `webhook_cert_dir`, certificates are made,
-        rotated and trusted without further ado (see `kubewright.certificates`).
+        rotated and trusted without further ado (see `kubewright.certificates`). `webhook_url` is where an API server
+        reaches them without a Service, while developing: it calls them for as long as the manager runs.
         With `grace` None, reconciles under way at a stop may take as long as they need. `preflight` checks at the start
         every permission that the program needs (see `needs`), and fails with the list of those missing. `cache` has the
         options of single kinds (`cache={Pod: CacheOptions(labels={"app": "web"})}`), and with `strict_cache` reads that
@@ -142,6 +144,7 @@ class Manager:
             webhook_cert_dir=Path(webhook_cert_dir) if webhook_cert_dir is not None else None,
             webhook_client_ca=Path(webhook_client_ca) if webhook_client_ca is not None else None,
             webhook_service=webhook_service,
+            webhook_url=webhook_url,
         )
         self.health = self._endpoints.health
         """The checks behind /healthz."""
@@ -228,6 +231,16 @@ class Manager:
     def webhook_service(self) -> ObjectKey | None:
         """The Service by which the API server reaches webhooks, if that was given."""
         return self._endpoints.webhooks.service
+
+    @property
+    def webhook_url(self) -> str | None:
+        """Where the API server reaches webhooks, without a path, if that was given; of a program in development."""
+        return self._endpoints.webhooks.url
+
+    @property
+    def webhook_authority(self) -> str:
+        """The certificate (PEM) of the authority that vouches for webhooks at `webhook_url`, while they are served."""
+        return self._endpoints.webhooks.authority
 
     @property
     def webhooks_served(self) -> asyncio.Event:

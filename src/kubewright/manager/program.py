@@ -182,6 +182,7 @@ def manager_of(
         webhook_cert_dir=flags.webhook_cert_dir,
         webhook_client_ca=flags.webhook_client_ca,
         webhook_service=flags.webhook_service,
+        webhook_url=flags.webhook_url,
     )
 
 

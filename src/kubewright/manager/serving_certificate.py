@@ -107,6 +107,26 @@ def self_signed() -> ssl.SSLContext:
     return context
 
 
+def from_authority(host: str, client_ca: Path | None = None) -> tuple[ssl.SSLContext, str]:
+    """Serve at `host` with a certificate of an authority that is made now; its certificate (PEM) is the second.
+
+    `client_ca` is as in `from_directory`. Needs the package `cryptography`.
+    """
+    try:
+        from kubewright.certificates import issuing
+    except ImportError:
+        raise ServingCertificateError(
+            "serving webhooks at a URL needs the package cryptography, which makes the certificate: "
+            "pip install 'kubewright[webhooks]'"
+        ) from None
+    now = exact_now()
+    begin, end = now - issuing.CLOCK_SKEW, now + _LIFETIME
+    authority = issuing.Authority.create("kubewright webhooks", begin=begin, end=end)
+    pair, held = authority.server(host[:64], [host], begin=begin, end=end), HeldCertificate()
+    held.use(pair.certificate, pair.key, "made here")
+    return held.context(client_ca), authority.pair.certificate
+
+
 class _Source(Protocol):
     """Where a certificate comes from."""
 

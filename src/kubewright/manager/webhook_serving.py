@@ -1,7 +1,8 @@
 """The server of webhooks of a manager: where its certificate comes from, and what has the API server call it.
 
 The certificate is either in files, which another program such as cert-manager renews, or, with a Service, kept by
-kubewright itself (`kubewright.certificates`).
+kubewright itself (`kubewright.certificates`), or, with a URL, made at each start, for programs on the machine of a
+developer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
@@ -40,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebhookServiceError(KubernetesError):
-    """The Service of webhooks is not named as one, or its certificates cannot be made here."""
+    """The Service or the URL of webhooks is not named as one, or its certificates cannot be made here."""
 
 
 class WebhookServing:
@@ -55,9 +57,19 @@ class WebhookServing:
         cert_dir: Path | None,
         client_ca: Path | None,
         service: str | None,
+        url: str | None,
     ) -> None:
-        """`service` is "NAME", in the namespace of the pod, or "NAMESPACE/NAME"."""
+        """`service` is "NAME", in the namespace of the pod, or "NAMESPACE/NAME"; `url` has no path."""
         self.service = _service(service, client) if service is not None else None
+        self._url = _checked_url(url) if url is not None else None
+        if url is not None and (service is not None or cert_dir is not None):
+            other = "--webhook-service" if service is not None else "--webhook-cert-dir"
+            raise WebhookServiceError(
+                "--webhook-url is for a program on the machine of a developer, whose certificate is made at its start: "
+                f"leave out {other}, or --webhook-url"
+            )
+        self.authority = ""
+        """With a URL, the certificate (PEM) of the authority that has issued the serving one, while it serves."""
         self._client = client
         self._metrics = metrics
         self._cert_dir = cert_dir
@@ -72,6 +84,13 @@ class WebhookServing:
             max_body_size=MAX_REVIEW_SIZE,
             max_connections=1000,  # each replica of an API server has, by default, up to 200 writes under way
         )
+
+    @property
+    def url(self) -> str | None:
+        """Where the API server reaches webhooks, without a path, if that was given; with the port it listens on."""
+        if self._url is None or urlsplit(self._url).port is not None:
+            return self._url
+        return f"{self._url}:{self.server.port}"
 
     def add_registration(self, registration: Registration) -> None:
         """An object has the API server call webhooks by the Service."""
@@ -162,9 +181,12 @@ class WebhookServing:
             yield
 
     def _context(self) -> ssl.SSLContext:
-        from kubewright.manager.serving_certificate import CertificateReads, from_directory
+        from kubewright.manager.serving_certificate import CertificateReads, from_authority, from_directory
 
-        if self._tls is None:
+        if self._url is not None:
+            host = urlsplit(self._url).hostname or ""
+            self._tls, self.authority = from_authority(host, self._client_ca)
+        elif self._tls is None:
             from tempfile import gettempdir
 
             # As in controller-runtime, whose manifests mount the Secret there.
@@ -207,3 +229,17 @@ def _service(given: str, client: Client) -> ObjectKey:
             '"podmanager-webhook", or its namespace and name, such as "ops/podmanager-webhook"'
         )
     return ObjectKey(namespace or pod_namespace() or client.namespace, name)
+
+
+def _checked_url(given: str) -> str:
+    try:
+        parts = urlsplit(str(given))
+        is_right = parts.scheme == "https" and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of the port
+        is_right = False
+    if not is_right or parts.path.rstrip("/") or parts.query or parts.fragment or parts.username is not None:
+        raise WebhookServiceError(
+            f'webhook_url (--webhook-url) is "{given}": expected where the API server reaches this program, such as '
+            '"https://127.0.0.1:9443"'
+        )
+    return str(given).rstrip("/")

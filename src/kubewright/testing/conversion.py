@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager, suppress
 
 from kubewright.api.admissionregistration.v1 import WebhookClientConfig
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
-from kubewright.client import Client, MergePatch
+from kubewright.client import Client
 from kubewright.client.errors import AlreadyExists
 from kubewright.client.wait import established
 from kubewright.testing.definitions import redefine
 from kubewright.webhook import Versions, definition_with_conversion
+from kubewright.webhook.conversion_definition import stop_conversion
 
 _TIMEOUT = 60.0
-_NONE = MergePatch({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
 
 
 @asynccontextmanager
@@ -23,8 +23,7 @@ async def converting(
 ) -> AsyncIterator[None]:
     """While the block runs, the API server serves all versions of a kind, and calls the webhook to convert them.
 
-    The definition stays, without the webhook: were it to name one that is gone, namespaces with such objects could not
-    be deleted.
+    The definition stays, without the webhook.
     """
     definition = definition_with_conversion(versions, client_config)
     name = definition.metadata.name
@@ -35,4 +34,4 @@ async def converting(
         await redefine(client, definition)
         yield
     finally:
-        await client.patch(CustomResourceDefinition, name, _NONE)
+        await stop_conversion(client, name)

@@ -76,7 +76,18 @@ def service_configurations(
     namespaces: LabelSelector | None = None,
 ) -> list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration]:
     """The configurations that call these webhooks by a Service: none, one, or one of each kind."""
-    name, client_config, all_of_them = configuration_name(service), by_service(service, port=port), list(webhooks)
+    return configurations(configuration_name(service), webhooks, by_service(service, port=port), namespaces=namespaces)
+
+
+def configurations(
+    name: str,
+    webhooks: Iterable[AdmissionWebhook[object]],
+    client_config: Callable[[str], WebhookClientConfig],
+    *,
+    namespaces: LabelSelector | None = None,
+) -> list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration]:
+    """The configurations that call these webhooks: none, one, or one of each kind."""
+    all_of_them = list(webhooks)
     made: list[MutatingWebhookConfiguration | ValidatingWebhookConfiguration] = [
         mutating_configuration(name, all_of_them, client_config, namespaces=namespaces),
         validating_configuration(name, all_of_them, client_config, namespaces=namespaces),

@@ -8,8 +8,11 @@ from kubewright.api.admissionregistration.v1 import WebhookClientConfig
 from kubewright.api.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition, WebhookConversion
 from kubewright.api.apiextensions.v1 import WebhookClientConfig as ConversionClientConfig
 from kubewright.api.codec import decode_model, encode
+from kubewright.client import Client, MergePatch
 from kubewright.manifest.crd import definition_of
 from kubewright.webhook.conversion import PATH, Versions
+
+_WITHOUT_CONVERSION = MergePatch({"spec": {"conversion": {"strategy": "None", "webhook": None}}})
 
 
 def definition_with_conversion(
@@ -24,3 +27,11 @@ def definition_with_conversion(
     webhook = WebhookConversion(client_config=called, conversion_review_versions=["v1"])
     definition.spec.conversion = CustomResourceConversion(strategy="Webhook", webhook=webhook)
     return definition
+
+
+async def stop_conversion(client: Client, definition: str) -> None:
+    """Have an API server no longer call a webhook to convert objects.
+
+    Were the definition to name one that is gone, namespaces with such objects could not be deleted.
+    """
+    await client.patch(CustomResourceDefinition, definition, _WITHOUT_CONVERSION)

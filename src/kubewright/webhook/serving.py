@@ -15,21 +15,25 @@ from kubewright.webhook.entry import AdmissionWebhook
 def serve_webhooks(manager: Manager, *webhooks: AdmissionWebhook[object] | Versions) -> None:
     """Serve webhooks while the manager runs, in every replica; it is ready only while it serves them.
 
-    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_service` or
-    `webhook_cert_dir`.
-    The lower level is `manager.add_webhook`.
+    Address and certificate are options of the manager: `webhook_address`, by default ":9443", and `webhook_service`,
+    `webhook_cert_dir` or `webhook_url`. The lower level is `manager.add_webhook`.
     """
-    for webhook in webhooks:
-        given: object = webhook
-        if isinstance(given, Versions):
-            _serve_conversion(manager, given)
-        elif isinstance(given, AdmissionWebhook):
-            _serve_admission(manager, given)
-        else:
+    for each in webhooks:
+        given: object = each
+        if not isinstance(given, AdmissionWebhook | Versions):
             raise TypeError(
                 f"serve_webhooks(manager, {given!r}): expected functions decorated with @defaults(Kind), "
                 "@validates(Kind) or @handles(path), or converts(Hub, Spoke)"
             )
+    if manager.webhook_url is not None and not manager.webhooks:
+        from kubewright.webhook.development import DevelopmentRegistration  # few programs need it
+
+        manager.add(DevelopmentRegistration(manager))
+    for webhook in webhooks:
+        if isinstance(webhook, Versions):
+            _serve_conversion(manager, webhook)
+        else:
+            _serve_admission(manager, webhook)
 
 
 def _serve_admission(manager: Manager, webhook: AdmissionWebhook[object]) -> None:
