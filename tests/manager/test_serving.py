@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from weakref import WeakSet, ref
 
 import pytest
 
@@ -575,19 +576,25 @@ async def test_what_a_connection_held_is_freed_when_its_client_leaves_and_not_by
     context, trusting = contexts(tmp_path)
     server = Server(HERE, tls=lambda: context)
     server.route("/echo", echo)
-    gc.collect()
+    before = WeakSet(living_connections())
     gc.disable()
     try:
         async with asyncio.timeout(20), server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
             writer.write(b"GET /echo HTTP/1.1\r\n\r\n")
             assert (await answer(reader))[2] == b"/echo {}"
+            [held] = [ref(each) for each in living_connections() if each not in before]
             writer.close()
             await writer.wait_closed()
-            while any(isinstance(each, ServedConnection) for each in gc.get_objects()):
+            while held() is not None:
                 await asyncio.sleep(0.01)
     finally:
         gc.enable()
+
+
+def living_connections() -> list[ServedConnection]:
+    """Of this process, in which other tests may have left some."""
+    return [each for each in gc.get_objects() if isinstance(each, ServedConnection)]
 
 
 async def test_a_client_without_a_handshake_does_not_keep_the_server_from_closing(
