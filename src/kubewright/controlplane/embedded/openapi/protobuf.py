@@ -122,7 +122,9 @@ def _schema(value: JSONValue) -> bytes:
 
 
 def _additional(value: JSONValue) -> bytes:
-    return _field(1, _schema(value)) if isinstance(value, dict) else b"".join(_flag(2)(value))
+    if isinstance(value, dict):
+        return _field(1, _schema(value))
+    return _varint(2 << 3 | _VARINT) + _varint(value is True)  # one of two: it is there when it is false, too
 
 
 def _type(value: JSONValue) -> bytes:
@@ -170,6 +172,7 @@ _SCHEMA: Final = _message(
         "items": _one(23, lambda value: _field(1, _schema(value))),
         "allOf": _each(24, _schema),
         "properties": _one(25, _named(_schema)),
+        "externalDocs": _one(29, _message({"description": _text(1), "url": _text(2)})),
         "example": _one(30, _any),
     },
     31,
