@@ -12,7 +12,7 @@ from kubewright.api.batch.v1 import Job
 from kubewright.api.codec import from_json, to_json
 from kubewright.api.core.v1 import Pod, ServiceAccount
 from kubewright.api.markers import JSONObject, JSONValue
-from kubewright.client import Client
+from kubewright.client import Client, MergePatch
 from kubewright.client.errors import NotFound
 from kubewright.client.wait import deleted, exists
 
@@ -42,7 +42,7 @@ def is_live(pod: Pod) -> bool:
 
 
 async def test_a_job_runs_its_pods_until_enough_have_succeeded(client: Client) -> None:
-    made = await job(client, completions=3, parallelism=2, ttlSecondsAfterFinished=1)
+    made = await job(client, completions=3, parallelism=2)
     first, second = await pods(client, 2)
     assert first.metadata.generate_name == "work-"
     assert first.metadata.finalizers == ["batch.kubernetes.io/job-tracking"]
@@ -81,6 +81,7 @@ async def test_a_job_runs_its_pods_until_enough_have_succeeded(client: Client) -
         ("Normal", "Completed", "Job completed", "job-controller"),
         *(("Normal", "SuccessfulCreate", f"Created pod: {name}", "job-controller") for name in names),
     ]
+    await client.patch(made, MergePatch({"spec": {"ttlSecondsAfterFinished": 0}}))
     assert await client.wait_for(made, deleted, timeout=60) is None
     await pods(client, 0)
 
