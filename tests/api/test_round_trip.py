@@ -29,6 +29,7 @@ from kubewright.api.core.v1 import (
     ComponentStatus,
     Container,
     ObjectReference,
+    PersistentVolume,
     Pod,
     PodSpec,
     ServiceAccount,
@@ -241,6 +242,8 @@ def as_new(obj: ObjectT) -> ObjectT:
     fresh.metadata.uid = fresh.metadata.resource_version = ""
     fresh.metadata.creation_timestamp = None
     fresh.metadata.managed_fields = []
+    if isinstance(fresh, PersistentVolume):
+        fresh.status.last_phase_transition_time = None
     return fresh
 
 
