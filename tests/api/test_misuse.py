@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 import kubewright
-from kubewright.api.core.v1 import Pod, PodSpec
+from kubewright.api.codec import decode_model
+from kubewright.api.core.v1 import Container, Pod, PodSpec, Volume
 from kubewright.api.errors import explain_misuse
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.misuse import _WORDS
+from kubewright.api.model import Model
 from kubewright.cache import CachedClient
 from kubewright.client import Client, Config
 from kubewright.controller.builder import Builder, controller_for
@@ -41,6 +43,10 @@ def unmade(cls: type) -> Any:
 
 def _raise(value: Any) -> None:
     raise value
+
+
+class Ambiguous(Model):
+    either: Container | Volume | None = None
 
 
 client = unmade(Client)
@@ -127,6 +133,10 @@ GUESSES: dict[str, tuple[Callable[[], object], str]] = {
     "control plane is awaited": (
         lambda: kw.ControlPlane.embedded().__await__(),
         "write async with ControlPlane.embedded() as cluster",
+    ),
+    "a union without tags": (
+        lambda: decode_model(Ambiguous, b"{}"),
+        'write class FileSource(Model, tag="File") for each of them',
     ),
     "run without a name": (lambda: kw.run(lambda manager: None), "write run(setup, name=...)"),
     "run without setup": (lambda: kw.run(), "write run(setup, name=...)"),

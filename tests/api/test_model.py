@@ -1,4 +1,4 @@
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -8,6 +8,7 @@ from kubewright.api.codec import decode_model, encode
 from kubewright.api.errors import DecodeError
 from kubewright.api.markers import Rule
 from kubewright.api.model import BuiltIn, Model
+from kubewright.api.resources import Object
 
 
 class Strategy(Model):
@@ -254,6 +255,45 @@ def test_methods_properties_and_classes_are_no_fields() -> None:
         def method(self) -> None: ...
 
     assert sent(Full()) == {"name": "a"}
+
+
+def test_a_tag_is_sent_and_decides_which_class_of_a_union_is_decoded() -> None:
+    class Source(Model, tag_field="kind"):
+        name: str = ""
+
+    class File(Source, tag="File"):
+        path: str
+
+    class Url(Source):
+        url: str
+
+    class Copy(Model):
+        source: File | Url | None = None
+
+    assert sent(Copy(source=File(path="a", name="b"))) == {"source": {"kind": "File", "name": "b", "path": "a"}}
+    assert decode_model(Copy, b'{"source":{"url":"a","kind":"Url"}}').source == Url(url="a")
+
+
+@pytest.mark.parametrize("options", [{"tag": ""}, {"tag": 1}, {"tag": True}, {"tag": "it's"}, {"tag_field": "my_type"}])
+def test_a_tag_that_is_none_is_refused_with_an_example(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r'^Tagged: expected tag(_field)?="(File|type)", '):
+
+        class Tagged(Model, **options):
+            pass
+
+
+def test_a_tag_that_is_a_field_as_well_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^File: its tag is sent as a field, and cannot be a field of the class as w"):
+
+        class File(Model, tag="File"):
+            type: Literal["File"]
+
+
+def test_a_kind_has_no_tag() -> None:
+    with pytest.raises(TypeError, match=r"^Thing: a kind cannot have a tag: its apiVersion and kind say what it is$"):
+
+        class Thing(Object, tag="Thing"):
+            pass
 
 
 @pytest.mark.parametrize("rules", ["self.a > 0", ["self.a > 0"], Rule("true"), [Rule(" ")]])

@@ -28,6 +28,15 @@ class Step(Model):
     run: str
 
 
+class File(Model, tag="File"):
+    path: str
+
+
+class Url(Model, tag="URL"):
+    url: str
+    retries: int = 1
+
+
 class Spec(Model):
     image: str
     replicas: int = 1
@@ -36,6 +45,8 @@ class Spec(Model):
     args: list[str] = []
     by_name: dict[str, Port] = {}
     note: str | None = None
+    source: File | Url | None = None
+    sources: list[File | Url] = []
 
 
 @resource("example.com/v1")
@@ -55,6 +66,18 @@ def spec_of(app: App) -> dict[str, JSONValue]:
     spec = content["spec"]
     assert isinstance(spec, dict)
     return spec
+
+
+def test_a_union_keeps_what_its_type_does_not_know_unless_it_becomes_another_member() -> None:
+    app = read(source={"type": "URL", "url": "a", "future": 1}, sources=[{"type": "File", "path": "a", "future": 2}])
+    assert isinstance(app.spec.source, Url)
+    app.spec.source.url = "b"
+    assert spec_of(app)["source"] == {"type": "URL", "url": "b", "future": 1}
+
+    app.spec.source = File(path="c")
+    app.spec.sources[0] = Url(url="d")
+    assert spec_of(app)["source"] == {"type": "File", "path": "c"}
+    assert spec_of(app)["sources"] == [{"type": "URL", "url": "d", "retries": 1}]
 
 
 def test_an_unchanged_object_is_written_as_it_was_read() -> None:

@@ -21,6 +21,15 @@ class Limits(Model):
     memory: int = 2
 
 
+class File(Model, tag="File"):
+    path: str
+    mode: int = 1
+
+
+class Nothing(Model, tag="Nothing"):
+    pass
+
+
 class WidgetSpec(Model):
     image: str
     replicas: int = 3
@@ -28,6 +37,8 @@ class WidgetSpec(Model):
     extra: Limits | None = None
     args: list[str] = ["run"]
     labels: dict[str, str] = {}
+    source: File | Nothing | None = None
+    file: File = File(path="a")
 
 
 class WidgetStatus(Model):
@@ -102,6 +113,16 @@ def test_a_field_that_is_none_by_default_is_absent_when_it_is_none() -> None:
 
     web.spec.extra = partial(Limits, memory=7)
     assert fields_of(web) == {"spec": {"extra": {"memory": 7}}}
+
+
+def test_a_member_of_a_union_is_sent_with_its_tag() -> None:
+    widget = partial(Widget, "a")
+    widget.spec.source = partial(File, mode=2)
+    assert to_json(widget)["spec"] == {"source": {"type": "File", "mode": 2}}  # type: ignore[call-overload, index]
+    widget.spec.source = Nothing()
+    assert to_json(widget)["spec"] == {"source": {"type": "Nothing"}}  # type: ignore[call-overload, index]
+    widget.spec.source = None
+    assert "spec" not in to_json(widget)  # type: ignore[operator]
 
 
 def test_items_of_lists_may_be_partial_or_whole() -> None:

@@ -14,7 +14,7 @@ from kubewright.api.markers import Atomic, JSONObject, JSONValue, ListMap, ListS
 from kubewright.api.meta import Condition
 from kubewright.api.model import Model
 from kubewright.api.origin import merge_patch, same
-from kubewright.api.rebase import ListClash, rebased, replaces_whole
+from kubewright.api.rebase import MergeClash, rebased, replaces_whole
 from kubewright.api.resources import Resource, resource
 from kubewright.api.shape import Shape
 
@@ -25,6 +25,15 @@ class Part(Model):
     tags: Annotated[list[str], ListSet()] = []
 
 
+class File(Model, tag="File"):
+    path: str
+    mode: int | None = None
+
+
+class Url(Model, tag="URL"):
+    url: str
+
+
 class Spec(Model):
     size: int = 1
     note: str | None = None
@@ -33,6 +42,7 @@ class Spec(Model):
     args: list[str] = []
     fixed: Annotated[list[str], Atomic()] = []
     settings: dict[str, str] = {}
+    source: File | Url | None = None
 
 
 class Status(Model):
@@ -139,12 +149,34 @@ def test_a_list_without_keys_is_replaced_unless_others_changed_it_too(name: str)
     assert on({name: ["a"], "size": 2}, {name: ["a"]}, {name: ["b"]}) == {name: ["b"], "size": 2}
     assert on({name: ["b"]}, {name: ["a"]}, {name: ["b"]}) == {name: ["b"]}
     assert on({name: ["c"]}, {name: ["a"]}, {name: ["a"]}) == {name: ["c"]}
-    with pytest.raises(ListClash, match=f"^spec.{name}$"):
+    with pytest.raises(MergeClash, match=f"^spec.{name}$"):
         on({name: ["a", "c"]}, {name: ["a"]}, {name: ["a", "b"]})
 
 
+def test_a_union_is_merged_while_it_is_one_member_and_otherwise_replaced_unless_others_changed_it_too() -> None:
+    file: JSONObject = {"source": {"type": "File", "path": "a"}}
+    moved: JSONObject = {"source": {"type": "File", "path": "b"}}
+    url: JSONObject = {"source": {"type": "URL", "url": "c"}}
+    theirs: JSONObject = {"source": {"type": "File", "path": "a", "mode": 1}}
+    assert on(theirs, file, moved) == {"source": {"type": "File", "path": "b", "mode": 1}}
+    assert on({**file, "size": 2}, file, url) == {**url, "size": 2}
+    assert on(url, file, {}) == {}
+    for live, before, after in ((theirs, file, url), (url, file, moved), (url, {}, file)):
+        with pytest.raises(MergeClash, match=r"^spec\.source$"):
+            on(live, before, after)
+
+
+def test_a_patch_that_makes_a_union_another_member_replaces_it_whole() -> None:
+    file: JSONObject = {"spec": {"source": {"type": "File", "path": "a"}}}
+    moved: JSONObject = {"spec": {"source": {"type": "File", "path": "b"}}}
+    url: JSONObject = {"spec": {"source": {"type": "URL", "url": "c"}}}
+    assert not replaces_whole(merge_patch(file, moved), file, THING)
+    assert replaces_whole(merge_patch(file, url), file, THING)
+    assert replaces_whole(merge_patch({"spec": {}}, url), {"spec": {}}, THING)
+
+
 def test_items_that_cannot_be_identified_are_replaced_as_one() -> None:
-    with pytest.raises(ListClash, match=r"^spec\.parts$"):
+    with pytest.raises(MergeClash, match=r"^spec\.parts$"):
         on({"parts": [{"name": "a"}, {"name": "a"}]}, {}, {"parts": [{"name": "b"}]})
 
 
@@ -262,6 +294,6 @@ def test_both_changes_of_keyed_items_survive(
 def test_a_change_made_again_on_itself_is_none(before: JSONObject, after: JSONObject, live: JSONObject) -> None:
     try:
         once = rebased(before, after, live, THING)
-    except ListClash:
+    except MergeClash:
         return
     assert merge_patch(once, rebased(before, after, once, THING)) == {}

@@ -56,6 +56,32 @@ def test_a_model_is_found_through_unions_and_annotations(annotation: object) -> 
     assert shape_of(annotation) == PORT
 
 
+class Cat(Model, tag="Cat"):
+    ports: list[Port] = []
+
+
+class Dog(Model, tag="Dog"):
+    collar: Port | None = None
+
+
+def test_a_union_of_models_has_the_fields_of_all_and_their_tag() -> None:
+    union = shape_of(Annotated[Cat | Dog | None, Atomic()])
+    assert (union.form, union.members, union.is_atomic, union.name) == ("model", (Cat, Dog), True, "Cat or Dog")
+    assert union.fields == {"type": SCALAR, "ports": shape_of(list[Port]), "collar": PORT}
+    assert shape_of(Cat).fields.keys() == {"type", "ports"}
+
+
+def test_a_union_knows_which_fields_go_with_a_tag() -> None:
+    union = shape_of(Cat | Dog)
+    assert union.excludes({"type": "Cat"}, "collar")
+    assert not union.excludes({"type": "Dog"}, "collar")
+    assert not union.excludes({"type": "Cat"}, "unknown")
+    assert not shape_of(Cat).excludes({}, "collar")
+    assert union.is_one_member({"type": "Cat"}, {"type": "Cat", "ports": []}, None)
+    assert not union.is_one_member({"type": "Cat"}, {"type": "Dog"})
+    assert PORT.is_one_member({"type": "Cat"}, {"type": "Dog"})
+
+
 def test_lists_and_maps_know_the_shape_of_what_is_in_them() -> None:
     assert shape_of(list[Port]) == Shape("list", item=PORT)
     assert shape_of(dict[str, Port]) == Shape("map", item=PORT)

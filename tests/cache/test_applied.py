@@ -220,7 +220,19 @@ class Port(Model):
     protocol: str = "TCP"
 
 
+class Run(Model, tag="Run"):
+    name: str
+    phase: str = "main"
+    command: str
+
+
+class Pause(Model, tag="Pause"):
+    name: str
+    phase: str = "main"
+
+
 class AppliedSpec(Model):
+    steps: Annotated[list[Run | Pause], ListMap("name", "phase")] | None = None
     ports: Annotated[list[Port], ListMap("port", "protocol")] | None = None
     limits: dict[str, str] | UnsetType | None = UNSET
 
@@ -235,7 +247,9 @@ async def test_keys_that_the_definition_fills_in_need_not_be_applied(
 ) -> None:
     await install(Applied)
     async with world(control_plane, namespace, Applied) as here:
-        obj = here.object(Applied, {"spec": {"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]}})
+        ports: list[JSONValue] = [{"port": 80}, {"port": 80, "protocol": "UDP"}]
+        steps: list[JSONValue] = [{"type": "Run", "name": "a", "command": "x"}, {"type": "Pause", "name": "b"}]
+        obj = here.object(Applied, {"spec": {"ports": ports, "steps": steps}})
         await here.own.apply(obj)
         await here.caught_up(Applied)
         assert not await here.is_sent(obj)

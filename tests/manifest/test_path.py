@@ -3,8 +3,8 @@
 import pytest
 
 from kubewright.api.field_path import FieldPath
+from kubewright.manifest.keywords import Schema
 from kubewright.manifest.path import PathError, schema_at
-from kubewright.manifest.schema import Schema
 
 NUMBER: Schema = {"type": "integer"}
 SCHEMA: Schema = {

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import kubewright.api
 from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import ContainerPort, LocalObjectReference, Pod, PodTemplateSpec
+from kubewright.api.core.v1 import ConfigMap, ContainerPort, LocalObjectReference, Pod, PodTemplateSpec, Secret
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.int_or_string import IntOrString
 from kubewright.api.markers import Atomic, Base64, Double, Format, Int32, Int64, JSONValue, ListMap, ListSet, Values
@@ -24,7 +24,8 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object, Resource, resource
 from kubewright.api.time import MicroTime, Time
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.schema import ATOMIC, Schema, schema_of
+from kubewright.manifest.keywords import Schema
+from kubewright.manifest.schema import ATOMIC, schema_of
 
 T = TypeVar("T")
 _NO_DEFAULT = object()
@@ -431,11 +432,12 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
     ("annotation", "complaint"),
     [
         (int | Port, "a structural schema cannot express int or Port: use one Model with an optional field for each"),
-        (Port | Box[int], "a structural schema cannot express Port or "),
-        (
-            Annotated[int, Meta(ge=1)] | str,
-            "schema cannot express Annotated[int, msgspec.Meta(ge=1)] or str",
-        ),
+        (int | Port, 'rules=[ExactlyOneOf("file", "url")]), or JSONValue'),
+        (list[str] | str, "a structural schema cannot express list[str] or str: use one Model with an optional field"),
+        (ConfigMap | Secret, "a structural schema cannot express ConfigMap or Secret: use one Model with an optional"),
+        (float | str, "cannot express float or str: use one of them, IntOrString (which is int | str), or JSONValue"),
+        (Annotated[int, Meta(ge=1)] | str, "markers are for all of a union, not for one of its members: write "),
+        (Annotated[int, Meta(ge=1)] | str, "write Annotated[int | str, ...]"),
         (tuple[int, int], "tuple[int, int] has no structural schema: use list[...]"),
         (set[str], "set[str] has no structural schema: use Annotated[list[...], ListSet()]"),
         (frozenset[str], "has no structural schema: use Annotated[list[...], ListSet()]"),

@@ -14,7 +14,7 @@ from tests.typegen.conftest import imported, kinds
 
 from kubewright.api.markers import JSONValue
 from kubewright.manifest.crd import crd_of
-from kubewright.manifest.schema import Schema
+from kubewright.manifest.keywords import Schema
 from kubewright.typegen import definition, generate
 from kubewright.typegen.canonical import canonical_kind
 

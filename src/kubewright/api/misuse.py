@@ -198,6 +198,8 @@ def _call_fix(message: str, frame: FrameType | None) -> str | None:
         return "only errors are raised; a Result is returned, and so is a list of FieldCause"
     if message.startswith("'async for' requires") and message.endswith("got list"):
         return "write for instead of async for, or leave out the await"
+    if message.startswith("If a type union contains multiple Struct types"):
+        return 'write class FileSource(Model, tag="File") for each of them'
     if message.startswith("Unexpected keyword argument"):
         return _structure_fix(message.rpartition(" ")[2].strip("'"), frame)
     call = _CALL.match(message)

@@ -11,6 +11,7 @@ To distinguish null from absent, as custom resources with nullable fields may ne
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
@@ -23,6 +24,8 @@ from kubewright.api.naming import json_name
 
 _T = TypeVar("_T")
 _Field: type[Any] = type(field(default=None))
+_TAG = "[A-Za-z0-9]([-A-Za-z0-9._/]*[A-Za-z0-9])?"
+_TAG_FIELD = "[a-z][A-Za-z0-9]*"
 _NO_FIELDS = (FunctionType, property, classmethod, staticmethod, type)
 """What a class has besides fields: methods and classes."""
 
@@ -77,12 +80,16 @@ class ModelMeta(StructMeta):
         *,
         rules: Sequence[Rule | FieldUnion] = (),
         redacted: Sequence[str] = (),
+        tag: str | None = None,
+        tag_field: str | None = None,
         zero_is_absent: bool | None = None,
         dict: bool = False,
     ) -> ModelMeta:
         """Create the class. `rules` are enforced by the API server, besides those of the bases.
 
         The fields named by `redacted` hold credentials: `repr` does not show them.
+        `tag` makes the class a member of unions (`source: FileSource | UrlSource`): it is sent as the field `tag_field`
+        (its JSON name, "type" unless given), by which decoding finds the class.
         `zero_is_absent` is explained at `BuiltIn` and inherited, `dict` is msgspec's.
         """
         if zero_is_absent is None:
@@ -104,18 +111,30 @@ class ModelMeta(StructMeta):
         namespace["__rules__"] = (
             checked_rules([*inherited, *checked_rules(rules, name)], name) if inherited or rules else ()
         )
-        return super().__new__(
-            mcls,
-            name,
-            bases,
-            namespace,
-            kw_only=True,
-            omit_defaults=True,
-            rename=json_name,
-            dict=dict,
-            # Objects are trees, so that nothing is left to the collector; tracking them made decoding 3 x slower.
-            gc=dict,
-        )
+        if tag is not None or tag_field is not None:
+            _check_tag(name, tag, tag_field)
+        try:
+            return super().__new__(
+                mcls,
+                name,
+                bases,
+                namespace,
+                kw_only=True,
+                omit_defaults=True,
+                rename=json_name,
+                dict=dict,
+                # Objects are trees, so that nothing is left to the collector; tracking them made decoding 3 x slower.
+                gc=dict,
+                tag=tag,
+                tag_field=tag_field,
+            )
+        except ValueError as error:
+            if "tag_field" not in str(error):
+                raise
+            raise TypeError(
+                f"{name}: its tag is sent as a field, and cannot be a field of the class as well: remove the field, "
+                "as the class says which one it is, or give the tag another one with tag_field="
+            ) from None
 
     if not TYPE_CHECKING:  # to type checkers, the fields are the arguments
 
@@ -192,6 +211,14 @@ def checked_rules(rules: Sequence[Rule | FieldUnion], where: str) -> tuple[Rule 
         if isinstance(rule, FieldUnion) and (len(rule.fields) < 2 or len(set(rule.fields)) < len(rule.fields)):
             raise TypeError(f"{where}: {rule!r} needs the names of at least two different fields")
     return tuple(dict.fromkeys(rules))
+
+
+def _check_tag(name: str, tag: object, tag_field: object) -> None:
+    """Raise a TypeError that shows how to write a tag when it is anything else."""
+    if tag is not None and not (isinstance(tag, str) and re.fullmatch(_TAG, tag)):
+        raise TypeError(f'{name}: expected tag="File", of letters, digits, and . _ / - between them, found {tag!r}')
+    if tag_field is not None and not (isinstance(tag_field, str) and re.fullmatch(_TAG_FIELD, tag_field)):
+        raise TypeError(f'{name}: expected tag_field="type", a field as JSON names it, found {tag_field!r}')
 
 
 def _always_sent(default: object) -> object:

@@ -171,6 +171,8 @@ def merged_value(original: JSONValue, before: JSONValue, after: JSONValue, shape
 
 def _merged(original: JSONValue, before: JSONValue, after: JSONValue, shape: Shape) -> JSONValue:
     """The same of values that are known to differ."""
+    if not shape.is_one_member(before, after):
+        return after  # with nothing of what the other member had, known to the type or not
     if isinstance(original, dict) and isinstance(before, dict) and isinstance(after, dict):
         return _merge_fields(original, before, after, shape)
     if isinstance(original, list) and isinstance(before, list) and isinstance(after, list):

@@ -122,7 +122,9 @@ def _set_part(value: object) -> object:
     match value:
         case Model():
             content, is_partial = _set_fields(value)
-            return UNSET if is_partial and not content else content
+            config = value.__struct_config__
+            tag = {config.tag_field: config.tag} if config.tag_field is not None else {}
+            return UNSET if is_partial and not content else {**tag, **content}
         case _UnsetList() | _UnsetDict() if not value:
             return UNSET
         case list():

@@ -3,7 +3,8 @@
 `rebased` is a three-way merge of JSON: what changed from `before` to `after` is done to `live`, and nothing else there
 is touched. A field that both changed is as `after` has it. Lists are merged item by item where items are identifiable:
 by the keys of the type, in a set by value, and conditions by their type wherever they are. Any other list can only be
-replaced whole, and is, unless the other client has changed it as well: `ListClash` then names the list.
+replaced whole, and so can a union that becomes another member; they are, unless the other client has changed them as
+well: `MergeClash` then names the field.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from kubewright.api.shape import SCALAR, Shape
 _DEFAULTS: Mapping[str, JSONValue] = {"protocol": "TCP"}
 
 
-class ListClash(Exception):
-    """A list that is replaced whole was changed on both sides; the message is its path, such as `spec.args`."""
+class MergeClash(Exception):
+    """A field that is replaced whole was changed on both sides; the message is its path, such as `spec.args`."""
 
 
 def rebased(before: JSONObject, after: JSONObject, live: JSONObject, shape: Shape) -> JSONObject:
-    """`live` with the changes from `before` to `after`. Raises `ListClash` where the two exclude each other.
+    """`live` with the changes from `before` to `after`. Raises `MergeClash` where the two exclude each other.
 
     Guarantee: without changes it is `live`, on an unchanged object it is `after`, and doing it twice is doing it once.
     Null and absent are the same here, as they are in merge patches.
@@ -33,13 +34,17 @@ def rebased(before: JSONObject, after: JSONObject, live: JSONObject, shape: Shap
 
 
 def replaces_whole(patch: JSONObject, before: JSONObject, shape: Shape) -> bool:
-    """Whether a merge patch of `before` writes a list, or removes a list or map: what others put there is lost."""
+    """Whether a merge patch of `before` writes a list, removes a list or map, or makes a union another member.
+
+    What others put there is lost, or left beside what does not go with it.
+    """
     return any(_replaces(value, before.get(name), _field(shape, name)) for name, value in patch.items())
 
 
 def _replaces(value: JSONValue, before: JSONValue, shape: Shape) -> bool:
     if isinstance(value, dict):
-        return replaces_whole(value, _mapping(before), shape)
+        old = _mapping(before)
+        return not shape.is_one_member(old, {**old, **value}) or replaces_whole(value, old, shape)
     return isinstance(value, list) or (value is None and (isinstance(before, list) or shape.form == "map"))
 
 
@@ -53,6 +58,8 @@ def _rebased(before: JSONValue, after: JSONValue, live: JSONValue, shape: Shape,
         return after
     if same(live, after):
         return live
+    if isinstance(after, dict) and not shape.is_one_member(before, after, live):
+        raise MergeClash(path)
     # An absent map or list is one that lost all entries it had; what others have put into it was not among them.
     is_map = isinstance(after, dict) or (after is None and shape.form == "map")
     is_list = isinstance(after, list) or (after is None and isinstance(before, list))
@@ -93,7 +100,7 @@ def _items(
 ) -> list[JSONValue]:
     keys = shape.keys or (("type",) if all(map(_is_condition, [*before, *after, *live])) else ())
     if not keys and not shape.is_set:
-        raise ListClash(path)
+        raise MergeClash(path)
     old, new, there = (_by_key(each, keys, path) for each in (before, after, live))
     result: dict[bytes, JSONValue] = {}
     for key in _order(old, new, there):
@@ -112,7 +119,7 @@ def _is_condition(item: JSONValue) -> bool:
 def _by_key(items: list[JSONValue], keys: tuple[str, ...], path: str) -> dict[bytes, JSONValue]:
     found = {_key(item, keys): item for item in items}
     if len(found) < len(items):
-        raise ListClash(path)  # which of two equals an item was made from is not known
+        raise MergeClash(path)  # which of two equals an item was made from is not known
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
+import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Generic, Self, TypeVar, get_args, get_origin
@@ -118,6 +119,8 @@ class ObjectType(ModelMeta):
         """Create the class, unnamed until `@resource` names its kind."""
         if options:
             option = next(iter(options))
+            if option in ("tag", "tag_field"):
+                raise TypeError(f"{name}: a kind cannot have a {option}: its apiVersion and kind say what it is")
             raise TypeError(f"{name}: give {option} to the decorator of the class: @resource(..., {option}=...)")
         naming = _Naming()
         annotations: dict[str, object] = {"api_version": str, "kind": str}
@@ -156,7 +159,8 @@ class ObjectType(ModelMeta):
 
 
 def _spec_and_status(name: str, spec: object, status: object, namespace: dict[str, object]) -> dict[str, object]:
-    for role, argument in (("spec", spec), ("status", status)):
+    alternatives = get_args(spec) if get_origin(spec) in (typing.Union, types.UnionType) else (spec,)
+    for role, argument in (*(("spec", alternative) for alternative in alternatives), ("status", status)):
         cls = get_origin(argument) or argument
         if cls is not None and cls is not type(None) and not (isinstance(cls, type) and issubclass(cls, Model)):
             raise TypeError(

@@ -173,7 +173,7 @@ class _Comparison:
         names = next(iter(nodes.values()))
         if not isinstance(names, dict) or not isinstance(live, list) or len(config) != len(owned):
             return False
-        defaults = {**self._default_keys, **_declared_defaults(shape.item.model if shape.item else None)}
+        defaults = {**self._default_keys, **_declared_defaults(shape.item or SCALAR)}
         paths = {_key(key, tuple(names), {}): path for path, key in nodes.items()}
         there = {_key(item, tuple(names), defaults): number for number, item in enumerate(live)}
         keys = [_key(item, tuple(names), defaults) for item in config]
@@ -196,10 +196,14 @@ class _Comparison:
 
 
 @cache
-def _declared_defaults(model: type[msgspec.Struct] | None) -> JSONObject:
-    """The scalars that the server fills in where an item leaves them out, by JSON name."""
-    if model is None:
-        return {}
+def _declared_defaults(item: Shape) -> JSONObject:
+    """The scalars that the server fills in where an item leaves them out, by JSON name; in a union, where all do."""
+    models = item.members or ((item.model,) if item.model is not None else ())
+    first, *others = [_defaults_of(model) for model in models] or [{}]
+    return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
+
+
+def _defaults_of(model: type[msgspec.Struct]) -> dict[str, str | int]:
     defaults = {each.encode_name: each.default_factory for each in msgspec.structs.fields(model)}
     return {
         name: default.value

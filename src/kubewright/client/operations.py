@@ -332,11 +332,11 @@ def decoded(kind: type[T], response: Response, request: RequestDescription) -> T
 def _made_again(
     change: Change, live: bytes, kind: type[Object], names: Collection[str], request: RequestDescription
 ) -> Change:
-    from kubewright.api.rebase import ListClash
+    from kubewright.api.rebase import MergeClash
 
     try:
         return change.on(live, kind, names)
-    except ListClash as error:
+    except MergeClash as error:
         message = (
             f"the object has been modified, and another client changed {error}, too, which is replaced whole: "
             "read the object and change it again"

@@ -100,7 +100,7 @@ class Change(Struct, frozen=True):
         return strategic_merge(patch, before, Shape("model", model=kind))
 
     def on(self, live: bytes, kind: type[Object], names: Collection[str]) -> Change:
-        """The same change of the fields `names`, made on what is there now. Raises `ListClash` as `rebased` does."""
+        """The same change of the fields `names`, made on what is there now. Raises `MergeClash` as `rebased` does."""
         from kubewright.api.rebase import rebased
 
         there = parts_of(live)

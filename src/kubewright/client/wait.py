@@ -228,7 +228,7 @@ def _check_path(kind: type[Object], path: FieldPath) -> None:
             close = difflib.get_close_matches(str(step), known, n=1)
             fix = f'did you mean "{close[0]}"?' if close else f"it has {', '.join(known)}"
             raise ValueError(
-                f'Field("{path.text}"): {shape.model.__name__ if shape.model else ""} has no field "{step}": {fix} '
+                f'Field("{path.text}"): {shape.name} has no field "{step}": {fix} '
                 "(Dynamic.of(...) has fields that the type does not know)"
             )
         shape = known.get(str(step)) or shape.item or SCALAR

@@ -19,9 +19,10 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.resources import Column, Object, ResourceInfo, Scale, resource_info
 from kubewright.manifest.constraints import EXTRA_KEYWORDS, add_keywords
 from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.keywords import Schema
 from kubewright.manifest.path import PathError, schema_at
 from kubewright.manifest.rules import add_rules
-from kubewright.manifest.schema import Schema, schema_of
+from kubewright.manifest.schema import schema_of
 from kubewright.manifest.size import check_size, shorten_descriptions
 from kubewright.manifest.yaml import to_yaml
 

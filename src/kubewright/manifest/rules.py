@@ -10,9 +10,9 @@ from kubewright.api.field_path import FieldPath, FieldPathError
 from kubewright.api.markers import AtLeastOneOf, AtMostOneOf, FieldUnion, JSONValue, Rule
 from kubewright.api.naming import json_name
 from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.keywords import RULES
 from kubewright.manifest.path import PathError, schema_at
 
-_VALIDATIONS: Final = "x-kubernetes-validations"
 # As CEL has to spell names that are its own words.
 _RESERVED: Final = re.compile(
     "true|false|null|in|as|break|const|continue|else|for|function|if|import|let|loop|package|namespace|return|var|void|while"
@@ -33,11 +33,12 @@ UNCHANGED: Final = Rule("self == oldSelf", message="field is immutable")
 
 def removal_rule(name: str) -> Rule:
     """A rule for the structure around an optional immutable field: one on the field itself does not see its removal."""
-    escaped = _escaped(name)
-    return Rule(f"!has(oldSelf.{escaped}) || has(self.{escaped})", message=f"{name} is immutable once it is set")
+    field = escaped(name)
+    return Rule(f"!has(oldSelf.{field}) || has(self.{field})", message=f"{name} is immutable once it is set")
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
+    """A field as CEL spells it."""
     return f"__{name}__" if _RESERVED.fullmatch(name) else re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
 
 
@@ -53,8 +54,8 @@ def add_rules(schema: dict[str, JSONValue], rules: Sequence[Rule | FieldUnion], 
         _check_field_path(rule, schema, where)
         _check_options(rule, where)
         rendered.append(_rendered(rule))
-    existing = schema.get(_VALIDATIONS)
-    schema[_VALIDATIONS] = [*(existing if isinstance(existing, list) else []), *rendered]
+    existing = schema.get(RULES)
+    schema[RULES] = [*(existing if isinstance(existing, list) else []), *rendered]
 
 
 def _union_rule(union: FieldUnion, schema: dict[str, JSONValue], where: str) -> Rule:
@@ -72,7 +73,7 @@ def _union_rule(union: FieldUnion, schema: dict[str, JSONValue], where: str) -> 
                 f'{where}: {union!r}: "{name}" is always set, because it is required or has a default: '
                 "make it optional, with the default None"
             )
-    fields, names = [f"has(self.{_escaped(name)})" for name in union.fields], ", ".join(union.fields)
+    fields, names = [f"has(self.{escaped(name)})" for name in union.fields], ", ".join(union.fields)
     if isinstance(union, AtLeastOneOf):
         return Rule(" || ".join(fields), message=f"at least one of {names} must be set")
     count = " + ".join(f"({field} ? 1 : 0)" for field in fields)
@@ -103,7 +104,7 @@ def _nested(schema: dict[str, JSONValue]) -> list[tuple[str, dict[str, JSONValue
 
 def _change_rule(schema: dict[str, JSONValue]) -> str:
     """The first rule about changes in a schema or below."""
-    rules = schema.get(_VALIDATIONS)
+    rules = schema.get(RULES)
     for rule in rules if isinstance(rules, list) else ():
         source = rule.get("rule") if isinstance(rule, dict) else None
         if isinstance(source, str) and re.search(r"\boldSelf\b", source):

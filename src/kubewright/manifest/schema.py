@@ -14,7 +14,7 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, NewType, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, UnsetType
@@ -32,10 +32,10 @@ from kubewright.api.time import MicroTime
 from kubewright.manifest.constraints import constrain
 from kubewright.manifest.docstrings import class_description, field_descriptions
 from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.keywords import Schema
 from kubewright.manifest.list_type import list_map, list_set
 from kubewright.manifest.rules import UNCHANGED, add_rules, check_correlation, removal_rule
-
-Schema: TypeAlias = dict[str, JSONValue]
+from kubewright.manifest.unions import merged_members, tagged
 
 _INT_OR_STRING: Final[Schema] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -120,7 +120,7 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     if issubclass(cls, Dynamic):
         raise ManifestError(f"{cls.__name__} is Dynamic and so has no fields to describe: use dict[str, JSONValue]")
     around = (*around, cls)
-    properties: dict[str, JSONValue] = {}
+    properties: dict[str, JSONValue] = {**_tag(cls)}
     required: list[JSONValue] = []
     removals: list[Rule] = []
     descriptions = field_descriptions(cls)
@@ -145,6 +145,12 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
     if description:
         schema["description"] = description
     return schema
+
+
+def _tag(cls: type[Model]) -> Schema:
+    """The field that a tagged class is sent with. Where nothing but this class is possible, it can be left out."""
+    name, tag = cls.__struct_config__.tag_field, cls.__struct_config__.tag
+    return {name: {"type": "string", "enum": [tag], "default": tag}} if name and isinstance(tag, str) else {}
 
 
 def _fields(annotation: object, cls: type[Model]) -> Sequence[FieldInfo]:
@@ -242,10 +248,24 @@ def _union(annotation: object, where: _Location) -> tuple[Schema, bool]:
         return copy.deepcopy(_INT_OR_STRING), nullable
     if set(members) == {int, float}:
         return copy.deepcopy(_SCALARS[float]), nullable
+    if any(get_origin(member) is Annotated for member in members):
+        bare = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+        raise ManifestError(
+            f"{where}: markers are for all of a union, not for one of its members: write "
+            f"Annotated[{' | '.join(map(_name, bare))}, ...]"
+        )
+    if all(get_origin(member) is Literal for member in members):
+        values = [value for member in members for value in get_args(member)]
+        return _enumeration([value for value in values if value is not None], where), nullable or None in values
+    if (found := tagged(members, where)) is not None:
+        tag_field, by_tag = found
+        schemas = {tag: _plain(member, where)[0] for tag, member in by_tag.items()}
+        return merged_members(schemas, tag_field, where), nullable
+    instead = "one of them, IntOrString (which is int | str)"
+    if not all(member in _SCALARS for member in members):
+        instead = 'one Model with an optional field for each, class Source(Model, rules=[ExactlyOneOf("file", "url")])'
     raise ManifestError(
-        f"{where}: a structural schema cannot express {' or '.join(map(_name, members))}: use one Model with an "
-        'optional field for each, class Source(Model, rules=[ExactlyOneOf("file", "url")]), or JSONValue (int | str '
-        "alone is possible)"
+        f"{where}: a structural schema cannot express {' or '.join(map(_name, members))}: use {instead}, or JSONValue"
     )
 
 

@@ -60,10 +60,11 @@ class _Strategies:
         match described:
             case inspect.Metadata(type=inner):
                 return self.values(inner)
-            case inspect.StructType(cls=cls, fields=fields):
+            case inspect.StructType(cls=cls, fields=fields, tag_field=tag_field, tag=tag):
                 if cls not in self._known:
                     self._known[cls] = st.deferred(lambda: self._known[cls])
-                    self._known[cls] = self._fields(list(fields))
+                    tags: JSONObject = {tag_field: tag} if tag_field is not None else {}
+                    self._known[cls] = self._fields(list(fields)).map(lambda content: {**tags, **content})
                 return self._known[cls]
             case inspect.UnionType(types=types):
                 return st.one_of([self.values(each) for each in types])

@@ -15,10 +15,19 @@ from typing import Final, TypeAlias
 
 from kubewright.api.markers import JSONValue
 from kubewright.manifest.constraints import EXTRA_KEYWORDS
+from kubewright.manifest.keywords import (
+    INT_OR_STRING,
+    PRESERVE,
+    RULES,
+    Schema,
+    described,
+    inner,
+    is_said,
+    is_untyped,
+    rules,
+)
 from kubewright.manifest.pattern import incompatibility
-from kubewright.manifest.schema import Schema
 from kubewright.typegen.canonical import canonical, is_condition, is_quantity
-from kubewright.typegen.keywords import INT_OR_STRING, PRESERVE, RULES, described, inner, is_said, is_untyped, rules
 from kubewright.typegen.layout import Bracket, Expression, Union, call, literal, subscript, text
 
 Markers: TypeAlias = list[Expression]

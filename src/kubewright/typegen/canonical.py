@@ -24,18 +24,19 @@ from kubewright.api.meta import Condition
 from kubewright.api.model import Model
 from kubewright.api.quantity import Quantity
 from kubewright.manifest.constraints import EXTRA_KEYWORDS
-from kubewright.manifest.schema import Schema, schema_of
-from kubewright.typegen.keywords import (
+from kubewright.manifest.keywords import (
     INT_OR_STRING,
     OBJECT_FIELDS,
     PRESERVE,
     PROSE,
     RULES,
+    Schema,
     fields,
     is_said,
     required,
     rules,
 )
+from kubewright.manifest.schema import schema_of
 
 _KNOWN: Final = (
     EXTRA_KEYWORDS

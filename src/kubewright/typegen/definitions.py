@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from kubewright.api.markers import JSONValue
 from kubewright.manifest.documents import documents
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.schema import Schema
+from kubewright.manifest.keywords import Schema
 
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 APPROVED: Final = "api-approved.kubernetes.io"

@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from kubewright.api.markers import JSONValue, Rule
 from kubewright.api.naming import default_plural
 from kubewright.manifest.constraints import EXTRA_KEYWORDS
+from kubewright.manifest.keywords import (
+    OBJECT_FIELDS,
+    PROSE,
+    RULES,
+    Schema,
+    described,
+    fields,
+    inner,
+    is_said,
+    required,
+    rules,
+)
 from kubewright.manifest.rules import removal_rule
-from kubewright.manifest.schema import Schema
 from kubewright.typegen.annotations import IMMUTABLE, Annotations, is_nullable, is_structure, structure_key
 from kubewright.typegen.canonical import canonical
 from kubewright.typegen.definitions import APPROVED, DefinedVersion, Definition
-from kubewright.typegen.keywords import OBJECT_FIELDS, PROSE, RULES, described, fields, inner, is_said, required, rules
 from kubewright.typegen.layout import INDENT, Bracket, Expression, assignment, call, literal, statement, subscript, text
 from kubewright.typegen.names import Path, class_names, field_names, needs_json_name
 from kubewright.typegen.prose import docstring

@@ -8,10 +8,9 @@ from datetime import datetime
 from kubewright.api.codec import to_json
 from kubewright.api.markers import JSONValue
 from kubewright.api.quantity import Quantity
-from kubewright.manifest.schema import Schema
+from kubewright.manifest.keywords import Schema, fields, inner, is_untyped, required
 from kubewright.typegen.annotations import Annotations, is_nullable, is_structure
 from kubewright.typegen.canonical import is_condition, is_quantity
-from kubewright.typegen.keywords import fields, inner, is_untyped, required
 from kubewright.typegen.layout import Bracket, Expression, Prefixed, call, literal, text
 from kubewright.typegen.names import field_names
 

@@ -16,7 +16,7 @@ from kubewright.api.codec import NOT_JSON
 from kubewright.api.errors import KubernetesError
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.origin import merged_value, same
-from kubewright.api.rebase import ListClash, rebased
+from kubewright.api.rebase import MergeClash, rebased
 from kubewright.api.shape import SCALAR, Shape
 
 ANNOTATION = "kubewright.dev/conversion-data"
@@ -107,6 +107,8 @@ class Restoration:
     def _fields(self, now: JSONObject, kept: JSONObject, lost: JSONObject, shape: Shape, path: str) -> JSONObject:
         result = dict(now)
         for name in kept | lost:
+            if shape.excludes(now, name):
+                continue  # a union that is another member now
             inner = shape.fields.get(name, shape.item or SCALAR)
             absent = msgspec.UNSET
             values = now.get(name, absent), kept.get(name, absent), lost.get(name, absent)
@@ -133,13 +135,13 @@ class Restoration:
     ) -> JSONValue:
         try:
             return _rebased_list(now, kept, lost, shape)
-        except ListClash:
+        except MergeClash:
             if not now and len(kept) == len(lost):
                 return now
             self.guessed.append(path)
         if len(kept) != len(lost) and all(any(same(each, other) for other in lost) for each in kept):
             # The items are as they were, but there are fewer: those that are not shown stay where they are.
-            with suppress(ListClash):
+            with suppress(MergeClash):
                 return _rebased_list(now, kept, lost, Shape("list", item=shape.item, is_set=True))
         return merged_value(lost, kept, now, shape)
 

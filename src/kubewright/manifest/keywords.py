@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from kubewright.api.markers import JSONValue
-from kubewright.manifest.schema import Schema
+
+Schema: TypeAlias = dict[str, JSONValue]
 
 PROSE: Final = frozenset({"description", "title", "example", "externalDocs"})
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"
