@@ -25,7 +25,8 @@ from kubewright.api.dynamic import Dynamic, metadata_only
 from kubewright.api.errors import DecodeError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.meta import LabelSelector, ObjectMeta
-from kubewright.api.resources import Object, resource
+from kubewright.api.model import Model
+from kubewright.api.resources import Object, Resource, resource
 from kubewright.cache import Cache, CachedClient, own_writes
 from kubewright.cache.client import Consistency
 from kubewright.cache.entry import CacheEntry, parse_entry
@@ -38,6 +39,7 @@ from kubewright.client.patch import MergePatch
 from kubewright.controlplane import ControlPlane
 from kubewright.controlplane.embedded.endpoints.request import Target
 from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
+from kubewright.manifest.crd import definition_of
 from kubewright.testing.virtual_time import run_virtual
 
 
@@ -896,5 +898,34 @@ def test_closing_a_cached_client_leaves_the_client_below_open() -> None:
                 made = await here.create("a")
                 await here.until(lambda: handle.find(made.key) is not None)
                 assert here.requests == watches + 1  # the open watch has brought it
+
+    run(scenario)
+
+
+class PlateSpec(Model):
+    """Nothing is wanted."""
+
+
+@resource("kitchen.kubewright.test/v1")
+class Plate(Resource[PlateSpec, None]):
+    """A kind that may be installed or not."""
+
+
+def test_whether_a_watched_kind_is_served_costs_no_request() -> None:
+    async def scenario() -> None:
+        async with world() as w:
+            with w.cache.watch(Plate) as handle:
+                assert not await w.client.serves(Plate)
+                await handle.absent()
+                before = w.requests
+                assert not await w.client.serves(Plate)
+                assert w.requests == before
+                await w.admin.create(definition_of(Plate))
+                await handle.synced()
+                before = w.requests
+                assert await w.client.serves(Plate)
+                assert w.requests == before
+            assert await w.client.serves(ConfigMap)
+            assert w.requests == before + 1
 
     run(scenario)

@@ -216,6 +216,17 @@ class CachedClient(Client):
 
         return PagedList(fetch, page_size)
 
+    async def serves(self, kind: type[Object]) -> bool:
+        """See `Client.serves`. Of a kind that is watched, its watch knows, and no request is sent.
+
+        A controller that is answered False for an optional kind that it watches is woken when the kind gets installed.
+        """
+        check_kind(kind)
+        settled = [informer for informer in self._cache.informers(resource_info(kind).gvk) if informer.is_settled]
+        if not settled:
+            return await super().serves(kind)
+        return not any(informer.is_absent for informer in settled)
+
     def apply(
         self,
         obj: T,
