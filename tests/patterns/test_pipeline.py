@@ -10,7 +10,7 @@ from kubewright import Client, Conflict, Forbidden, TerminalError
 from kubewright.client.errors import Status
 from kubewright.controller.context import ReconcileContext, current
 from kubewright.controller.statistics import ControllerStatistics
-from kubewright.patterns import Context, NotYet, Pipeline, Step, StepOutcome, step
+from kubewright.patterns import Context, Done, NotYet, Pipeline, Step, StepOutcome, step
 from kubewright.patterns.steps import AnyStep
 from kubewright.testing import RecordedEvents, run_virtual
 
@@ -84,6 +84,33 @@ def test_item_42_what_one_step_puts_into_the_context_the_next_one_sees() -> None
     assert one.ran == ["10 Downing Street"]
     assert verdicts(one.object) == {"Addressed": DONE, "Labelled": DONE, "Ready": DONE}
     assert context().address == "", "a context is that of one run"
+
+
+def test_what_a_step_returns_is_what_its_condition_says() -> None:
+    @step("Weighed")
+    async def weigh(run: ParcelContext) -> Done:
+        return Done("it has 2 kg", reason="ScaleRead")
+
+    one = context()
+    assert run(Pipeline[ParcelContext](weigh), one) is None
+    assert verdicts(one.object) == {"Weighed": ("True", "ScaleRead", "it has 2 kg"), "Ready": DONE}
+
+
+def test_a_degraded_step_is_not_true_and_blocks_nothing() -> None:
+    @step("Insured")
+    async def insure(run: ParcelContext) -> Done:
+        return Done("the insurer is closed: it goes without", reason="NotInsured", degraded=True)
+
+    one = context()
+    pipeline = Pipeline[ParcelContext](insure, returning("Sent", needs=(insure,)))
+    assert run(pipeline, one) is None
+    assert one.ran == ["Sent"]
+    assert verdicts(one.object) == {
+        "Insured": ("False", "NotInsured", "the insurer is closed: it goes without"),
+        "Sent": DONE,
+        "Ready": ("False", "NotInsured", "Insured: the insurer is closed: it goes without"),
+    }
+    assert not pipeline.is_ready(one.object)
 
 
 def test_item_43_a_failing_step_does_not_stop_the_others() -> None:

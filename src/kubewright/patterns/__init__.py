@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from kubewright.patterns.object_reconciler import ObjectReconciler
     from kubewright.patterns.pipeline import Hook, Pipeline, StepOutcome
     from kubewright.patterns.requests import Permanent, RequestReconciler, RequestStatus
-    from kubewright.patterns.steps import Step, step
+    from kubewright.patterns.steps import Done, Step, step
 
 __all__ = [
     "AuditRecord",
     "AuditSink",
     "Context",
+    "Done",
     "Ensured",
     "EventAudit",
     "External",
@@ -103,6 +104,7 @@ _MODULES = {
         "RequestStatus",
     ),
     "steps": (
+        "Done",
         "Step",
         "step",
     ),

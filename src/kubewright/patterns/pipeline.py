@@ -7,10 +7,10 @@
             await user_pipeline.run(UserContext(user, self.client, self.events))
             user.status.phase = "Active"
 
-Each step reports by a condition: True with the reason "Done"; False with the reason of `NotYet` or of the error, or
-"Blocked" when a step that it needs did not succeed. The condition "Ready" summarizes them. The pipeline itself writes
-nothing: `ObjectReconciler` writes the status afterwards, once. A step that a later version of the program no longer has
-leaves its condition behind: `remove_condition` in `converge` takes it away.
+Each step reports by a condition: True with the reason "Done", or with what it returns (`Done`); False with the reason
+of `NotYet` or of the error, or "Blocked" when a step that it needs did not succeed. The condition "Ready" summarizes
+them. The pipeline itself writes nothing: `ObjectReconciler` writes the status afterwards, once. A step that a later
+version of the program no longer has leaves its condition behind: `remove_condition` in `converge` takes it away.
 
 There are two modes. By default every step runs that can run, and the first error is raised after the last. With
 `fail_fast` the first error or `NotYet` ends the run. A pipeline is nested by running it in a step.
@@ -38,7 +38,7 @@ from kubewright.patterns.conditions import (
     summarize,
 )
 from kubewright.patterns.not_yet import NotYet
-from kubewright.patterns.steps import AnyStep, Step
+from kubewright.patterns.steps import AnyStep, Done, Step
 
 StepOutcome: TypeAlias = Literal["done", "waiting", "failed", "blocked", "skipped"]
 
@@ -147,7 +147,7 @@ class _Run(Generic[ContextT]):
                 self._ended(step, "blocked", 0.0)
                 return True
             self._started(step)
-            await step(context)
+            done = await step(context) or Done()
         except NotYet as waiting:
             self._waiting.append(waiting)
             set_condition(obj, step.condition, False, reason_of(waiting), message_of(waiting))
@@ -160,7 +160,7 @@ class _Run(Generic[ContextT]):
             self._fail(step, error)
             return False
         self._done.add(step)
-        set_condition(obj, step.condition, True, "Done")
+        set_condition(obj, step.condition, not done.degraded, done.reason, done.message)
         self._ended(step, "done", time() - began)
         return True
 

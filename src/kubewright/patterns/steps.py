@@ -5,11 +5,12 @@
         await context.ensure(Namespace(metadata=ObjectMeta(name=f"ns-{context.object.metadata.name}")))
 
     @step("QuotaReady", needs=[namespace], when=has_quota)
-    async def quota(context: UserContext) -> None: ...
+    async def quota(context: UserContext) -> Done:
+        return Done("3 quotas are set", reason="QuotasSet")
 
 A step is an async function of the context. It returns when that state is reached, raises `NotYet` to wait, and any
-other exception is an error. It remains callable, so that it is tested by calling it, and may be part of several
-pipelines.
+other exception is an error. What its condition then says may be returned: `Done`. It remains callable, so that it is
+tested by calling it, and may be part of several pipelines.
 """
 
 from __future__ import annotations
@@ -18,8 +19,22 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Never, Protocol, TypeAlias, TypeVar, overload
 
+from msgspec import Struct
+
 ContextT = TypeVar("ContextT")
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
+
+
+class Done(Struct, frozen=True):
+    """What the condition of a step says that has succeeded. `reason` is a CamelCase word.
+
+    With `degraded` the state was reached in part only, and there is nothing to do or to wait for: the condition is
+    False, and the steps that need this one run nevertheless.
+    """
+
+    message: str = ""
+    reason: str = "Done"
+    degraded: bool = False
 
 
 class Step(Generic[ContextT_contra]):
@@ -27,7 +42,7 @@ class Step(Generic[ContextT_contra]):
 
     def __init__(
         self,
-        function: Callable[[ContextT_contra], Awaitable[None]],
+        function: Callable[[ContextT_contra], Awaitable[Done | None]],
         condition: str,
         needs: Sequence[AnyStep],
         when: Callable[[ContextT_contra], bool] | None,
@@ -39,7 +54,7 @@ class Step(Generic[ContextT_contra]):
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __call__(self, context: ContextT_contra) -> Awaitable[None]:
+    def __call__(self, context: ContextT_contra) -> Awaitable[Done | None]:
         """Run the step, without its condition."""
         return self._function(context)
 
@@ -59,7 +74,7 @@ AnyStep: TypeAlias = Step[Never]
 class StepDecorator(Protocol):
     """What `step` returns."""
 
-    def __call__(self, function: Callable[[ContextT], Awaitable[None]], /) -> Step[ContextT]:
+    def __call__(self, function: Callable[[ContextT], Awaitable[Done | None]], /) -> Step[ContextT]:
         """The function as a step."""
 
 
@@ -68,10 +83,10 @@ def step(condition: str, *, needs: Sequence[AnyStep] = ()) -> StepDecorator: ...
 @overload
 def step(
     condition: str, *, needs: Sequence[AnyStep] = (), when: Callable[[ContextT], bool]
-) -> Callable[[Callable[[ContextT], Awaitable[None]]], Step[ContextT]]: ...
+) -> Callable[[Callable[[ContextT], Awaitable[Done | None]]], Step[ContextT]]: ...
 def step(
     condition: str, *, needs: Sequence[AnyStep] = (), when: Callable[[ContextT], bool] | None = None
-) -> Callable[[Callable[[ContextT], Awaitable[None]]], Step[ContextT]]:
+) -> Callable[[Callable[[ContextT], Awaitable[Done | None]]], Step[ContextT]]:
     """Make an async function a step that is reported by the condition of that type.
 
     It runs after the steps that it `needs`, and only if they succeeded. Where `when`, a function of the context, says
@@ -84,7 +99,7 @@ def step(
         if not isinstance(need, Step):
             raise TypeError(f"@step({condition!r}, needs=[{need!r}]): expected steps, the functions themselves")
 
-    def decorate(function: Callable[[ContextT], Awaitable[None]]) -> Step[ContextT]:
+    def decorate(function: Callable[[ContextT], Awaitable[Done | None]]) -> Step[ContextT]:
         if not inspect.iscoroutinefunction(function):
             raise TypeError(f"@step({condition!r}): {function!r} is not an async function of the context")
         return Step(function, condition, needs, when)
