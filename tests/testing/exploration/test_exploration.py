@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from tests.testing.exploration.broken import DoubledChild, machines_by
 from tests.testing.exploration.operators import MACHINE, Cloud, Machine, explore_living_machines, machines
 
-from kubewright import Manager, ready
+from kubewright import Field, Manager, Request, Result, controller_for, now, ready
 from kubewright.controller.defaults import ControllerDefaults
 from kubewright.testing import Exploration, World, explore
 
@@ -152,3 +153,51 @@ def test_the_managers_of_the_explored_processes_can_be_chosen() -> None:
     assert exploration.findings(only="crash-after@1") == []
     assert len(made) == 3  # undisturbed, and before and after the crash
     assert {manager.controller_defaults.workers for manager in made} == {7}
+
+
+def label_new_machines(manager: Manager) -> None:
+    """The controller of somebody else, who labels machines some time after they are made."""
+
+    async def label(request: Request) -> Result | None:
+        machine = await manager.client.find(Machine, request)
+        if machine is None or machine.metadata.labels:
+            return None
+        assert machine.metadata.creation_timestamp is not None
+        if now() < machine.metadata.creation_timestamp + timedelta(seconds=20):
+            return Result(requeue_after=20)
+        machine.metadata.labels["seen"] = "true"
+        await manager.client.patch(machine)
+        return None
+
+    controller_for(manager, Machine, name="labeller").complete(label)
+
+
+def test_controllers_of_others_run_in_every_world_and_are_not_struck() -> None:
+    exploration = explore(
+        machines,
+        outside=Cloud,
+        kinds=[Machine],
+        others=label_new_machines,
+        when=lambda world: world.create(MACHINE),
+        until=lambda world: world.wait(MACHINE, Field("metadata.labels.seen").equals("true")),
+        faults=["crash-after", "errors"],
+        seeds=0,
+    )
+    assert exploration.findings() == []
+    assert exploration.worlds > 3
+
+
+def test_an_error_of_others_is_not_a_finding() -> None:
+    def fails(manager: Manager) -> None:
+        raise LookupError("no such simulator")
+
+    exploration = explore(
+        machines,
+        outside=Cloud,
+        kinds=[Machine],
+        others=fails,
+        when=lambda world: world.create(MACHINE),
+        until=lambda world: world.wait(MACHINE, ready),
+    )
+    with pytest.raises(LookupError, match="no such simulator"):
+        exploration.same_end()

@@ -63,6 +63,7 @@ def explore(
     until: Callable[[World[W]], Awaitable[object]],
     kinds: Sequence[DefinitionSource] = (),
     given: Sequence[Object] = (),
+    others: Callable[[Manager], SetupResult] | None = None,
     always: Callable[[World[W]], object] | None = None,
     compare: Callable[[World[W]], object] | None = None,
     ignore: Mapping[type[Object], Collection[str]] | None = None,
@@ -79,6 +80,8 @@ def explore(
       death of a process, and is made again for each world, as `world.outside`.
     - `kinds` are installed, `given` exists when the operator starts. Once it is at rest, `when` does what users do, and
       `until` returns when that should be done.
+    - `others` sets up the controllers of others that the operator depends on, such as simulators of them. They run in
+      each world from its beginning, with all rights, and faults do not strike them.
     - `always` must hold before each call of the operator and after each change of an object; it fails by returning
       False or by an AssertionError.
     - `ignore` are fields that may differ at the end, by kind: `{Grant: ["status.attempts"]}`. A star is any key or item
@@ -95,12 +98,15 @@ def explore(
     check_function(manager, "the manager of explore", "client")
     parameters = ("manager",) if outside is None else ("manager", "outside")
     check_function(setup, "the setup of explore", *parameters, may_be_async=True)
+    if others is not None:
+        check_function(others, "others of explore", "manager", may_be_async=True)
     scenario = Scenario[W](
         setup=setup,
         outside=outside,
         manager=manager,
         kinds=kinds,
         given=given,
+        others=others,
         when=when,
         until=until,
         always=always,

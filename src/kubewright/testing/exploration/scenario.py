@@ -26,6 +26,7 @@ class Scenario(Generic[W]):
     outside: Callable[[], W] | None
     kinds: Sequence[DefinitionSource]
     given: Sequence[Object]
+    others: Callable[[Manager], SetupResult] | None
     when: Callable[[World[W]], Awaitable[object]]
     until: Callable[[World[W]], Awaitable[object]]
     always: Callable[[World[W]], object] | None

@@ -21,7 +21,7 @@ from kubewright.manager.setup import set_up
 from kubewright.testing.exploration.end_state import NOT_COMPARED, EndState, Normalizer, label_of
 from kubewright.testing.exploration.faults import ERRORS, SECONDS_LATE, APICall, Fault, FaultKind, WorldPlan
 from kubewright.testing.exploration.findings import Problem, differences
-from kubewright.testing.exploration.process import Process
+from kubewright.testing.exploration.process import Others, Process
 from kubewright.testing.exploration.scenario import Scenario
 from kubewright.testing.exploration.wire import Wire
 from kubewright.testing.exploration.world import World
@@ -85,6 +85,7 @@ class WorldRun(Generic[W]):
         self._uids: dict[str, str] = {}
         self._changed_at = 0.0
         self._processes: list[Process] = []
+        self._others: Others | None = None
         self._starting = 0  # processes that are down
         self._failures = 0
         self._wrong: _Wrong | None = None
@@ -118,6 +119,8 @@ class WorldRun(Generic[W]):
                 process.kill()
             for process in self._processes:
                 await process.buried()
+            if self._others is not None:
+                await self._others.buried()
         return Ended(self._calls, self._struck, end, self._wrong.problem if self._wrong is not None else None)
 
     # What happens
@@ -126,6 +129,9 @@ class WorldRun(Generic[W]):
         scenario, world = self._scenario, self._world
         for obj in scenario.given:
             await world.create(obj)
+        if scenario.others is not None:
+            self._others = Others(self._config, self._plane.transport(), partial(set_up, scenario.others))
+            await self._others.begun()
         await self._start_first()
         await self._settled()
         await self._step("when", scenario.when(world))
@@ -298,6 +304,11 @@ class WorldRun(Generic[W]):
                 return "watches are late"
             for activity in process.activity():
                 return activity
+        if self._others is not None:
+            if self._others.task.done():
+                self._others.task.result()
+            for activity in self._others.activity():
+                return f"of others, {activity}"
         since = self._loop.time() - self._changed_at
         return f"the last write was {since:.1f} s ago" if since < _QUIET else None
 
