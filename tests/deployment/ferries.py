@@ -1,16 +1,30 @@
-"""An operator with everything that can be deployed: two kinds, one in two versions, webhooks, roles, samples."""
+"""An operator with everything that can be deployed: two kinds, one in two versions, webhooks, roles, objects."""
 
 from __future__ import annotations
 
 from typing import Self
 
 from kubewright import Model, Resource, Review, converts, defaults, resource, validates
-from kubewright.api.core.v1 import Pod
+from kubewright.api.admissionregistration.v1 import (
+    MatchResources,
+    NamedRuleWithOperations,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec,
+    ValidatingAdmissionPolicySpec,
+    Validation,
+)
+from kubewright.api.core.v1 import ConfigMap, Pod
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, PolicyRule, Role
 from kubewright.deployment import Operator
 
 GROUP = "ferries.deployment.test"
+PODS = MatchResources(
+    resource_rules=[
+        NamedRuleWithOperations(api_groups=[""], api_versions=["v1"], operations=["CREATE"], resources=["pods"])
+    ]
+)
 
 
 class FerrySpec(Model):
@@ -72,6 +86,17 @@ def ferries(namespace: str = "harbour") -> Operator:
                 metadata=ObjectMeta(name=namespace),
                 rules=[PolicyRule(api_groups=[GROUP], resources=["ferries"], verbs=["list", "watch"])],
             ),
+        ],
+        objects=[
+            ValidatingAdmissionPolicyBinding(
+                metadata=ObjectMeta(name=namespace),
+                spec=ValidatingAdmissionPolicyBindingSpec(policy_name=namespace, validation_actions=["Audit"]),
+            ),
+            ValidatingAdmissionPolicy(
+                metadata=ObjectMeta(name=namespace, labels={"tier": "ferries"}),
+                spec=ValidatingAdmissionPolicySpec(match_constraints=PODS, validations=[Validation(expression="true")]),
+            ),
+            ConfigMap(metadata=ObjectMeta(name="timetable", namespace=namespace), data={"east": "08:00"}),
         ],
         samples=[
             Ferry(metadata=ObjectMeta(name="big"), spec=FerrySpec()),

@@ -54,6 +54,24 @@ async def test_roles_are_those_that_the_flags_of_the_deployment_need() -> None:
     assert all(lease not in rule.api_groups for each in confined.roles[2:] for rule in each.rules)
 
 
+async def test_objects_that_the_program_needs_are_deployed_with_it() -> None:
+    needed = ConfigMap(metadata=PLAIN.metadata("-settings"))
+
+    def setup(manager: Manager) -> None:
+        chaospod.setup(manager)
+        manager.require_objects(needed)
+
+    given = ConfigMap(metadata=PLAIN.metadata("-given"))
+    operator = await with_setup(replace(PLAIN, objects=[given]), setup)
+    assert operator.objects == [given, needed]
+    assert {each.key for each in objects_of(operator) if isinstance(each, ConfigMap)} == {given.key, needed.key}
+
+
+def test_what_is_no_object_cannot_be_needed() -> None:
+    with pytest.raises(TypeError, match="expected objects, such as a ClusterRole"):
+        Manager.__new__(Manager).require_objects("a")  # type: ignore[arg-type]  # as a program without type checks
+
+
 async def test_what_is_given_is_kept() -> None:
     role = Role(metadata=PLAIN.metadata("-more"), rules=[])
     given = replace(PLAIN, kinds=[chaospod.ChaosPod], roles=[role])

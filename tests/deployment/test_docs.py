@@ -31,4 +31,14 @@ def test_every_option_of_an_operator_is_in_the_table() -> None:
 
 def test_every_directory_is_described() -> None:
     described = set(re.findall(r"^    (?:config|dist)/([\w-]+)", DOCUMENT, re.MULTILINE))
-    assert described == {"crd", "rbac", "manager", "webhook", "network-policy", "default", "samples", "install"}
+    assert described == {
+        "crd",
+        "rbac",
+        "manager",
+        "webhook",
+        "network-policy",
+        "objects",
+        "default",
+        "samples",
+        "install",
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Final
 
 from kubewright.api.core.v1 import ServiceAccount
@@ -26,7 +25,7 @@ def service_account(operator: Operator) -> ServiceAccount:
 def roles(operator: Operator) -> list[ClusterRole | Role]:
     """Its roles, by name and namespace."""
     found = sorted(operator.roles, key=lambda role: (role.metadata.namespace or "", role.metadata.name))
-    return [_labelled(role, operator) for role in found]
+    return [operator.labelled(role) for role in found]
 
 
 def bindings(operator: Operator) -> list[ClusterRoleBinding | RoleBinding]:
@@ -55,9 +54,3 @@ def user_roles(operator: Operator) -> dict[str, ClusterRole]:
                 PolicyRule(api_groups=[group], resources=[f"{names.plural}/status"], verbs=["get"]),
             ]
     return found
-
-
-def _labelled(role: ClusterRole | Role, operator: Operator) -> ClusterRole | Role:
-    labelled = copy.deepcopy(role)
-    labelled.metadata.labels = {**role.metadata.labels, **operator.labels}
-    return labelled

@@ -38,9 +38,8 @@ async def with_setup(
     permissions: Iterable[Permission] = (),
     manager: Callable[..., Manager] = Manager,
 ) -> Operator:
-    """The operator with the kinds it reconciles besides those given, the webhooks it serves, and the roles it needs
-    besides those given; its pods have at least the grace time of its manager. What is not the operator's is given as
-    to `run`.
+    """The operator with the kinds it reconciles, the webhooks it serves, and the roles and objects it needs besides
+    those given; its pods have at least the grace time of its manager. What is not the operator's is given as to `run`.
 
     Kinds of Kubernetes are not its own. Raises `ManifestError` for arguments that are not flags, and `SetupError` when
     the function requests something of the API server.
@@ -58,6 +57,7 @@ async def with_setup(
         kinds=[*dict.fromkeys([*operator.kinds, *_reconciled(made[0])])],
         webhooks=[*webhooks_of(made[0]), *versions_of(made[0])],
         roles=[*operator.roles, *roles_of(operator.name, needed)],
+        objects=[*operator.objects, *made[0].required_objects],
         grace=max(operator.grace, made[0].grace or 0),
     )
 

@@ -14,22 +14,31 @@ from kubewright.manifest.errors import ManifestError
 Layout: TypeAlias = dict[str, dict[str, list[Object]]]
 """The objects by directory and file."""
 
-# As kustomize orders them: what others need comes first, and the API server calls webhooks last.
-_ORDER: Final = (
+# As kustomize orders them: what others need comes first, and the API server calls webhooks last. All other kinds are
+# in between.
+_FIRST: Final = (
     "Namespace",
+    "ResourceQuota",
+    "StorageClass",
     "CustomResourceDefinition",
     "ServiceAccount",
     "Role",
     "ClusterRole",
     "RoleBinding",
     "ClusterRoleBinding",
+    "ConfigMap",
+    "Secret",
     "Service",
+    "LimitRange",
+    "PriorityClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
     "Deployment",
+    "StatefulSet",
+    "CronJob",
     "PodDisruptionBudget",
-    "NetworkPolicy",
-    "MutatingWebhookConfiguration",
-    "ValidatingWebhookConfiguration",
 )
+_LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def layout_of(operator: Operator) -> Layout:
@@ -53,6 +62,7 @@ def layout_of(operator: Operator) -> Layout:
             "manifests.yaml": [*extensions.configurations(operator)],
         },
         "network-policy": {"network_policy.yaml": [workload.network_policy(operator)]},
+        "objects": _further(operator),
     }
     filled = {name: {file: found for file, found in files.items() if found} for name, files in directories.items()}
     return {name: files for name, files in filled.items() if files}
@@ -68,8 +78,17 @@ def objects_of(operator: Operator) -> list[Object]:
     return found
 
 
-def _position(obj: Object) -> tuple[int, str, str]:
-    return _ORDER.index(obj.kind), obj.metadata.namespace or "", obj.metadata.name or ""
+def _further(operator: Operator) -> dict[str, list[Object]]:
+    files: dict[str, list[Object]] = {}
+    for obj in sorted(operator.objects, key=_position):
+        files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(operator.labelled(obj))
+    return files
+
+
+def _position(obj: Object) -> tuple[int, str, str, str, str]:
+    kinds = (*_FIRST, "", *_LAST)
+    index = kinds.index(obj.kind if obj.kind in kinds else "")
+    return index, obj.api_version, obj.kind, obj.metadata.namespace, obj.metadata.name
 
 
 def _file_name(definition: CustomResourceDefinition) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -18,6 +19,8 @@ from kubewright.api.resources import Object
 from kubewright.manager.manager import GRACE
 from kubewright.manifest.errors import ManifestError
 from kubewright.webhook import AdmissionWebhook, Versions
+
+T = TypeVar("T", bound=Object)
 
 USER: Final = 65532
 """The user and group that the image runs as, as in distroless images."""
@@ -50,6 +53,8 @@ class Operator(Struct, frozen=True, kw_only=True):
     """As given to `serve_webhooks`."""
     roles: Sequence[ClusterRole | Role] = ()
     """What it may do; they are bound to its ServiceAccount."""
+    objects: Sequence[Object] = ()
+    """What else is deployed with it."""
     samples: Sequence[Object] = ()
     """Objects to try it with; they are not deployed."""
     arguments: Sequence[str] = ()
@@ -96,6 +101,12 @@ class Operator(Struct, frozen=True, kw_only=True):
     def labels(self) -> dict[str, str]:
         """The labels of every object."""
         return {NAME_LABEL: self.name, "app.kubernetes.io/managed-by": "kubewright"}
+
+    def labelled(self, obj: T) -> T:
+        """A copy with the labels of every object besides its own."""
+        labelled = copy.deepcopy(obj)
+        labelled.metadata.labels = {**obj.metadata.labels, **self.labels}
+        return labelled
 
     def metadata(self, suffix: str = "") -> ObjectMeta:
         """That of an object in its namespace, which is called as the operator is, with a suffix."""

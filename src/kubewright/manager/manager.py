@@ -122,6 +122,8 @@ class Manager:
         """How long reconciles under way at a stop may take; None for as long as they need."""
         self._namespaces = sorted(namespaces)
         self._permissions = checked_permissions(permissions)
+        self.required_objects: list[Object] = []
+        """What the program needs in the cluster besides its kinds; see `require_objects`."""
         self._preflight = Preflight(self._needs, self._dispensable_needs) if preflight else None
         self._expected: set[str] = set()  # controllers that are being built
         self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
@@ -262,6 +264,16 @@ class Manager:
         One of a kind that names no namespace is needed in those that the manager is confined to.
         """
         self._permissions += checked_permissions(permissions)
+
+    def require_objects(self, *objects: Object) -> None:
+        """The program needs these objects in the cluster and does not create them itself, such as ClusterRoles that it
+        binds: they are deployed with it (`kubewright.deployment`).
+        """
+        for obj in objects:
+            given: object = obj
+            if not isinstance(given, Object):
+                raise TypeError(f"require_objects({given!r}): expected objects, such as a ClusterRole")
+        self.required_objects += objects
 
     @property
     def needs(self) -> list[Permission]:
