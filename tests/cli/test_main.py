@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+COMMANDS = "controlplane, generate, types"
 COMMAND = [sys.executable, "-m", "kubewright"]
 WITHOUT_EXTRAS = """
 import sys
@@ -25,6 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ([], "example: kubewright controlplane --kubeconfig ./kubeconfig"),
         (["controlplane"], "  kubewright controlplane --kubeconfig ./kubeconfig --nodes 3"),
+        (["generate"], "  kubewright generate podmanager --check"),
         (["types"], "example: kubewright types crd.yaml -o widgets.py"),
     ],
 )
@@ -39,14 +41,15 @@ def test_each_help_has_an_example(arguments: list[str], example: str) -> None:
     [
         (
             ["typs", "crd.yaml"],
-            'there is no command "typs", did you mean "types"? (commands: controlplane, types); see kubewright --help',
+            f'there is no command "typs", did you mean "types"? (commands: {COMMANDS}); see kubewright --help',
         ),
-        (["deploy"], 'there is no command "deploy" (commands: controlplane, types); see kubewright --help'),
+        (["paint"], f'there is no command "paint" (commands: {COMMANDS}); see kubewright --help'),
         (
             ["types", "crd.yaml", "--outptu=x.py"],
             'types has no option "--outptu", did you mean "--output"?; see kubewright types --help',
         ),
         (["controlplane", "--tls"], 'controlplane has no option "--tls"; see kubewright controlplane --help'),
+        (["types", "a.yaml", "--", "b.yaml"], '"b.yaml" is one argument too many; see kubewright types --help'),
         (["types", "a.yaml", "b.yaml"], '"b.yaml" is one argument too many; see kubewright types --help'),
     ],
 )

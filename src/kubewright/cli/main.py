@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import difflib
+import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from kubewright.api.errors import KubernetesError
-from kubewright.cli import controlplane, types
+from kubewright.cli.suggestion import did_you_mean
 from kubewright.controlplane.errors import ControlPlaneError
 from kubewright.version import __version__
 
+# The module of each command; only that of the given one is imported.
+_COMMANDS: Final = {
+    "controlplane": "controlplane",
+    "generate": "generate",
+    "types": "types",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command. Ends the process with 2 for a wrong use and 1 for a failure."""
-    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    """Run the command. Ends the process with 2 for a wrong use, 1 for a failure, and 130 for an interrupt."""
+    given, further = _split([*(sys.argv[1:] if arguments is None else arguments)])
     parser = argparse.ArgumentParser(
         prog="kubewright",
         description="Kubernetes operators in Python.",
@@ -23,24 +31,41 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--version", action="version", version=f"kubewright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    controlplane.add_command(commands)
-    types.add_command(commands)
-    _check_command(given, commands.choices)
+    _check_command(given)
+    for name, module in _COMMANDS.items():
+        if given[:1] == [name] or not _is_command(given):
+            importlib.import_module(f"kubewright.cli.{module}").add_command(commands)
     options, unknown = parser.parse_known_args(given)
+    if further and not hasattr(options, "arguments"):
+        unknown += further
     if unknown:
         _refuse_argument(unknown[0], given[0], commands.choices[given[0]])
+    if further:
+        options.arguments = further
     try:
         options.run(options)
     except (ControlPlaneError, KubernetesError, OSError) as error:
         sys.exit(f"kubewright: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
-def _check_command(arguments: Sequence[str], commands: Iterable[str]) -> None:
+def _split(given: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments before and after `--`."""
+    end = given.index("--") if "--" in given else len(given)
+    return given[:end], given[end + 1 :]
+
+
+def _is_command(arguments: Sequence[str]) -> bool:
+    return bool(arguments) and arguments[0] in _COMMANDS
+
+
+def _check_command(arguments: Sequence[str]) -> None:
     """End the process when there is no such command; without any, and with options before it, the parser does."""
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
-        known = ", ".join(commands)
+    if arguments and not arguments[0].startswith("-") and not _is_command(arguments):
+        known = ", ".join(_COMMANDS)
         _refuse(
-            f'there is no command "{arguments[0]}"{_suggestion(arguments[0], commands)} (commands: {known}); '
+            f'there is no command "{arguments[0]}"{did_you_mean(arguments[0], _COMMANDS)} (commands: {known}); '
             "see kubewright --help"
         )
 
@@ -50,12 +75,7 @@ def _refuse_argument(argument: str, command: str, parser: argparse.ArgumentParse
         _refuse(f'"{argument}" is one argument too many; see kubewright {command} --help')
     option = argument.partition("=")[0]
     known = [name for action in parser._actions for name in action.option_strings]
-    _refuse(f'{command} has no option "{option}"{_suggestion(option, known)}; see kubewright {command} --help')
-
-
-def _suggestion(given: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(given, [*known], 1)
-    return f', did you mean "{close[0]}"?' if close else ""
+    _refuse(f'{command} has no option "{option}"{did_you_mean(option, known)}; see kubewright {command} --help')
 
 
 def _refuse(sentence: str) -> None:

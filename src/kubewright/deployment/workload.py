@@ -129,6 +129,7 @@ def arguments(operator: Operator) -> list[str]:
     )
     return [
         "--leader-elect",
+        f"--lease-name={operator.name}",  # which its role names, whatever the program calls itself
         f"--health-address=:{HEALTH_PORT}",
         f"--metrics-address=:{METRICS_PORT}",
         "--metrics-secure",

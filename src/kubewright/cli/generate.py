@@ -1,0 +1,62 @@
+"""`kubewright generate`: the manifests of an operator and the Dockerfile of its image, from its code."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubewright.cli.generated_files import DOCKERFILE, compared, write
+from kubewright.cli.named_operator import add_image_argument, add_operator_arguments, named_operator
+from kubewright.deployment import dockerfile_of, files_of
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_command(commands: Commands) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "generate",
+        help="write the manifests and the Dockerfile of an operator",
+        description="Write what is deployed of an operator: config/ in kubebuilder's layout, dist/install.yaml, and a "
+        "Dockerfile unless you have your own. The samples are those in the folder samples/ beside its module. Files "
+        "that were generated before and are no longer needed are removed; files of others are not touched.",
+        epilog="""examples:
+  kubewright generate podmanager
+  kubewright generate podmanager:setup --image podmanager:1.0 -- --namespace=shop
+  kubewright generate podmanager --check""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_operator_arguments(parser)
+    add_image_argument(parser, "NAME:latest")
+    parser.add_argument(
+        "--output", type=Path, default=Path(), metavar="DIR", help="the directory to write to (default: this one)"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing: show what differs in meaning from what would be written, and exit with 1 if anything does",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite files in config/ and dist/ that this command has not written"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    named = asyncio.run(named_operator(options))
+    files = compared(options.output, {**files_of(named.operator), DOCKERFILE: dockerfile_of(named.program)})
+    if options.check:
+        different = [each for each in files if not each.is_same]
+        for each in different:
+            sys.stdout.write(each.diff())
+        if different:
+            count = f"{len(different)} file{'s' if len(different) > 1 else ''}"
+            sys.exit(f"kubewright: not up to date: {count} in {options.output}; run the same without --check")
+        return
+    write(options.output, files, force=options.force)
+    for each in files:
+        print(f"{each.outcome:<9}  {each.path}")

@@ -1,0 +1,175 @@
+"""The operator that a command line names, as it is deployed: `podmanager:setup`, and the flags that describe it.
+
+What is named is a setup function, or an `Operator`, or a function without parameters that returns one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeGuard, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubewright.api.codec import from_json
+from kubewright.api.dynamic import Dynamic
+from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.resources import Object, resource_info
+from kubewright.cli.loading import DEFAULT, LoadError, Named, load
+from kubewright.cli.user_frames import traceback_of
+from kubewright.deployment import Operator, with_setup
+from kubewright.manager.setup import SetupResult, check_setup
+from kubewright.manifest.documents import documents
+from kubewright.manifest.errors import ManifestError
+
+SAMPLES = "samples"
+"""The folder beside a module that has the samples."""
+
+
+def add_operator_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what names and describes an operator. What follows `--` is its own flags, in `arguments`."""
+    parser.add_argument(
+        "operator",
+        metavar="PACKAGE:SETUP",
+        help="the setup function of the operator, in a module that python -m finds here; or a function without "
+        f"parameters that returns a kubewright.deployment.Operator (default function: {DEFAULT})",
+    )
+    parser.add_argument("--name", metavar="NAME", help="as given to run(name=...) (default: that of the package)")
+    parser.add_argument("--namespace", metavar="NAME", help="the namespace it is deployed to (default: NAME-system)")
+    parser.set_defaults(arguments=[])
+
+
+def add_image_argument(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add the image, where the command has a use for it."""
+    parser.add_argument("--image", metavar="IMAGE", help=f"the image of the operator (default: {default})")
+
+
+class Setup(Struct):
+    """A setup function, and the type of its options, if it has any."""
+
+    function: Callable[..., SetupResult]
+    options: type[Struct] | None
+
+
+class NamedOperator(Struct):
+    """An operator, and the program that it is of."""
+
+    operator: Operator
+    program: str
+    """What `python -m` runs."""
+    setup: Setup | None = None
+    """None where the whole operator was named."""
+
+
+async def named_operator(options: argparse.Namespace) -> NamedOperator:
+    """The operator that parsed arguments describe. Raises `LoadError` and `ManifestError`."""
+    named = load(options.operator)
+    given = {"name": options.name, "namespace": options.namespace, "image": getattr(options, "image", None)}
+    flags = {field: value for field, value in given.items() if value is not None}
+    arguments = list(options.arguments)
+    try:
+        found = await _whole_operator(named)
+        if found is not None:
+            return NamedOperator(_with_image(found, named, flags, arguments), named.program)
+        setup = _setup(named)
+        name = named.program.rpartition(".")[2].replace("_", "-").lower()
+        image = f"{flags.get('name', name)}:latest"
+        described = Operator(**{"name": name, "image": image, **flags}, arguments=arguments)
+        operator = await with_setup(described, setup.function, options=setup.options)
+    except (KubernetesError, OSError):
+        raise
+    except Exception as error:
+        explain_misuse(error)
+        raise LoadError(f"{named.name} failed:\n{traceback_of(error).rstrip()}") from None
+    samples = [*operator.samples, *_samples(named, operator)]
+    return NamedOperator(replace(operator, samples=samples), named.program, setup)
+
+
+async def _whole_operator(named: Named) -> Operator | None:
+    """The operator, where one or a function that returns one is named."""
+    value = named.value
+    if _is_function(value) and not _parameters(value):
+        value = value()
+        if inspect.isawaitable(value):
+            value = await value
+        if not isinstance(value, Operator):
+            raise LoadError(
+                f"{named.name} has no parameters and returns {_described(value)}: expected a setup function, called as "
+                f"{named.attribute}(manager), or one that returns a kubewright.deployment.Operator"
+            )
+    return value if isinstance(value, Operator) else None
+
+
+def _with_image(operator: Operator, named: Named, flags: dict[str, str], arguments: list[str]) -> Operator:
+    refused = [f"--{flag}" for flag in ("name", "namespace") if flag in flags] + arguments[:1]
+    if refused:
+        raise LoadError(f"{named.name} is a whole Operator: give {refused[0]} there, and not on the command line")
+    return replace(operator, **flags) if flags else operator
+
+
+def _setup(named: Named) -> Setup:
+    value = named.value
+    if not _is_function(value):
+        raise LoadError(
+            f"{named.name} is {_described(value)}: expected the function that adds its controllers, called as "
+            f"{named.attribute}(manager)"
+        )
+    function = cast("Callable[..., SetupResult]", value)
+    options = _options(named, function)
+    try:
+        check_setup(function, has_options=options is not None)
+    except TypeError as error:
+        raise LoadError(f"{named.name} cannot be used: {error}") from None
+    return Setup(function, options)
+
+
+def _described(value: object) -> str:
+    return f"the class {value.__name__}" if inspect.isclass(value) else f"an object of the type {type(value).__name__}"
+
+
+def _options(named: Named, function: Callable[..., SetupResult]) -> type[Struct] | None:
+    """The type of the second parameter."""
+    parameters = _parameters(function)
+    if len(parameters) != 2:
+        return None
+    try:
+        annotation = list(inspect.signature(function, eval_str=True).parameters.values())[1].annotation
+    except (NameError, AttributeError) as error:
+        raise LoadError(
+            f"{named.name}: the type of {parameters[1].name} cannot be found ({error}): import it outside of "
+            "if TYPE_CHECKING:"
+        ) from None
+    if not (inspect.isclass(annotation) and issubclass(annotation, Struct)):
+        raise LoadError(
+            f"{named.name}: annotate {parameters[1].name} with the class that is given to run(options=...), so that "
+            "its flags are known"
+        )
+    return annotation
+
+
+def _is_function(value: object) -> TypeGuard[Callable[..., object]]:
+    return not inspect.isclass(value) and callable(value)
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def _samples(named: Named, operator: Operator) -> Iterator[Object]:
+    """The objects in the files of the folder, as they are written. Those of its own kinds fit their types."""
+    kinds = {resource_info(kind).gvk: kind for kind in operator.kinds}
+    folder = Path(named.module.__file__ or "").parent / SAMPLES
+    for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+        for where, value in documents(file.read_text(encoding="utf-8"), str(file)):
+            if not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind")):
+                raise ManifestError(f"{where}: a sample needs apiVersion and kind")
+            gvk = GroupVersionKind.parse(str(value["apiVersion"]), str(value["kind"]))
+            try:
+                from_json(kinds.get(gvk, Dynamic), value)
+                yield from_json(Dynamic, value)
+            except DecodeError as error:
+                raise ManifestError(f"{where}: {error}") from None
