@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from operators import podmanager
 from tests.cli.command import Done, command, command_beside
-from tests.cli.ferryman import ferryman
+from tests.cli.ferryman import Ferryman
 
 from kubewright.cli.generated_files import MARK, compared, write
 from kubewright.deployment import Operator, files_of, with_setup
@@ -16,8 +16,7 @@ from kubewright.manifest.errors import ManifestError
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    ferryman(tmp_path)
-    return tmp_path
+    return Ferryman.write(tmp_path, "ferryman").directory
 
 
 def generate(project: Path, *arguments: str) -> Done:
@@ -118,8 +117,8 @@ def test_files_that_are_no_longer_needed_are_removed_but_not_those_of_others(pro
 
     removed = {line.split()[1] for line in done.output.splitlines() if line.startswith("removed")}
     roles = {f"config/rbac/ferry_{role}_role.yaml" for role in ("admin", "editor", "viewer")}
-    samples = {"config/samples/ferries_v1_ferry.yaml", "config/samples/kustomization.yaml"}
-    assert removed == {"config/crd/bases/ferries.cli.test_ferries.yaml", *roles, *samples}
+    samples = {"config/samples/ferryman_v1_ferry.yaml", "config/samples/kustomization.yaml"}
+    assert removed == {"config/crd/bases/ferryman.cli.test_ferries.yaml", *roles, *samples}
     assert not any((project / path).exists() for path in (*removed, "config/samples"))
     assert mine.read_text() == "kind: Mine\n"
 

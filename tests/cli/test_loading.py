@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.command import Done, command
-from tests.cli.ferryman import ferryman
+from tests.cli.ferryman import Ferryman
 
 
 def checked(name: str, cwd: Path, *arguments: str) -> Done:
@@ -15,8 +15,7 @@ def checked(name: str, cwd: Path, *arguments: str) -> Done:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    ferryman(tmp_path)
-    return tmp_path
+    return Ferryman.write(tmp_path, "ferryman").directory
 
 
 @pytest.mark.parametrize(
@@ -36,7 +35,7 @@ def test_a_setup_function_is_found_in_the_current_directory(name: str, found: st
 
 
 def test_a_module_without_a_package_is_run_itself(tmp_path: Path) -> None:
-    (tmp_path / "river_boat.py").write_text((ferryman(tmp_path) / "program.py").read_text())
+    (tmp_path / "river_boat.py").write_text(Ferryman.write(tmp_path).program.read_text())
     assert command("generate", "river_boat", cwd=tmp_path).code == 0
     assert '"-m", "river_boat"]' in (tmp_path / "Dockerfile").read_text()
     assert "image: river-boat:latest" in (tmp_path / "config/manager/manager.yaml").read_text()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-COMMANDS = "controlplane, generate, types"
+COMMANDS = "controlplane, deploy, generate, install, types, undeploy, uninstall"
 COMMAND = [sys.executable, "-m", "kubewright"]
 WITHOUT_EXTRAS = """
 import sys
@@ -26,8 +26,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ([], "example: kubewright controlplane --kubeconfig ./kubeconfig"),
         (["controlplane"], "  kubewright controlplane --kubeconfig ./kubeconfig --nodes 3"),
+        (["deploy"], "  kubewright deploy podmanager --image example.com/podmanager:1.0"),
         (["generate"], "  kubewright generate podmanager --check"),
+        (["install"], "  kubewright install podmanager"),
         (["types"], "example: kubewright types crd.yaml -o widgets.py"),
+        (["undeploy"], "  kubewright undeploy podmanager --dry-run"),
+        (["uninstall"], "  kubewright uninstall podmanager --dry-run"),
     ],
 )
 def test_each_help_has_an_example(arguments: list[str], example: str) -> None:
@@ -49,6 +53,10 @@ def test_each_help_has_an_example(arguments: list[str], example: str) -> None:
             'types has no option "--outptu", did you mean "--output"?; see kubewright types --help',
         ),
         (["controlplane", "--tls"], 'controlplane has no option "--tls"; see kubewright controlplane --help'),
+        (
+            ["undeploy", "x", "--ye"],
+            'undeploy has no option "--ye", did you mean "--yes"?; see kubewright undeploy --help',
+        ),
         (["types", "a.yaml", "--", "b.yaml"], '"b.yaml" is one argument too many; see kubewright types --help'),
         (["types", "a.yaml", "b.yaml"], '"b.yaml" is one argument too many; see kubewright types --help'),
     ],

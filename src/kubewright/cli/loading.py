@@ -30,7 +30,7 @@ class LoadError(KubernetesError):
     """What a command line names cannot be used; the message has the reason, and of a program's error the traceback."""
 
 
-class Named(NamedTuple):
+class LoadedObject(NamedTuple):
     """An object of a module, and how it was named."""
 
     module: ModuleType
@@ -53,7 +53,7 @@ class Named(NamedTuple):
         return self.module.__name__
 
 
-def load(name: str) -> Named:
+def load(name: str) -> LoadedObject:
     """The object of that name. Raises `LoadError`."""
     module_name, colon, attribute = name.partition(":")
     attribute = attribute if colon else DEFAULT
@@ -65,7 +65,7 @@ def load(name: str) -> Named:
         if not hasattr(value, step):
             raise LoadError(f'{module_name} has no "{attribute}"{_instead(attribute, module)}')
         value = getattr(value, step)
-    return Named(module, attribute, value)
+    return LoadedObject(module, attribute, value)
 
 
 def _guess(name: str) -> str:

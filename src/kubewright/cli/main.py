@@ -16,8 +16,12 @@ from kubewright.version import __version__
 # The module of each command; only that of the given one is imported.
 _COMMANDS: Final = {
     "controlplane": "controlplane",
+    "deploy": "deploy",
     "generate": "generate",
+    "install": "install",
     "types": "types",
+    "undeploy": "undeploy",
+    "uninstall": "uninstall",
 }
 
 
@@ -35,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, module in _COMMANDS.items():
         if given[:1] == [name] or not _is_command(given):
             importlib.import_module(f"kubewright.cli.{module}").add_command(commands)
+    for command in commands.choices.values():
+        command.allow_abbrev = False  # half an option must not be taken for one that deletes something
     options, unknown = parser.parse_known_args(given)
     if further and not hasattr(options, "arguments"):
         unknown += further
@@ -45,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         options.run(options)
     except (ControlPlaneError, KubernetesError, OSError) as error:
-        sys.exit(f"kubewright: {error}")
+        sys.exit("\n".join([f"kubewright: {error}", *getattr(error, "__notes__", ())]))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -19,7 +19,7 @@ from kubewright.api.dynamic import Dynamic
 from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object, resource_info
-from kubewright.cli.loading import DEFAULT, LoadError, Named, load
+from kubewright.cli.loading import DEFAULT, LoadedObject, LoadError, load
 from kubewright.cli.user_frames import traceback_of
 from kubewright.deployment import Operator, with_setup
 from kubewright.manager.setup import SetupResult, check_setup
@@ -89,7 +89,7 @@ async def named_operator(options: argparse.Namespace) -> NamedOperator:
     return NamedOperator(replace(operator, samples=samples), named.program, setup)
 
 
-async def _whole_operator(named: Named) -> Operator | None:
+async def _whole_operator(named: LoadedObject) -> Operator | None:
     """The operator, where one or a function that returns one is named."""
     value = named.value
     if _is_function(value) and not _parameters(value):
@@ -104,14 +104,14 @@ async def _whole_operator(named: Named) -> Operator | None:
     return value if isinstance(value, Operator) else None
 
 
-def _with_image(operator: Operator, named: Named, flags: dict[str, str], arguments: list[str]) -> Operator:
+def _with_image(operator: Operator, named: LoadedObject, flags: dict[str, str], arguments: list[str]) -> Operator:
     refused = [f"--{flag}" for flag in ("name", "namespace") if flag in flags] + arguments[:1]
     if refused:
         raise LoadError(f"{named.name} is a whole Operator: give {refused[0]} there, and not on the command line")
     return replace(operator, **flags) if flags else operator
 
 
-def _setup(named: Named) -> Setup:
+def _setup(named: LoadedObject) -> Setup:
     value = named.value
     if not _is_function(value):
         raise LoadError(
@@ -131,7 +131,7 @@ def _described(value: object) -> str:
     return f"the class {value.__name__}" if inspect.isclass(value) else f"an object of the type {type(value).__name__}"
 
 
-def _options(named: Named, function: Callable[..., SetupResult]) -> type[Struct] | None:
+def _options(named: LoadedObject, function: Callable[..., SetupResult]) -> type[Struct] | None:
     """The type of the second parameter."""
     parameters = _parameters(function)
     if len(parameters) != 2:
@@ -159,7 +159,7 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def _samples(named: Named, operator: Operator) -> Iterator[Object]:
+def _samples(named: LoadedObject, operator: Operator) -> Iterator[Object]:
     """The objects in the files of the folder, as they are written. Those of its own kinds fit their types."""
     kinds = {resource_info(kind).gvk: kind for kind in operator.kinds}
     folder = Path(named.module.__file__ or "").parent / SAMPLES

@@ -14,6 +14,7 @@ from kubewright.api.builtin import MODULES
 from kubewright.api.codec import to_json
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.cli.cluster.target import add_cluster_arguments
 from kubewright.client import Client, Config
 from kubewright.client.errors import NotFound
 from kubewright.manifest.errors import ManifestError
@@ -64,8 +65,7 @@ def add_command(commands: Commands) -> None:
         help="as your formatter has it (default %(default)s)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite FILE although this command has not written it")
-    parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl does)")
-    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+    add_cluster_arguments(parser)
     parser.set_defaults(run=_run)
 
 

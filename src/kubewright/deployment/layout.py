@@ -5,7 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.apps.v1 import Deployment
+from kubewright.api.core.v1 import Namespace, Service, ServiceAccount
+from kubewright.api.networking.v1 import NetworkPolicy
+from kubewright.api.policy.v1 import PodDisruptionBudget
+from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resources import Object
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
@@ -13,6 +19,23 @@ from kubewright.manifest.errors import ManifestError
 
 Layout: TypeAlias = dict[str, dict[str, list[Object]]]
 """The objects by directory and file."""
+
+KINDS: Final[tuple[type[Object], ...]] = (
+    Namespace,
+    CustomResourceDefinition,
+    ServiceAccount,
+    Role,
+    ClusterRole,
+    RoleBinding,
+    ClusterRoleBinding,
+    Service,
+    Deployment,
+    PodDisruptionBudget,
+    NetworkPolicy,
+    MutatingWebhookConfiguration,
+    ValidatingWebhookConfiguration,
+)
+"""The kinds of objects that are deployed of every operator."""
 
 # As kustomize orders them: what others need comes first, and the API server calls webhooks last. All other kinds are
 # in between.
@@ -71,21 +94,22 @@ def layout_of(operator: Operator) -> Layout:
 def objects_of(operator: Operator) -> list[Object]:
     """The objects that are deployed, in the order in which they can be applied. Equal operators have equal objects."""
     found = [each for files in layout_of(operator).values() for objects in files.values() for each in objects]
-    found.sort(key=_position)
+    found.sort(key=position)
     for one, other in pairwise(found):
-        if _position(one) == _position(other):
+        if position(one) == position(other):
             raise ManifestError(f"the operator {operator.name} has the {one.kind} {one.key} twice: rename one of them")
     return found
 
 
 def _further(operator: Operator) -> dict[str, list[Object]]:
     files: dict[str, list[Object]] = {}
-    for obj in sorted(operator.objects, key=_position):
+    for obj in sorted(operator.objects, key=position):
         files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(operator.labelled(obj))
     return files
 
 
-def _position(obj: Object) -> tuple[int, str, str, str, str]:
+def position(obj: Object) -> tuple[int, str, str, str, str]:
+    """Where an object stands among those that are applied."""
     kinds = (*_FIRST, "", *_LAST)
     index = kinds.index(obj.kind if obj.kind in kinds else "")
     return index, obj.api_version, obj.kind, obj.metadata.namespace, obj.metadata.name

@@ -26,6 +26,8 @@ from typing import Annotated, Generic, Literal, TypeVar, Union, get_args, get_or
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
+from kubewright.manager.durations import duration_text, parse_duration
+
 Options = TypeVar("Options", bound=Struct)
 
 _METAVARS: dict[object, str] = {
@@ -42,8 +44,6 @@ _COLLECTIONS: dict[object, Callable[[Iterable[object]], object]] = {
     set: set,
     frozenset: frozenset,
 }
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 class OptionError(ValueError):
@@ -207,15 +207,8 @@ def _value(text: str, type_: object) -> object:
     if base is Path:
         return Path(text)
     if base is timedelta:
-        return _duration(text)
+        return parse_duration(text)
     return msgspec.convert(text, type_, strict=False)
-
-
-def _duration(text: str) -> timedelta:
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ValueError('Expected a duration such as "90s", "5m" or "1h30m"')
-    return timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 
 def _expected(error: ValueError) -> str:
@@ -233,15 +226,7 @@ def _shown(value: object) -> str:
         case enum.Enum():
             return str(value.value)
         case timedelta():
-            return _shown_duration(value)
+            return duration_text(value)
         case list() | tuple() | set() | frozenset():
             return ",".join(map(_shown, value))
     return str(value)
-
-
-def _shown_duration(value: timedelta) -> str:
-    seconds = value.total_seconds()
-    hours, rest = divmod(seconds, 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = [f"{number:g}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
-    return "".join(parts) or "0s"

@@ -35,7 +35,9 @@ class Config(Redacted, frozen=True, kw_only=True):
     namespace: str = "default"
     impersonate: Impersonation | None = None
     proxy: str | None = None
-    __shown__: ClassVar = ("server", "tls", "namespace", "impersonate")
+    context: str = ""
+    """The context of the kubeconfig that it comes from; empty when it comes from elsewhere."""
+    __shown__: ClassVar = ("server", "tls", "namespace", "impersonate", "context")
 
     def __post_init__(self) -> None:
         try:

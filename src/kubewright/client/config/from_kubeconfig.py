@@ -69,6 +69,7 @@ def config_from_kubeconfig(kubeconfig: Kubeconfig, context: str | None) -> Confi
         namespace=selection.context.value.namespace or "default",
         impersonate=impersonate,
         proxy=_proxy(cluster, server),
+        context=selection.context.name,
     )
 
 

@@ -1,0 +1,104 @@
+"""The objects of an operator's own kinds: counted, and deleted while the operator can still clean up after them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.dynamic import Dynamic, PartialObject, metadata_only
+from kubewright.api.errors import KubernetesError
+from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.client import Client
+from kubewright.client.errors import NotFound
+
+_PAUSE: Final = 0.5
+_MAX_SHOWN: Final = 3
+
+
+class StillThere(KubernetesError):
+    """Something that was deleted has not gone. The message says what blocks that."""
+
+
+class CustomObjects(Struct, frozen=True):
+    """The objects of one definition."""
+
+    kind: type[Dynamic]
+    objects: list[PartialObject]
+
+    def __str__(self) -> str:
+        return f"{len(self.objects)} {self.kind.__name__}{'' if len(self.objects) == 1 else 's'}"
+
+    @property
+    def has_finalizers(self) -> bool:
+        """Whether anything has to be done before all of them can go."""
+        return any(each.metadata.finalizers for each in self.objects)
+
+
+async def custom_objects(client: Client, definition: CustomResourceDefinition) -> CustomObjects:
+    """The objects of a definition, by what the server has now."""
+    spec = definition.spec
+    served = [version.name for version in spec.versions if version.served]
+    stored = [version.name for version in spec.versions if version.served and version.storage]
+    if not served:
+        return CustomObjects(Dynamic, [])
+    kind = Dynamic.of(
+        f"{spec.group}/{(stored or served)[0]}",
+        spec.names.kind,
+        plural=spec.names.plural,
+        namespaced=spec.scope == "Namespaced",
+    )
+    return CustomObjects(kind, await _listed(client, kind))
+
+
+async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
+    """All of them. There are none of a kind that is not served, whose definition may just have gone."""
+    try:
+        return await client.list(metadata_only(kind))
+    except NotFound:
+        return []
+
+
+async def delete_custom_objects(
+    client: Client, found: Sequence[CustomObjects], *, timeout: float, line: StatusLine
+) -> None:
+    """Delete them, and return when they have gone, finalizers and all. Raises `StillThere` with what holds them."""
+    for each in found:
+        for namespace in sorted({obj.metadata.namespace or "" for obj in each.objects}):
+            line.doing(f"delete {each}")
+            await client.delete_all(each.kind, namespace=namespace or None)
+    deadline = time.monotonic() + timeout
+    while True:
+        left = [await _left(client, each) for each in found]
+        remaining = [each for each in left if each.objects]
+        if not remaining:
+            return
+        line.waiting(", ".join(f"{each} to go" for each in remaining))
+        if time.monotonic() >= deadline:
+            raise StillThere(_held(remaining, timeout))
+        await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+
+
+async def _left(client: Client, deleted: CustomObjects) -> CustomObjects:
+    """Those that were deleted and have not gone; not those that were created since."""
+    uids = {each.metadata.uid for each in deleted.objects}
+    present = await _listed(client, deleted.kind)
+    return CustomObjects(deleted.kind, [each for each in present if each.metadata.uid in uids])
+
+
+def _held(remaining: Sequence[CustomObjects], timeout: float) -> str:
+    lines = [f"not gone after {timeout:g} s, and nothing else was deleted:"]
+    for each in remaining:
+        for obj in each.objects[:_MAX_SHOWN]:
+            finalizers = ", ".join(obj.metadata.finalizers) or "none"
+            lines.append(f"  {each.kind.__name__} {obj.key}: finalizers {finalizers}")
+        if len(each.objects) > _MAX_SHOWN:
+            lines.append(f"  and {len(each.objects) - _MAX_SHOWN} more of {each}")
+    lines.append(
+        "an operator removes its finalizers when it has cleaned up: let it run, see what it logs, and run this again"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""What applying some objects would do to a cluster, by dry runs of the server itself.
+
+Objects of an earlier version that the operator no longer has are deleted: a webhook that is no longer served would
+block all writes. Definitions are kept, since their objects would go with them, and so are namespaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import islice
+from typing import Final, TypeVar, cast
+
+from msgspec import Struct
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import decode_json, encode, origin
+from kubewright.api.core.v1 import Namespace
+from kubewright.api.errors import KubernetesError
+from kubewright.api.markers import JSONObject, JSONValue
+from kubewright.api.resources import Object
+from kubewright.cli.cluster.target import FIELD_MANAGER
+from kubewright.client import Client
+from kubewright.client.errors import Conflict
+from kubewright.deployment.layout import KINDS
+from kubewright.deployment.operator import Operator
+
+T = TypeVar("T", bound=Object)
+
+_MAX_FIELDS: Final = 3
+# What differs between two reads of an object that was not changed, or is not ours to change.
+_SERVERS: Final = frozenset({"managedFields", "resourceVersion", "generation", "status"})
+
+
+class FieldConflicts(KubernetesError):
+    """Others own fields that are to be applied with other values."""
+
+
+class Verb(StrEnum):
+    """What happens to an object."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    UNCHANGED = "unchanged"
+    DELETE = "delete"
+    KEEP = "keep"
+
+
+class PlannedChange(Struct, frozen=True):
+    """One object, and what happens to it."""
+
+    verb: Verb
+    obj: Object
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb:<9}  {described(self.obj)}{f': {self.note}' if self.note else ''}"
+
+
+def described(obj: Object) -> str:
+    """The kind, the namespace and the name."""
+    return f"{obj.kind} {obj.key}"
+
+
+def changes(steps: Iterable[PlannedChange]) -> list[PlannedChange]:
+    """Those of the steps that write something."""
+    return [step for step in steps if step.verb in (Verb.CREATE, Verb.CHANGE, Verb.DELETE)]
+
+
+async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: bool) -> list[PlannedChange]:
+    """What applying them does, in their order. Nothing is written.
+
+    Raises `FieldConflicts` with all fields that others own, unless `force` takes these over.
+    """
+    steps: list[PlannedChange] = []
+    conflicts: list[str] = []
+    absent: set[str] = set()
+    for obj in objects:
+        live = await client.find(type(obj), obj.metadata.name, namespace=obj.metadata.namespace)
+        if live is None and isinstance(obj, Namespace):
+            absent.add(obj.metadata.name)
+        if obj.metadata.namespace in absent:
+            # No server tries out what is in a namespace that does not exist.
+            steps.append(PlannedChange(Verb.CREATE, obj))
+            continue
+        try:
+            result = await client.apply(obj, force=force, dry_run=True)
+        except Conflict as error:
+            if not error.status.causes:
+                raise
+            conflicts += conflict_lines(obj, error)
+            continue
+        fields = _changed_fields(_value(live), _value(result)) if live is not None else []
+        verb = Verb.CREATE if live is None else Verb.CHANGE if fields else Verb.UNCHANGED
+        steps.append(PlannedChange(verb, obj, _listed(fields)))
+    if conflicts:
+        raise FieldConflicts(conflict_message(conflicts))
+    return steps
+
+
+def conflict_lines(obj: Object, error: Conflict) -> list[str]:
+    """A line for each field that another manager owns."""
+    return [f"{described(obj)}: {cause.field}: {cause.message}" for cause in error.status.causes]
+
+
+def conflict_message(lines: Iterable[str]) -> str:
+    """The error for such lines, with what can be done."""
+    listed = "\n".join(f"  {line}" for line in lines)
+    return (
+        f"other managers own fields that would be changed:\n{listed}\n"
+        "take them over with --force-conflicts, or let the others give them up"
+    )
+
+
+async def plan_to_prune(client: Client, operator: Operator, objects: Iterable[Object]) -> list[PlannedChange]:
+    """What is deleted because an earlier version had it, and what is kept though this one does not have it."""
+    present = {(type(obj), obj.key) for obj in objects}
+    steps: list[PlannedChange] = []
+    async for found in labelled(client, operator, [*reversed(KINDS)]):
+        if (type(found), found.key) in present or not _applied_fields(_value(found)):
+            continue
+        if isinstance(found, CustomResourceDefinition):
+            note = "this operator no longer has it; delete it when its objects are not needed"
+            steps.append(PlannedChange(Verb.KEEP, found, note))
+        elif not isinstance(found, Namespace):
+            steps.append(PlannedChange(Verb.DELETE, found, "this operator no longer has it"))
+    return steps
+
+
+async def labelled(client: Client, operator: Operator, kinds: Sequence[type[Object]]) -> AsyncIterator[Object]:
+    """The objects of these kinds that have the labels of an operator."""
+    for kind in kinds:
+        for found in await client.list(kind, labels=operator.labels):
+            yield found
+
+
+def differences(before: JSONValue, after: JSONValue, path: str = "") -> Iterator[str]:
+    """The paths of the fields that differ, without those that the server keeps."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in sorted(before.keys() | after.keys()):
+            where = f"{path}.{name}" if path else name
+            if name not in _SERVERS or path not in ("", "metadata"):
+                yield from differences(before.get(name), after.get(name), where)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif before != after:
+        yield path
+
+
+def _changed_fields(before: JSONObject, after: JSONObject) -> list[str]:
+    """The fields that differ; where only their owners do, that."""
+    owners = [] if _applied_fields(before) == _applied_fields(after) else ["metadata.managedFields"]
+    return list(differences(before, after)) or owners
+
+
+def _applied_fields(obj: JSONObject) -> JSONValue:
+    """The fields that commands have applied to an object; None if they have not."""
+    metadata = obj.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and (entry.get("manager"), entry.get("operation")) == (FIELD_MANAGER, "Apply"):
+            return entry.get("fieldsV1")
+    return None
+
+
+def _value(obj: Object) -> JSONObject:
+    return cast(JSONObject, decode_json(origin(obj) or encode(obj)))
+
+
+def _listed(fields: Sequence[str]) -> str:
+    shown = ", ".join(islice(fields, _MAX_FIELDS))
+    more = len(fields) - _MAX_FIELDS
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,189 @@
+"""Removing objects from a cluster, those that depend on others first.
+
+Objects of an operator's own kinds and their definitions go before the operator, which has to clean up after them:
+without it, finalizers would block them and their namespaces for ever. What is not of the operator is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.apps.v1 import Deployment
+from kubewright.api.core.v1 import Namespace, Pod
+from kubewright.api.resources import Object
+from kubewright.cli.arguments import duration
+from kubewright.cli.cluster.custom_objects import CustomObjects, StillThere, custom_objects, delete_custom_objects
+from kubewright.cli.cluster.namespaces import reason_to_keep
+from kubewright.cli.cluster.permitted import permitted
+from kubewright.cli.cluster.plan import PlannedChange, Verb, changes, described, labelled
+from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.cli.cluster.target import TargetCluster, ask
+from kubewright.client import Client
+from kubewright.client.paths import Propagation
+from kubewright.deployment import Operator
+from kubewright.deployment.layout import KINDS
+
+_PAUSE: Final = 0.5
+_VERBS: Final = ("get", "list", "delete")
+
+
+def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the consent to lose objects, and how long is waited."""
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument(
+        "--delete-objects",
+        action="store_true",
+        help="do not ask before objects of the operator's own kinds are deleted",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=duration,
+        default=duration("5m"),
+        metavar="DURATION",
+        help="how long to wait until everything has gone (default 5m)",
+    )
+
+
+class _Removal(Struct, frozen=True):
+    """What goes, what is kept, and the objects that go with their definitions."""
+
+    steps: list[PlannedChange]
+    custom: list[CustomObjects]
+    warning: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many custom objects go."""
+        return sum(len(each.objects) for each in self.custom)
+
+
+class Remains(Struct, frozen=True):
+    """What there may be of an operator in a cluster."""
+
+    operator: Operator
+    objects: Sequence[Object]
+    """Those that are deployed of it."""
+    kinds: Sequence[type[Object]]
+    """The kinds among which objects of earlier versions are looked for, by labels."""
+    made: Sequence[Object] = ()
+    """What it makes by itself, under fixed names."""
+
+
+def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace) -> None:
+    """Show what goes, and remove it, with the user's consent where objects go or the cluster is not local."""
+    removal = asyncio.run(_planned(remains, cluster))
+    for step in removal.steps:
+        print(f"  {step}")
+    if not removal.steps:
+        print("  nothing of it is there")
+    sys.stdout.flush()
+    if removal.warning:
+        print(f"warning: {removal.warning}", file=sys.stderr)
+    if options.dry_run or not changes(removal.steps):
+        return
+    if removal.count and not options.delete_objects:
+        counts = " and ".join(str(each) for each in removal.custom if each.objects)
+        ask(f"Delete {counts} from {cluster}?", f"{counts} would be deleted: confirm with --delete-objects")
+    else:
+        cluster.consent(yes=options.yes)
+    asyncio.run(_removed(removal, cluster, options.timeout))
+    print(f"{len(changes(removal.steps)) + removal.count} deleted")
+
+
+async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
+    async with cluster.client() as client, permitted(client, remains.objects, *_VERBS):
+        found = [each for each in [await client.find(obj) for obj in remains.objects] if each is not None]
+        seen = {(type(each), each.key) for each in found}
+        found += [
+            each
+            async for each in labelled(client, remains.operator, remains.kinds)
+            if (type(each), each.key) not in seen
+        ]
+        made = [each for each in [await client.find(obj) for obj in remains.made] if each is not None]
+        custom: list[CustomObjects] = []
+        steps: list[PlannedChange] = []
+        for each in sorted([*found, *made], key=_position):
+            if not remains.operator.labels.items() <= each.metadata.labels.items() and each not in made:
+                steps.append(PlannedChange(Verb.KEEP, each, "it does not have the labels of this operator"))
+            elif isinstance(each, CustomResourceDefinition):
+                custom.append(await custom_objects(client, each))
+                steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
+            elif isinstance(each, Namespace):
+                own = [obj.key for obj in made]
+                reason = await reason_to_keep(client, remains.operator, each.metadata.name, own)
+                steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
+            else:
+                steps.append(PlannedChange(Verb.DELETE, each))
+        return _Removal(steps, custom, await _warning(client, remains.operator, custom))
+
+
+def _position(obj: Object) -> int:
+    """Definitions first, then in the reverse of the order in which objects are applied; namespaces last."""
+    if isinstance(obj, CustomResourceDefinition):
+        return -len(KINDS)
+    return -KINDS.index(type(obj)) if type(obj) in KINDS else -KINDS.index(Namespace) - 1
+
+
+async def _warning(client: Client, operator: Operator, custom: Sequence[CustomObjects]) -> str:
+    if not any(each.has_finalizers for each in custom):
+        return ""
+    deployed = await client.find(Deployment, operator.name, namespace=operator.namespace)
+    if deployed is not None and deployed.status.ready_replicas:
+        return ""
+    return (
+        f"no replica of {operator.name} is ready in this cluster, and there are objects with finalizers: they go when "
+        "the operator has cleaned up after them"
+    )
+
+
+async def _removed(removal: _Removal, cluster: TargetCluster, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    going = [step.obj for step in changes(removal.steps)]
+    async with cluster.client() as client, permitted(client, going, *_VERBS):
+        with StatusLine() as line:
+            await delete_custom_objects(client, removal.custom, timeout=timeout, line=line)
+            for obj in going:
+                line.doing(f"delete {described(obj)}")
+                propagation: Propagation | None = "Foreground" if isinstance(obj, Deployment) else None
+                await client.delete(obj, uid=obj.metadata.uid, propagation=propagation, missing_ok=True)
+                if isinstance(obj, CustomResourceDefinition | Deployment):
+                    # Definitions need the operator until their objects have gone, and its pods need its roles.
+                    await _gone(client, obj, timeout, deadline, line)
+            for obj in going:
+                await _gone(client, obj, timeout, deadline, line)
+
+
+async def _gone(client: Client, obj: Object, timeout: float, deadline: float, line: StatusLine) -> None:
+    while True:
+        found = await client.find(obj)
+        if found is None or found.metadata.uid != obj.metadata.uid:
+            return
+        reason = f"{described(obj)} to go: {await _blocked(client, found)}"
+        line.waiting(reason)
+        if time.monotonic() >= deadline:
+            raise StillThere(f"not gone after {timeout:g} s: {reason}")
+        await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+
+
+async def _blocked(client: Client, obj: Object) -> str:
+    """What an object that is being deleted waits for."""
+    match obj:
+        case Namespace():
+            messages = [each.message for each in obj.status.conditions if each.status == "True" and each.message]
+            return "; ".join(messages) or "what is in it is being deleted"
+        case Deployment():
+            pods = await client.list(Pod, namespace=obj.metadata.namespace, labels=obj.spec.selector)
+            names = ", ".join(pod.metadata.name for pod in pods)
+            return f"its pods are ending: {names}" if names else "its pods are ending"
+        case CustomResourceDefinition():
+            left = await custom_objects(client, obj)
+            return f"{left} are still there" if left.objects else "its objects are being deleted"
+    return f"finalizers {', '.join(obj.metadata.finalizers) or 'none'}"

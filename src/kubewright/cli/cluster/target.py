@@ -1,0 +1,88 @@
+"""Which cluster a command is about, and the user's consent to change it."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import sys
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from kubewright.api.errors import KubernetesError
+from kubewright.client import Client, Config
+
+FIELD_MANAGER: Final = "kubewright-deploy"
+"""The owner of the fields that commands apply."""
+
+# What Docker Desktop calls the machine it runs on.
+_LOCAL_NAMES: Final = ("localhost", "kubernetes.docker.internal")
+
+
+class Refused(KubernetesError):
+    """The user has not agreed. Nothing was changed."""
+
+
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how the cluster is reached."""
+    parser.add_argument("--kubeconfig", metavar="FILE", help="how to reach the cluster (default: as kubectl does)")
+    parser.add_argument("--context", metavar="NAME", help="the context of the kubeconfig to use")
+
+
+def add_consent_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the answer to the question that is asked for clusters that are not local."""
+    parser.add_argument("--yes", action="store_true", help="do not ask before a cluster that is not local is changed")
+
+
+class TargetCluster(Struct, frozen=True):
+    """A cluster, and how to reach it."""
+
+    config: Config
+
+    def __str__(self) -> str:
+        return f"{self.config.server} ({f'context {self.config.context}' if self.config.context else 'in the cluster'})"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its server is on this machine."""
+        host = urlsplit(self.config.server).hostname or ""
+        return self.config.proxy is None and is_this_machine(host)
+
+    def client(self) -> Client:
+        """A client that owns what it applies. Warnings of the server are printed."""
+        return Client(
+            self.config,
+            field_manager=FIELD_MANAGER,
+            field_validation="Strict",
+            on_warning=lambda text: print(f"warning: {text}", file=sys.stderr),
+        )
+
+    def consent(self, *, yes: bool) -> None:
+        """Return if the cluster is local, `--yes` was given, or the user agrees. Raises `Refused`."""
+        if not self.is_local and not yes:
+            ask(f"Change {self}?", f"{self} is not a local cluster: confirm with --yes")
+
+
+def cluster_of(options: argparse.Namespace) -> TargetCluster:
+    """The cluster that arguments name."""
+    return TargetCluster(Config.load(kubeconfig=options.kubeconfig, context=options.context))
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a name or an address is of the machine this runs on, without asking for its addresses."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host in _LOCAL_NAMES or host.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
+def ask(question: str, otherwise: str) -> None:
+    """Return if the user answers with yes. Raises `Refused`, with a sentence where there is no terminal to ask on."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Refused(f"{otherwise} (there is no terminal to ask on)")
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Refused("nothing was changed")

@@ -1,0 +1,51 @@
+"""`kubewright deploy`: everything that an operator consists of."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from kubewright.cli.cluster.applying import DesiredObjects, add_apply_arguments, apply
+from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
+from kubewright.cli.named_operator import add_image_argument, add_operator_arguments, named_operator
+from kubewright.deployment import objects_of
+from kubewright.manifest.errors import ManifestError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_command(commands: Commands) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "deploy",
+        help="deploy an operator to a cluster",
+        description="Apply everything that an operator consists of, and wait until it is ready. What an earlier "
+        "version had and this one has not is deleted, but for definitions. The cluster has to find the image.",
+        epilog="""examples:
+  kubewright deploy podmanager --image example.com/podmanager:1.0
+  kubewright deploy podmanager:setup --image podmanager:dev --context kind-kind -- --namespace=shop""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_operator_arguments(parser)
+    add_image_argument(parser, "that of the Operator, if one is named; required otherwise")
+    add_cluster_arguments(parser)
+    add_apply_arguments(parser)
+    add_consent_argument(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    named = asyncio.run(named_operator(options))
+    operator = named.operator
+    if named.setup is not None and options.image is None:
+        # A name without a registry is that of an image on a public one, whoever may have made it.
+        raise ManifestError(
+            f"deploy needs --image: the image of {operator.name} where the cluster finds it, such as "
+            f"example.com/{operator.name}:1.0"
+        )
+    cluster = cluster_of(options)
+    print(f"deploy {operator.name} to {cluster}", flush=True)
+    service = operator.webhook_service if operator.webhooks else None
+    apply(DesiredObjects(operator, objects_of(operator), service, prunes=True), cluster, options)

@@ -1,0 +1,57 @@
+"""`kubewright undeploy`: everything that an operator consists of goes, after it has cleaned up."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.coordination.v1 import Lease
+from kubewright.api.core.v1 import Secret
+from kubewright.api.meta import ObjectMeta
+from kubewright.certificates.keeper import secret_of
+from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remove
+from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
+from kubewright.cli.named_operator import add_operator_arguments, named_operator
+from kubewright.deployment import objects_of
+from kubewright.deployment.layout import KINDS
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_command(commands: Commands) -> None:
+    """Add this command to the parser."""
+    parser = commands.add_parser(
+        "undeploy",
+        help="remove an operator from a cluster",
+        description="Delete everything that an operator consists of. Objects of its kinds are deleted first, after a "
+        "question, while it is still there to clean up after them. A namespace with other things in it is kept.",
+        epilog="""examples:
+  kubewright undeploy podmanager --dry-run
+  kubewright undeploy podmanager:setup --keep-definitions --context staging --yes""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_operator_arguments(parser)
+    parser.add_argument(
+        "--keep-definitions", action="store_true", help="keep the definitions of its kinds, and all of their objects"
+    )
+    add_cluster_arguments(parser)
+    add_remove_arguments(parser)
+    add_consent_argument(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    operator = asyncio.run(named_operator(options)).operator
+    cluster = cluster_of(options)
+    print(f"undeploy {operator.name} from {cluster}", flush=True)
+    kept = CustomResourceDefinition if options.keep_definitions else None
+    objects = [obj for obj in objects_of(operator) if type(obj) is not kept]
+    certificates = secret_of(operator.webhook_service)
+    made = [
+        Lease(metadata=operator.metadata()),
+        Secret(metadata=ObjectMeta(name=certificates.name, namespace=certificates.namespace)),
+    ]
+    remove(Remains(operator, objects, [kind for kind in KINDS if kind is not kept], made), cluster, options)

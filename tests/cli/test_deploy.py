@@ -1,0 +1,215 @@
+"""`kubewright deploy` and `undeploy`: what they show, what they change, what they wait for, and what they keep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.cli.command import Done, command_beside
+from tests.cli.ferryman import Ferryman
+
+from kubewright import Client, Config, ControlPlane, Manager
+from kubewright.api.apps.v1 import Deployment
+from kubewright.api.core.v1 import ConfigMap, Namespace, ServiceAccount
+from kubewright.api.meta import ObjectMeta
+from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
+from kubewright.client import MergePatch
+from kubewright.client.wait import Field, deleted, exists
+from kubewright.deployment import Operator
+from kubewright.deployment.layout import KINDS
+
+pytestmark = pytest.mark.usefixtures("nodes")
+
+
+@asynccontextmanager
+async def running_in_the_cluster(plane: ControlPlane, admin: Client, project: Ferryman) -> AsyncIterator[None]:
+    """The operator as its pods would run: as its ServiceAccount, for the Service of its webhooks."""
+    await admin.wait_for(RoleBinding, project.name, exists, namespace=project.namespace, timeout=60)
+    token = (await admin.token(project.name, namespace=project.namespace)).status.token
+    text = admin.config.to_kubeconfig(namespace=project.namespace, token=token)
+    async with Client(Config.from_kubeconfig_text(text)) as own:
+        service = f"{project.namespace}/{project.name}-webhook"
+        manager = Manager(own, name=project.name, webhook_address="127.0.0.1:0", webhook_service=service)
+        project.imported().with_webhooks(manager)
+        async with manager.running():
+            yield
+
+
+async def resource_versions(admin: Client, project: Ferryman) -> dict[str, str | None]:
+    labels = Operator(name=project.name, image="x").labels
+    found = [each for kind in KINDS for each in await admin.list(kind, labels=labels)]
+    assert len(found) > 10
+    # What others write: the status, and the condition of a Deployment.
+    return {f"{each.kind} {each.key}": each.metadata.resource_version for each in found if each.kind != "Deployment"}
+
+
+async def test_an_operator_is_deployed_does_its_work_and_goes_without_a_trace(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    async def run(verb: str, *arguments: str) -> Done:
+        named = f"{project.package}.program:with_webhooks"
+        given = [verb, named, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    deploying = asyncio.create_task(run("deploy", "--image", "ferry:1", "--timeout", "2m"))
+    async with running_in_the_cluster(control_plane, admin, project):
+        first = await deploying
+        assert first.code == 0, first.errors
+        context = Config.from_kubeconfig(kubeconfig).context
+        assert first.output.splitlines()[0] == f"deploy {project.name} to {control_plane.url} (context {context})"
+        assert f"  create     Deployment {project.namespace}/{project.name}\n" in first.output
+        assert first.output.endswith("\n17 created\n")
+        await control_plane.kubectl("rollout", "status", f"deployment/{project.name}", "-n", project.namespace)
+
+        before = await resource_versions(admin, project)
+        again = await run("deploy", "--image", "ferry:1")
+        assert (again.code, again.output.splitlines()[-1], again.errors) == (0, "17 unchanged", "")
+        assert await resource_versions(admin, project) == before
+
+        newer = await run("deploy", "--image", "ferry:2")
+        image = f"  change     Deployment {project.namespace}/{project.name}: spec.template.spec.containers[0].image\n"
+        assert image in newer.output
+        assert newer.output.endswith("\n1 changed, 16 unchanged\n")
+
+        created = await admin.create(project.ferry(ObjectMeta(name="big", namespace="default")))
+        await admin.wait_for(created, Field("metadata.finalizers[0]").equals(f"{project.group}/cleanup"), timeout=30)
+        refused = await run("undeploy")
+        assert f"  delete     CustomResourceDefinition {project.definition}: with 1 Ferry\n" in refused.output
+        assert (refused.code, refused.errors) == (
+            1,
+            "kubewright: 1 Ferry would be deleted: confirm with --delete-objects (there is no terminal to ask on)\n",
+        )
+        assert await admin.find(created) is not None
+
+        undeploying = asyncio.create_task(run("undeploy", "--delete-objects"))
+        await admin.wait_for(Deployment, project.name, deleted, namespace=project.namespace, timeout=120)
+    gone = await undeploying
+    assert gone.code == 0, gone.errors
+    # With the Ferry, and the Secret of the operator's certificates.
+    assert gone.output.endswith("\n19 deleted\n")
+    left = await control_plane.kubectl(
+        "get", f"namespace/{project.namespace}", f"clusterrole/{project.name}", f"crd/{project.definition}", check=False
+    )
+    assert left.stdout == ""
+    assert left.stderr.count("NotFound") == 3
+    again = await run("undeploy")
+    assert (again.code, again.output.splitlines()[1:]) == (0, ["  nothing of it is there"])
+
+
+async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    assert (await run("deploy", "--image", "ferry:1")).code == 0
+    program = project.program.read_text()
+    project.program.write_text(program.replace("Ferry", "Raft"))
+    raft = await run("deploy", "--image", "ferry:1", "--no-wait")
+    assert raft.code == 0, raft.errors
+    for role in ("admin", "editor", "viewer"):
+        assert f"  delete     ClusterRole {project.name}-ferry-{role}: this operator no longer has it\n" in raft.output
+        assert await admin.find(ClusterRole, f"{project.name}-ferry-{role}") is None
+    kept = "this operator no longer has it; delete it when its objects are not needed"
+    assert f"  keep       CustomResourceDefinition {project.definition}: {kept}\n" in raft.output
+
+    await admin.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=project.namespace)))
+    undeployed = await run("undeploy", "--keep-definitions")
+    assert undeployed.code == 0, undeployed.errors
+    reason = "it has the ConfigMap mine, which is not of this operator"
+    assert f"  keep       Namespace {project.namespace}: {reason}\n" in undeployed.output
+    assert "CustomResourceDefinition" not in undeployed.output
+    assert await admin.find(ServiceAccount, project.name, namespace=project.namespace) is None
+    names = (await control_plane.kubectl("get", "crd", "-o", "name")).stdout
+    assert f"crd.apiextensions.k8s.io/rafts.{project.group}".replace("crd.", "customresourcedefinition.") in names
+
+    uninstalled = await run("uninstall")
+    assert uninstalled.code == 0, uninstalled.errors
+    assert uninstalled.output.endswith("\n2 deleted\n")
+
+
+async def test_fields_of_others_are_a_conflict_that_names_them(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    async def deploy(*arguments: str) -> Done:
+        given = ["deploy", project.package, "--image", "ferry:1", "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    assert (await deploy("--no-wait")).code == 0
+    name, namespace = project.name, project.namespace
+    await control_plane.kubectl("scale", f"deployment/{name}", "--replicas=5", "-n", namespace)
+
+    refused = await deploy("--no-wait")
+
+    assert (refused.code, refused.errors) == (
+        1,
+        "kubewright: other managers own fields that would be changed:\n"
+        f'  Deployment {namespace}/{name}: .spec.replicas: conflict with "kubectl" with subresource "scale" using '
+        "apps/v1\n"
+        "take them over with --force-conflicts, or let the others give them up\n",
+    )
+    forced = await deploy("--no-wait", "--force-conflicts")
+    assert f"  change     Deployment {namespace}/{name}: spec.replicas\n" in forced.output
+    assert (await admin.get(Deployment, name, namespace=namespace)).spec.replicas == 2
+
+
+async def test_a_user_who_may_not_deploy_learns_all_rules(control_plane: ControlPlane, project: Ferryman) -> None:
+    user = control_plane.add_user("deployer")
+    file = project.directory / "user"
+    file.write_text(user.kubeconfig)
+    given = ["deploy", project.package, "--image", "ferry:1", "--kubeconfig", str(file)]
+    done = await command_beside(*given, cwd=project.directory)
+    assert done.code == 1
+    for resource in ("namespaces", "customresourcedefinitions", "deployments", "clusterroles"):
+        assert f'resources: ["{resource}"]\n  verbs: ["get", "list", "create", "patch", "delete"]' in done.errors
+    assert f'add to its Role in the namespace "{project.namespace}":' in done.errors
+
+
+async def test_what_is_not_ready_in_time_is_named_with_the_reasons_of_pods(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    await admin.create(Namespace(metadata=ObjectMeta(name=project.namespace)))
+    quota = f'{{"apiVersion":"v1","kind":"ResourceQuota","metadata":{{"name":"few","namespace":"{project.namespace}"}},'
+    await control_plane.kubectl("create", "-f", "-", input=quota + '"spec":{"hard":{"pods":"0"}}}')
+    quota_status = ("get", "resourcequota/few", "-n", project.namespace, "-o", "jsonpath={.status.hard.pods}")
+    async with asyncio.timeout(60):
+        while (await control_plane.kubectl(*quota_status)).stdout != "0":
+            await asyncio.sleep(0.1)
+    named = f"{project.package}.program:with_webhooks"
+    given = ["deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig, "--timeout", "3s"]
+    done = await command_beside(*given, cwd=project.directory)
+    lines = done.errors.splitlines()
+    assert done.code == 1
+    deployment = f"Deployment {project.namespace}/{project.name}: 0 of 2 replicas are of the present version"
+    assert f"waiting: {deployment}" in done.errors
+    assert "kubewright: not ready after 3 s" in lines
+    assert f"  {deployment}" in lines
+    assert any(line.startswith("    event: ReplicaSet ") and "exceeded quota: few" in line for line in lines)
+    certificate = "the operator has not put its certificate there yet"
+    assert any(line.startswith("  ValidatingWebhookConfiguration ") and certificate in line for line in lines)
+
+
+async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_goes(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    """With kubebuilder's `make undeploy` the operator would be gone, and the object held for ever."""
+
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    assert (await run("deploy", "--image", "ferry:1")).code == 0
+    metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
+    ferry = await admin.create(project.ferry(metadata))
+    held = await run("undeploy", "--delete-objects", "--timeout", "1s")
+    assert held.code == 1
+    assert held.errors.splitlines()[-3:] == [
+        "kubewright: not gone after 1 s, and nothing else was deleted:",
+        f"  Ferry default/big: finalizers {project.group}/cleanup",
+        "an operator removes its finalizers when it has cleaned up: let it run, see what it logs, and run this again",
+    ]
+    assert await admin.find(Deployment, project.name, namespace=project.namespace) is not None
+    await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")

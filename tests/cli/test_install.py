@@ -1,0 +1,98 @@
+"""`kubewright install` and `uninstall`: the definitions of an operator, without the operator."""
+
+from __future__ import annotations
+
+from tests.cli.command import Done, command_beside
+from tests.cli.ferryman import Ferryman
+
+from kubewright import Client, Config, ControlPlane
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.meta import ObjectMeta
+
+
+async def install(project: Ferryman, kubeconfig: str, *arguments: str, verb: str = "install") -> Done:
+    return await command_beside(verb, project.package, "--kubeconfig", kubeconfig, *arguments, cwd=project.directory)
+
+
+async def test_definitions_are_installed_once_and_deleted_with_their_objects(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    where = f"{control_plane.url} (context {Config.from_kubeconfig(kubeconfig).context})"
+    title = f"install the definitions of {project.name} in {where}"
+    tried = await install(project, kubeconfig, "--dry-run")
+    assert tried == (0, f"{title}\n  create     CustomResourceDefinition {project.definition}\n", "")
+    assert await admin.find(CustomResourceDefinition, project.definition) is None
+
+    first = await install(project, kubeconfig)
+    assert (first.code, first.output) == (0, f"{tried.output}1 created\n")
+    # It is served: the API server takes objects.
+    await admin.create(project.ferry(ObjectMeta(name="big", namespace="default")))
+    before = await admin.get(CustomResourceDefinition, project.definition)
+    second = await install(project, kubeconfig)
+    unchanged = f"{title}\n  unchanged  CustomResourceDefinition {project.definition}\n1 unchanged\n"
+    assert second == (0, unchanged, "")
+    assert (await admin.get(before)).metadata.resource_version == before.metadata.resource_version
+
+    refused = await install(project, kubeconfig, verb="uninstall")
+    assert refused.output.endswith(f"\n  delete     CustomResourceDefinition {project.definition}: with 1 Ferry\n")
+    assert refused.errors == (
+        "kubewright: 1 Ferry would be deleted: confirm with --delete-objects (there is no terminal to ask on)\n"
+    )
+    gone = await install(project, kubeconfig, "--delete-objects", verb="uninstall")
+    assert (gone.code, gone.output.splitlines()[-1]) == (0, "2 deleted"), gone.errors
+    assert await admin.find(CustomResourceDefinition, project.definition) is None
+    assert (await install(project, kubeconfig, verb="uninstall")).output.endswith("\n  nothing of it is there\n")
+
+
+async def test_a_definition_of_others_is_not_deleted(admin: Client, kubeconfig: str, project: Ferryman) -> None:
+    await install(project, kubeconfig, "--no-wait")
+    found = await admin.get(CustomResourceDefinition, project.definition)
+    labels, found.metadata.labels = found.metadata.labels, {}
+    found = await admin.patch(found)
+    done = await install(project, kubeconfig, verb="uninstall")
+    reason = "it does not have the labels of this operator"
+    assert (done.code, done.output.splitlines()[1:]) == (
+        0,
+        [f"  keep       CustomResourceDefinition {project.definition}: {reason}"],
+    )
+    found.metadata.labels = labels
+    await admin.patch(found)
+
+
+async def test_a_kind_whose_names_are_taken_is_not_waited_for(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    await install(project, kubeconfig)
+    program = project.program.read_text()
+    project.program.write_text(program.replace('/v1")', '/v1", plural="rafts")').replace("Ferry", "Raft"))
+    project.program.write_text(project.program.read_text().replace('plural="rafts")', 'plural="rafts", kind="Ferry")'))
+    done = await install(project, kubeconfig, "--timeout", "1h")
+    assert done.code == 1
+    assert done.errors.splitlines()[-1].startswith(
+        f"kubewright: CustomResourceDefinition rafts.{project.group} is not served: "
+    )
+    assert "already in use" in done.errors
+
+
+async def test_a_definition_that_the_server_does_not_accept_is_a_sentence(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    program = project.program.read_text().replace("FerrySpec(Model)", "FerrySpec(Model, rules=[Rule('self.nothing')])")
+    project.program.write_text(f"from kubewright import Rule\n{program}")
+    done = await install(project, kubeconfig)
+    assert (done.code, "Traceback" in done.errors) == (1, False)
+    assert done.errors.startswith(f"kubewright: apply CustomResourceDefinition {project.definition}: ")
+    assert "undefined field 'nothing'" in done.errors
+
+
+async def test_what_others_applied_is_taken_over_without_changing_it(
+    control_plane: ControlPlane, admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    await command_beside("generate", project.package, cwd=project.directory)
+    await control_plane.kubectl("apply", "--server-side", "-k", str(project.directory / "config/crd"))
+    done = await install(project, kubeconfig)
+    assert done.output.splitlines()[1:] == [
+        f"  change     CustomResourceDefinition {project.definition}: metadata.managedFields",
+        "1 changed",
+    ]
+    assert (await install(project, kubeconfig)).output.endswith("\n1 unchanged\n")
