@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-COMMANDS = "controlplane, deploy, generate, install, types, undeploy, uninstall"
+COMMANDS = "controlplane, deploy, generate, install, roles, types, undeploy, uninstall"
 COMMAND = [sys.executable, "-m", "kubewright"]
 WITHOUT_EXTRAS = """
 import sys
@@ -29,6 +29,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["deploy"], "  kubewright deploy podmanager --image example.com/podmanager:1.0"),
         (["generate"], "  kubewright generate podmanager --check"),
         (["install"], "  kubewright install podmanager"),
+        (["roles"], "  kubewright roles podmanager"),
         (["types"], "example: kubewright types crd.yaml -o widgets.py"),
         (["undeploy"], "  kubewright undeploy podmanager --dry-run"),
         (["uninstall"], "  kubewright uninstall podmanager --dry-run"),

@@ -11,6 +11,7 @@ from kubewright import Client, Manager, Model, ObjectMeta, Resource, resource
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.manifest.crd import crd_yaml
 from kubewright.testing import Install, Running
+from kubewright.testing.audit_file import requests_in
 from kubewright.testing.fixtures import own_namespace
 
 SUITE = """
@@ -241,3 +242,44 @@ def test_a_wrong_call_in_a_test_is_reported_with_the_fix(pytester: pytest.Pytest
     )
     result = pytester.runpytest_subprocess()
     result.stdout.fnmatch_lines(["E * unexpected keyword argument 'label_selector': write labels="])
+
+
+RECORDED = """
+import pytest
+from kubewright import Permission
+from kubewright.api.core.v1 import Pod
+from kubewright.testing import restricted_client
+
+
+@pytest.mark.parametrize("verb", ["list", "create"])
+async def test_it(verb, embedded_control_plane):
+    async with restricted_client(embedded_control_plane, [Permission(Pod, "list")]) as client:
+        await client.list(Pod)
+        await client.list(Pod)
+"""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_what_restricted_clients_request_is_recorded(processes: str, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(RECORDED)
+    pytester.makeini("[pytest]\nasyncio_mode = auto\n")
+    used = pytester.path / "used.jsonl"
+    used.write_text("of an earlier run\n")
+    result = pytester.runpytest_subprocess("-n", processes, "--record-permissions", "used.jsonl")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"recorded 2 requests in {used}"])
+    requests = list(requests_in(used))
+    assert len({request.user for request in requests}) == 2
+    assert [(request.verb, request.resource, request.is_of_test) for request in requests] == [
+        ("list", "pods", True)
+    ] * 2
+
+
+def test_a_run_without_restricted_clients_says_so(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--record-permissions", "used.jsonl", "-k", "nothing")
+    result.stdout.fnmatch_lines(["no test has used restricted_client, so that there is nothing in *used.jsonl"])
+
+
+def test_a_record_that_cannot_be_written_is_a_sentence(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_subprocess("--record-permissions", "nowhere/used.jsonl")
+    result.stderr.fnmatch_lines(["ERROR: --record-permissions: cannot write *: No such file or directory"])

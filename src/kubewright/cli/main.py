@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "deploy": "deploy",
     "generate": "generate",
     "install": "install",
+    "roles": "roles",
     "types": "types",
     "undeploy": "undeploy",
     "uninstall": "uninstall",

@@ -62,6 +62,21 @@ async def with_setup(
     )
 
 
+async def own_permissions(
+    operator: Operator, setup: Callable[..., SetupResult], *, options: type[Struct] | None = None
+) -> list[Permission]:
+    """What the program of an operator needs by itself, without what the flags of its Deployment add: the election, the
+    certificates of webhooks, and the protection of metrics.
+    """
+    flags, values = _flags(operator, options)
+    flags.leader_elect, flags.metrics_secure, flags.webhook_service = False, False, None
+
+    def make(client: Client) -> Manager:
+        return manager_of(client, operator.name, flags, (), Manager)
+
+    return await declared_permissions(setup, *values, manager=make)
+
+
 def _flags(operator: Operator, options: type[Struct] | None) -> tuple[Flags, list[Struct]]:
     # The pod knows its namespace by itself.
     here = [f"--lease-namespace={operator.namespace}", f"--webhook-service={operator.webhook_service}"]

@@ -44,7 +44,7 @@ class Grant(NamedTuple):
     def covers(self, other: Grant) -> bool:
         """Whether a role that grants this permits the other."""
         return (
-            self.group == other.group
+            self.group in ("*", other.group)
             and self.resource in ("*", other.resource)
             and self.verb in ("*", other.verb)
             and self.namespace in ("", other.namespace)

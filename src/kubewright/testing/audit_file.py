@@ -17,6 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from kubewright.api.errors import KubernetesError
+
 _POLICY = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -25,11 +27,18 @@ _POLICY = {
 }
 
 
-class _User(msgspec.Struct):
+_RECORDED = "kubewright/recorded-by"
+
+
+class AuditLogError(KubernetesError):
+    """A file is not an audit log; the message names the line."""
+
+
+class _User(msgspec.Struct, omit_defaults=True):
     username: str = ""
 
 
-class _ObjectReference(msgspec.Struct, rename="camel"):
+class _ObjectReference(msgspec.Struct, rename="camel", omit_defaults=True):
     resource: str = ""
     subresource: str = ""
     api_group: str = ""
@@ -37,16 +46,20 @@ class _ObjectReference(msgspec.Struct, rename="camel"):
     name: str = ""
 
 
-class _ResponseStatus(msgspec.Struct):
+class _ResponseStatus(msgspec.Struct, omit_defaults=True):
     code: int = 0
 
 
-class _Event(msgspec.Struct, rename="camel"):
+class _Event(msgspec.Struct, rename="camel", omit_defaults=True):
     verb: str
     user: _User
     request_uri: str = msgspec.field(name="requestURI")
+    impersonated_user: _User | None = None
     object_ref: _ObjectReference = msgspec.field(default_factory=_ObjectReference)
     response_status: _ResponseStatus = msgspec.field(default_factory=_ResponseStatus)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    api_version: str = ""
+    kind: str = ""
 
 
 class AuditFileRequest(msgspec.Struct, frozen=True):
@@ -60,6 +73,61 @@ class AuditFileRequest(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     is_apply: bool
+    is_of_test: bool = False
+    """Whether a test run has recorded it."""
+
+    def line(self) -> bytes:
+        """It as a line of an audit log, marked as recorded by a test run."""
+        event = _Event(
+            verb=self.verb,
+            user=_User(self.user),
+            request_uri="?force=false" if self.is_apply else "",
+            object_ref=_ObjectReference(self.resource, self.subresource, self.group, self.namespace, self.name),
+            annotations={_RECORDED: "pytest"},
+            api_version="audit.k8s.io/v1",
+            kind="Event",
+        )
+        return msgspec.json.encode(event) + b"\n"
+
+
+def requests_in(path: Path) -> Iterator[AuditFileRequest]:
+    """The requests of an audit log, of a server or of a test run; watches may be there twice.
+
+    Raises `AuditLogError` for a file that is none. A last line that is not complete yet is left out.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise AuditLogError(f"cannot read {path}: {error.strerror}") from None
+    decoder = msgspec.json.Decoder(_Event)
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        try:
+            yield _request(decoder.decode(line))
+        except msgspec.MsgspecError:
+            if line.endswith(b"\n"):
+                raise AuditLogError(
+                    f"{path}, line {number}: expected an event of an audit log, as JSON on one line: name a file that "
+                    "pytest --record-permissions or a kube-apiserver with --audit-log-path has written"
+                ) from None
+
+
+def _request(event: _Event) -> AuditFileRequest:
+    about = event.object_ref
+    # No media type is logged. Only an apply may have the parameter `force`, and only an apply creates by patch.
+    is_apply = event.verb == "patch" and (
+        event.response_status.code == 201 or "force" in parse_qs(urlsplit(event.request_uri).query)
+    )
+    return AuditFileRequest(
+        user=(event.impersonated_user or event.user).username,
+        verb=event.verb,
+        group=about.api_group,
+        resource=about.resource,
+        subresource=about.subresource,
+        namespace=about.namespace,
+        name=about.name,
+        is_apply=is_apply,
+        is_of_test=_RECORDED in event.annotations,
+    )
 
 
 class AuditFile:
@@ -74,21 +142,4 @@ class AuditFile:
 
     def requests(self) -> Iterator[AuditFileRequest]:
         """The requests that were answered so far; watches twice, at their start and at their end."""
-        decoder = msgspec.json.Decoder(_Event)
-        for line in self._log.read_bytes().splitlines():
-            event = decoder.decode(line)
-            about = event.object_ref
-            # No media type is logged. Only an apply may have the parameter `force`, and only an apply creates by patch.
-            is_apply = event.verb == "patch" and (
-                event.response_status.code == 201 or "force" in parse_qs(urlsplit(event.request_uri).query)
-            )
-            yield AuditFileRequest(
-                event.user.username,
-                event.verb,
-                about.api_group,
-                about.resource,
-                about.subresource,
-                about.namespace,
-                about.name,
-                is_apply,
-            )
+        return requests_in(self._log)

@@ -5,6 +5,7 @@
 `control_plane` runs a test on the embedded and on a real control plane; `--control-plane=embedded` or `real`, or
 `control_plane = embedded` in the configuration of pytest, selects one. Without the binaries of the real one, tests that
 need it are skipped and the run says so in its last line; with KUBEWRIGHT_REQUIRE_REAL=1 it also fails.
+`--record-permissions FILE` records what users of `restricted_client` request.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -117,10 +119,15 @@ def local_webhooks(tmp_path_factory: pytest.TempPathFactory) -> LocalWebhooks:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the choice of control planes."""
+    """Add the choice of control planes, and the record of permissions."""
     text = "the control planes that tests with the fixture control_plane run on: embedded, real or both (default: both)"
     parser.getgroup("kubewright").addoption("--control-plane", choices=["embedded", "real", "both"], help=text)
     parser.addini("control_plane", text, default="both")
+    parser.getgroup("kubewright").addoption(
+        "--record-permissions",
+        metavar="FILE",
+        help="record the requests of restricted clients, for kubewright roles PACKAGE:SETUP --used FILE",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -128,6 +135,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_SkippedTests(), "kubewright-need-tests")
     if _selected(config) not in ("embedded", "real", "both"):
         raise pytest.UsageError(f'control_plane is "{_selected(config)}": expected embedded, real or both')
+    if file := config.getoption("--record-permissions"):
+        _record(config, Path(file).absolute())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -151,6 +160,34 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
         explain_misuse(error)
         raise
+
+
+def _record(config: pytest.Config, file: Path) -> None:
+    """Have restricted clients record their requests, in this process and in those of pytest-xdist."""
+    from kubewright.testing.recording import VARIABLE
+
+    patch = pytest.MonkeyPatch()
+    patch.setenv(VARIABLE, str(file))
+    config.add_cleanup(patch.undo)
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist, which the first one has started
+        return
+    try:
+        file.write_bytes(b"")
+    except OSError as error:
+        raise pytest.UsageError(f"--record-permissions: cannot write {file}: {error.strerror}") from None
+    config.pluginmanager.register(_Record(file), "kubewright-record")
+
+
+class _Record:
+    """Reports at the end of a run what was recorded."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        count = self._file.read_bytes().count(b"\n")
+        said = "no test has used restricted_client, so that there is nothing in"
+        terminalreporter.write_line(f"{f'recorded {count} requests in' if count else said} {self._file}")
 
 
 def _selected(config: pytest.Config) -> str:

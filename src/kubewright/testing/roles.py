@@ -26,6 +26,7 @@ from kubewright.controlplane import ControlPlane
 from kubewright.manager.permissions import Permission, ResourceName, explain, missing_permissions
 from kubewright.manager.roles import RBAC, Grant, bindings_of, grants_of, roles_of
 from kubewright.testing.namespaces import unique_name
+from kubewright.testing.recording import recorded
 
 _TIMEOUT = 60.0
 
@@ -91,7 +92,7 @@ async def restricted_client(
 ) -> AsyncIterator[Client]:
     """A client of a new user who may do what the permissions say and nothing else. Its roles go after the block.
 
-    `user` is the name, by default a unique one.
+    `user` is the name, by default a unique one. `pytest --record-permissions FILE` records its requests.
     """
     needed = list(permissions)
     added = plane.add_user(user or unique_name("operator"))
@@ -102,7 +103,8 @@ async def restricted_client(
             await admin.create(obj)
         async with plane.client(added) as client:
             await _permitted(client, needed)
-            yield client
+            with recorded(client, added.name):
+                yield client
         for obj in (*bindings, *roles):
             await admin.delete(obj, missing_ok=True)
 
@@ -180,22 +182,28 @@ def compare_permissions(declared: Iterable[Permission], used: Iterable[Permissio
     Not reported as unused: `get`, which roles have with every `list`, and the update of `finalizers`, which only an
     admission plugin checks.
     """
-    has, needs = grants_of(declared), _as_recorded(used)
-    implied = {each._replace(verb="get") for each in has if each.verb == "list"}
+    has, needs = grants_of(declared), exact_grants(used)
+    return compare_grants(has, has, needs)
+
+
+def compare_grants(needed: set[Grant], permitted: set[Grant], used: set[Grant]) -> str:
+    """The same in parts: `needed` by the program itself, `permitted` by its roles, which may have more."""
+    implied = {each._replace(verb="get") for each in needed if each.verb == "list"}
     unused = {
         each
-        for each in has - implied
-        if not any(each.covers(need) for need in needs) and not each.resource.endswith("/finalizers")
+        for each in needed - implied
+        if not any(each.covers(grant) for grant in used) and not each.resource.endswith("/finalizers")
     }
-    lacking = {need for need in needs if not any(each.covers(need) for each in has)}
+    lacking = {grant for grant in used if not any(each.covers(grant) for each in permitted)}
     lines = [f"declared and never used: {each}" for each in sorted(unused)]
     lines += [f"used and not declared: {each}" for each in sorted(lacking)]
     return "\n".join(lines)
 
 
-def _as_recorded(used: Iterable[Permission]) -> set[Grant]:
+def exact_grants(permissions: Iterable[Permission]) -> set[Grant]:
+    """The parts of permissions, without any that a role would have besides."""
     return {
         Grant(each.namespace, each.resource.group, each.resource.path, verb, each.name)
-        for each in used
+        for each in permissions
         for verb in each.verbs
     }
