@@ -24,7 +24,7 @@ from kubewright.api.time import exact_now
 from kubewright.cache import Cache, CachedClient
 from kubewright.cache.cache import WatchHandle
 from kubewright.certificates.issuing import KeyPair
-from kubewright.certificates.registrations import Registration, entries_of, inject
+from kubewright.certificates.registrations import Registration, entries_of, inject, secret_of
 from kubewright.certificates.rotation import CertificateSet, DamagedCertificates, Lifetimes, Rotation
 from kubewright.client import Client
 from kubewright.client.backoff import Backoff
@@ -39,11 +39,6 @@ _RETRY = Backoff(1.0, 60.0, jitter=0.3)
 _WRITES_PER_SECOND, _WRITES_AT_ONCE = 0.2, 20
 
 _log = logging.getLogger(__name__)
-
-
-def secret_of(service: ObjectKey) -> ObjectKey:
-    """The Secret with the certificates of a Service."""
-    return ObjectKey(service.namespace, f"{service.name}-cert")
 
 
 class _Outdated(KubernetesError):

@@ -1,4 +1,6 @@
-"""The objects that make an API server call webhooks of a Service, and the authorities that they have it trust."""
+"""The objects that make an API server call webhooks of a Service, the authorities that they have it trust, and the
+Secret with these.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,11 @@ class RegisteredWebhook(Struct, frozen=True):
         """The path that the API server sends requests to."""
         service = self.client_config.service
         return (service.path if service is not None else None) or "/"
+
+
+def secret_of(service: ObjectKey) -> ObjectKey:
+    """The Secret with the certificates of a Service."""
+    return ObjectKey(service.namespace, f"{service.name}-cert")
 
 
 def entries_of(obj: Object, service: ObjectKey) -> list[RegisteredWebhook]:

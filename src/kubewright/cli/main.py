@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -51,6 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.arguments = further
     try:
         options.run(options)
+    except BrokenPipeError:
+        # `head` has read enough; what is left of the output must not be an error at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
     except (ControlPlaneError, KubernetesError, OSError) as error:
         sys.exit("\n".join([f"kubewright: {error}", *getattr(error, "__notes__", ())]))
     except KeyboardInterrupt:

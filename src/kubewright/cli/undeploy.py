@@ -10,7 +10,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import Secret
 from kubewright.api.meta import ObjectMeta
-from kubewright.certificates.keeper import secret_of
+from kubewright.certificates.registrations import secret_of
 from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remove
 from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator

@@ -136,7 +136,8 @@ class WebhookServing:
 
         try:
             from kubewright.certificates.issuing import KeyPair
-            from kubewright.certificates.keeper import CertificateKeeper, secret_of
+            from kubewright.certificates.keeper import CertificateKeeper
+            from kubewright.certificates.registrations import secret_of
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "cryptography":
                 raise

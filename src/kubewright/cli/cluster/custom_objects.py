@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,10 +11,10 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.dynamic import Dynamic, PartialObject, metadata_only
 from kubewright.api.errors import KubernetesError
 from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
 
-_PAUSE: Final = 0.5
 _MAX_SHOWN: Final = 3
 
 
@@ -64,23 +62,21 @@ async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
 
 
 async def delete_custom_objects(
-    client: Client, found: Sequence[CustomObjects], *, timeout: float, line: StatusLine
+    client: Client, found: Sequence[CustomObjects], *, deadline: Deadline, line: StatusLine
 ) -> None:
     """Delete them, and return when they have gone, finalizers and all. Raises `StillThere` with what holds them."""
     for each in found:
         for namespace in sorted({obj.metadata.namespace or "" for obj in each.objects}):
             line.doing(f"delete {each}")
             await client.delete_all(each.kind, namespace=namespace or None)
-    deadline = time.monotonic() + timeout
-    while True:
+
+    async def reasons() -> list[str]:
         left = [await _left(client, each) for each in found]
-        remaining = [each for each in left if each.objects]
-        if not remaining:
-            return
-        line.waiting(", ".join(f"{each} to go" for each in remaining))
-        if time.monotonic() >= deadline:
-            raise StillThere(_held(remaining, timeout))
-        await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+        return [f"{each} to go" for each in left if each.objects]
+
+    if await wait_until_none(reasons, deadline=deadline, line=line):
+        left = [await _left(client, each) for each in found]
+        raise StillThere(_held([each for each in left if each.objects], deadline.timeout))
 
 
 async def _left(client: Client, deleted: CustomObjects) -> CustomObjects:

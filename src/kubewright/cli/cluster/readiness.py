@@ -6,10 +6,7 @@ certificate into what makes the API server call it.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import Final
 
 from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
@@ -21,9 +18,8 @@ from kubewright.certificates.registrations import entries_of
 from kubewright.cli.cluster.diagnosis import events_of, pods_of
 from kubewright.cli.cluster.plan import described
 from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
-
-_PAUSE: Final = 0.5
 
 
 class NotReady(KubernetesError):
@@ -41,18 +37,16 @@ async def wait_until_ready(
 
     Webhooks are those of the Service; without one, their certificates are not waited for.
     """
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            reasons = [each async for each in _reasons(client, objects, service)]
-        except _Hopeless as error:
-            raise NotReady(await _report(client, [str(error)], objects)) from None
-        if not reasons:
-            return
-        line.waiting("; ".join(reasons))
-        if time.monotonic() >= deadline:
-            raise NotReady(await _report(client, [f"not ready after {timeout:g} s", *reasons], objects))
-        await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+
+    async def reasons() -> list[str]:
+        return [each async for each in _reasons(client, objects, service)]
+
+    try:
+        left = await wait_until_none(reasons, deadline=Deadline(timeout), line=line)
+    except _Hopeless as error:
+        raise NotReady(await _report(client, [str(error)], objects)) from None
+    if left:
+        raise NotReady(await _report(client, [f"not ready after {timeout:g} s", *left], objects))
 
 
 async def _reasons(client: Client, objects: Iterable[Object], service: ObjectKey | None) -> AsyncIterator[str]:

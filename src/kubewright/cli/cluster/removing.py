@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,12 +25,12 @@ from kubewright.cli.cluster.permitted import permitted
 from kubewright.cli.cluster.plan import PlannedChange, Verb, changes, described, labelled
 from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.target import TargetCluster, ask
+from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
 from kubewright.client.paths import Propagation
 from kubewright.deployment import Operator
 from kubewright.deployment.layout import KINDS
 
-_PAUSE: Final = 0.5
 _VERBS: Final = ("get", "list", "delete")
 
 
@@ -145,32 +144,31 @@ async def _warning(client: Client, operator: Operator, custom: Sequence[CustomOb
 
 
 async def _removed(removal: _Removal, cluster: TargetCluster, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
+    deadline = Deadline(timeout)
     going = [step.obj for step in changes(removal.steps)]
     async with cluster.client() as client, permitted(client, going, *_VERBS):
         with StatusLine() as line:
-            await delete_custom_objects(client, removal.custom, timeout=timeout, line=line)
+            await delete_custom_objects(client, removal.custom, deadline=deadline, line=line)
             for obj in going:
                 line.doing(f"delete {described(obj)}")
                 propagation: Propagation | None = "Foreground" if isinstance(obj, Deployment) else None
                 await client.delete(obj, uid=obj.metadata.uid, propagation=propagation, missing_ok=True)
                 if isinstance(obj, CustomResourceDefinition | Deployment):
                     # Definitions need the operator until their objects have gone, and its pods need its roles.
-                    await _gone(client, obj, timeout, deadline, line)
+                    await _gone(client, obj, deadline, line)
             for obj in going:
-                await _gone(client, obj, timeout, deadline, line)
+                await _gone(client, obj, deadline, line)
 
 
-async def _gone(client: Client, obj: Object, timeout: float, deadline: float, line: StatusLine) -> None:
-    while True:
+async def _gone(client: Client, obj: Object, deadline: Deadline, line: StatusLine) -> None:
+    async def reasons() -> list[str]:
         found = await client.find(obj)
         if found is None or found.metadata.uid != obj.metadata.uid:
-            return
-        reason = f"{described(obj)} to go: {await _blocked(client, found)}"
-        line.waiting(reason)
-        if time.monotonic() >= deadline:
-            raise StillThere(f"not gone after {timeout:g} s: {reason}")
-        await asyncio.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+            return []
+        return [f"{described(obj)} to go: {await _blocked(client, found)}"]
+
+    if left := await wait_until_none(reasons, deadline=deadline, line=line):
+        raise StillThere(f"not gone after {deadline.timeout:g} s: {left[0]}")
 
 
 async def _blocked(client: Client, obj: Object) -> str:

@@ -8,7 +8,7 @@ import sys
 from typing import Final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kubewright.api.errors import KubernetesError
 from kubewright.client import Client, Config
@@ -39,6 +39,8 @@ class TargetCluster(Struct, frozen=True):
     """A cluster, and how to reach it."""
 
     config: Config
+    warnings: set[str] = field(default_factory=set)
+    """Those of the server that were printed."""
 
     def __str__(self) -> str:
         return f"{self.config.server} ({f'context {self.config.context}' if self.config.context else 'in the cluster'})"
@@ -50,13 +52,13 @@ class TargetCluster(Struct, frozen=True):
         return self.config.proxy is None and is_this_machine(host)
 
     def client(self) -> Client:
-        """A client that owns what it applies. Warnings of the server are printed."""
-        return Client(
-            self.config,
-            field_manager=FIELD_MANAGER,
-            field_validation="Strict",
-            on_warning=lambda text: print(f"warning: {text}", file=sys.stderr),
-        )
+        """A client that owns what it applies. Each warning of the server is printed once."""
+        return Client(self.config, field_manager=FIELD_MANAGER, field_validation="Strict", on_warning=self._warn)
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.add(text)
+            print(f"warning: {text}", file=sys.stderr)
 
     def consent(self, *, yes: bool) -> None:
         """Return if the cluster is local, `--yes` was given, or the user agrees. Raises `Refused`."""
