@@ -12,11 +12,11 @@ from tests.cli.ferryman import Ferryman
 from kubewright import Client, ControlPlane
 from kubewright.api.core.v1 import Node
 from kubewright.api.resources import resource_info
+from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.controlplane.controllers.nodes import SIMULATED, SimulatedNodes
 from kubewright.controlplane.controllers.pod_simulator import PodSimulator
 from kubewright.controlplane.controllers.scheduler import Scheduler
 from kubewright.deployment import Operator
-from kubewright.deployment.layout import KINDS
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def project(admin: Client, tmp_path: Path) -> AsyncIterator[Ferryman]:
     made = Ferryman.write(tmp_path / "project")
     yield made
     labels = Operator(name=made.name, image="x").labels
-    for kind in KINDS:
+    for kind in kinds_of([]):
         if not resource_info(kind).namespaced:
             for found in await admin.list(kind, labels=labels):
                 await admin.delete(found, missing_ok=True)

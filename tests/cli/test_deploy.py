@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 from tests.cli.command import Done, command_beside
@@ -15,10 +18,10 @@ from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import ConfigMap, Namespace, ServiceAccount
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
+from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted, exists
 from kubewright.deployment import Operator
-from kubewright.deployment.layout import KINDS
 
 pytestmark = pytest.mark.usefixtures("nodes")
 
@@ -39,7 +42,7 @@ async def running_in_the_cluster(plane: ControlPlane, admin: Client, project: Fe
 
 async def resource_versions(admin: Client, project: Ferryman) -> dict[str, str | None]:
     labels = Operator(name=project.name, image="x").labels
-    found = [each for kind in KINDS for each in await admin.list(kind, labels=labels)]
+    found = [each for kind in kinds_of([]) for each in await admin.list(kind, labels=labels)]
     assert len(found) > 10
     # What others write: the status, and the condition of a Deployment.
     return {f"{each.kind} {each.key}": each.metadata.resource_version for each in found if each.kind != "Deployment"}
@@ -213,3 +216,43 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     ]
     assert await admin.find(Deployment, project.name, namespace=project.namespace) is not None
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
+
+
+async def test_an_object_of_its_own_kind_is_deployed_with_an_operator(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    """Neither a dry run nor a read of it is possible before the definition is there, or after it has gone."""
+    first = 'Ferry(metadata=ObjectMeta(name="first", namespace="default"), spec=FerrySpec())'
+    program = project.program.read_text().replace(
+        'manager.require(Permission(ConfigMap, "create"))', f"manager.require_objects({first})"
+    )
+    project.program.write_text(f"from kubewright import ObjectMeta\n{program}")
+
+    async def run(verb: str, *arguments: str) -> Done:
+        given = [verb, project.package, "--kubeconfig", kubeconfig, *arguments]
+        return await command_beside(*given, cwd=project.directory)
+
+    deployed = await run("deploy", "--image", "ferry:1", "--no-wait")
+    assert deployed.code == 0, deployed.errors
+    assert "  create     Ferry default/first\n" in deployed.output
+    assert (await run("deploy", "--image", "ferry:1", "--no-wait")).output.endswith(" unchanged\n")
+    assert (await run("undeploy", "--delete-objects")).code == 0
+    assert (await run("undeploy")).output.endswith("\n  nothing of it is there\n")
+
+
+async def test_an_interrupt_ends_the_command_without_a_traceback(kubeconfig: str, project: Ferryman) -> None:
+    named = f"{project.package}.program:with_webhooks"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "kubewright", "deploy", named, "--image", "ferry:1", "--kubeconfig", kubeconfig),
+        cwd=project.directory,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        # Where tests run in the background, SIGINT is ignored, and children inherit that.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    )
+    assert process.stderr is not None
+    assert (await asyncio.wait_for(process.stderr.readline(), 60)).startswith(b"waiting: ")
+    process.send_signal(signal.SIGINT)
+    _, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 130
+    assert [line for line in errors.decode().splitlines() if not line.startswith("waiting: ")] == []

@@ -11,11 +11,11 @@ from kubewright.api.coordination.v1 import Lease
 from kubewright.api.core.v1 import Secret
 from kubewright.api.meta import ObjectMeta
 from kubewright.certificates.registrations import secret_of
+from kubewright.cli.cluster.labelled import kinds_of
 from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remove
 from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment import objects_of
-from kubewright.deployment.layout import KINDS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -54,4 +54,5 @@ def _run(options: argparse.Namespace) -> None:
         Lease(metadata=operator.metadata()),
         Secret(metadata=ObjectMeta(name=certificates.name, namespace=certificates.namespace)),
     ]
-    remove(Remains(operator, objects, [kind for kind in KINDS if kind is not kept], made), cluster, options)
+    kinds = [kind for kind in kinds_of(objects) if kind is not kept]
+    remove(Remains(operator, objects, kinds, made), cluster, options)

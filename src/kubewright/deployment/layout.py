@@ -5,13 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from kubewright.api.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
-from kubewright.api.apps.v1 import Deployment
-from kubewright.api.core.v1 import Namespace, Service, ServiceAccount
-from kubewright.api.networking.v1 import NetworkPolicy
-from kubewright.api.policy.v1 import PodDisruptionBudget
-from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from kubewright.api.resources import Object
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
@@ -19,23 +13,6 @@ from kubewright.manifest.errors import ManifestError
 
 Layout: TypeAlias = dict[str, dict[str, list[Object]]]
 """The objects by directory and file."""
-
-KINDS: Final[tuple[type[Object], ...]] = (
-    Namespace,
-    CustomResourceDefinition,
-    ServiceAccount,
-    Role,
-    ClusterRole,
-    RoleBinding,
-    ClusterRoleBinding,
-    Service,
-    Deployment,
-    PodDisruptionBudget,
-    NetworkPolicy,
-    MutatingWebhookConfiguration,
-    ValidatingWebhookConfiguration,
-)
-"""The kinds of objects that are deployed of every operator."""
 
 # As kustomize orders them: what others need comes first, and the API server calls webhooks last. All other kinds are
 # in between.

@@ -6,7 +6,7 @@ block all writes. Definitions are kept, since their objects would go with them, 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import Final, TypeVar, cast
@@ -17,12 +17,14 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import decode_json, encode, origin
 from kubewright.api.core.v1 import Namespace
 from kubewright.api.errors import KubernetesError
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.markers import JSONObject, JSONValue
 from kubewright.api.resources import Object
+from kubewright.cli.cluster.labelled import kinds_of, labelled
 from kubewright.cli.cluster.target import FIELD_MANAGER
 from kubewright.client import Client
 from kubewright.client.errors import Conflict
-from kubewright.deployment.layout import KINDS
+from kubewright.deployment.layout import position
 from kubewright.deployment.operator import Operator
 
 T = TypeVar("T", bound=Object)
@@ -74,15 +76,19 @@ async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: boo
     """
     steps: list[PlannedChange] = []
     conflicts: list[str] = []
-    absent: set[str] = set()
+    namespaces: set[str] = set()
+    kinds: set[tuple[str, str]] = set()
     for obj in objects:
-        live = await client.find(type(obj), obj.metadata.name, namespace=obj.metadata.namespace)
-        if live is None and isinstance(obj, Namespace):
-            absent.add(obj.metadata.name)
-        if obj.metadata.namespace in absent:
-            # No server tries out what is in a namespace that does not exist.
+        gvk = GroupVersionKind.parse(obj.api_version, obj.kind)
+        # No server tries out what is in a namespace that does not exist, or of a kind that is not defined yet.
+        if obj.metadata.namespace in namespaces or (gvk.group, gvk.kind) in kinds:
             steps.append(PlannedChange(Verb.CREATE, obj))
             continue
+        live = await client.find(obj)
+        if live is None and isinstance(obj, Namespace):
+            namespaces.add(obj.metadata.name)
+        elif live is None and isinstance(obj, CustomResourceDefinition):
+            kinds.add((obj.spec.group, obj.spec.names.kind))
         try:
             result = await client.apply(obj, force=force, dry_run=True)
         except Conflict as error:
@@ -112,11 +118,11 @@ def conflict_message(lines: Iterable[str]) -> str:
     )
 
 
-async def plan_to_prune(client: Client, operator: Operator, objects: Iterable[Object]) -> list[PlannedChange]:
+async def plan_to_prune(client: Client, operator: Operator, objects: Sequence[Object]) -> list[PlannedChange]:
     """What is deleted because an earlier version had it, and what is kept though this one does not have it."""
     present = {(type(obj), obj.key) for obj in objects}
     steps: list[PlannedChange] = []
-    async for found in labelled(client, operator, [*reversed(KINDS)]):
+    async for found in labelled(client, operator, kinds_of(objects)):
         if (type(found), found.key) in present or not _applied_fields(_value(found)):
             continue
         if isinstance(found, CustomResourceDefinition):
@@ -124,14 +130,7 @@ async def plan_to_prune(client: Client, operator: Operator, objects: Iterable[Ob
             steps.append(PlannedChange(Verb.KEEP, found, note))
         elif not isinstance(found, Namespace):
             steps.append(PlannedChange(Verb.DELETE, found, "this operator no longer has it"))
-    return steps
-
-
-async def labelled(client: Client, operator: Operator, kinds: Sequence[type[Object]]) -> AsyncIterator[Object]:
-    """The objects of these kinds that have the labels of an operator."""
-    for kind in kinds:
-        for found in await client.list(kind, labels=operator.labels):
-            yield found
+    return sorted(steps, key=lambda step: position(step.obj), reverse=True)
 
 
 def differences(before: JSONValue, after: JSONValue, path: str = "") -> Iterator[str]:

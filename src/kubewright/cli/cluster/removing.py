@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -20,16 +21,18 @@ from kubewright.api.core.v1 import Namespace, Pod
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import duration
 from kubewright.cli.cluster.custom_objects import CustomObjects, StillThere, custom_objects, delete_custom_objects
+from kubewright.cli.cluster.labelled import labelled
 from kubewright.cli.cluster.namespaces import reason_to_keep
 from kubewright.cli.cluster.permitted import permitted
-from kubewright.cli.cluster.plan import PlannedChange, Verb, changes, described, labelled
+from kubewright.cli.cluster.plan import PlannedChange, Verb, changes, described
 from kubewright.cli.cluster.status_line import StatusLine
 from kubewright.cli.cluster.target import TargetCluster, ask
 from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
+from kubewright.client.errors import NotFound
 from kubewright.client.paths import Propagation
 from kubewright.deployment import Operator
-from kubewright.deployment.layout import KINDS
+from kubewright.deployment.layout import position
 
 _VERBS: Final = ("get", "list", "delete")
 
@@ -99,17 +102,17 @@ def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace
 
 async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
     async with cluster.client() as client, permitted(client, remains.objects, *_VERBS):
-        found = [each for each in [await client.find(obj) for obj in remains.objects] if each is not None]
+        found = [each for each in [await _find(client, obj) for obj in remains.objects] if each is not None]
         seen = {(type(each), each.key) for each in found}
         found += [
             each
             async for each in labelled(client, remains.operator, remains.kinds)
             if (type(each), each.key) not in seen
         ]
-        made = [each for each in [await client.find(obj) for obj in remains.made] if each is not None]
+        made = [each for each in [await _find(client, obj) for obj in remains.made] if each is not None]
         custom: list[CustomObjects] = []
         steps: list[PlannedChange] = []
-        for each in sorted([*found, *made], key=_position):
+        for each in _last_first(found, made):
             if not remains.operator.labels.items() <= each.metadata.labels.items() and each not in made:
                 steps.append(PlannedChange(Verb.KEEP, each, "it does not have the labels of this operator"))
             elif isinstance(each, CustomResourceDefinition):
@@ -124,11 +127,22 @@ async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
         return _Removal(steps, custom, await _warning(client, remains.operator, custom))
 
 
-def _position(obj: Object) -> int:
-    """Definitions first, then in the reverse of the order in which objects are applied; namespaces last."""
-    if isinstance(obj, CustomResourceDefinition):
-        return -len(KINDS)
-    return -KINDS.index(type(obj)) if type(obj) in KINDS else -KINDS.index(Namespace) - 1
+async def _find(client: Client, obj: Object) -> Object | None:
+    """The object, if there is any; there is none of a kind that the server does not serve."""
+    try:
+        return await client.find(obj)
+    except NotFound:
+        return None
+
+
+def _last_first(found: Iterable[Object], made: Iterable[Object]) -> list[Object]:
+    """Definitions first, then in the reverse of the order in which objects are applied. What a program has made goes
+    when it has ended, and namespaces with all that is left in them.
+    """
+    ordered = sorted(found, key=position, reverse=True)
+    first = [obj for obj in ordered if isinstance(obj, CustomResourceDefinition)]
+    last = [obj for obj in ordered if isinstance(obj, Namespace)]
+    return [*first, *(obj for obj in ordered if obj not in first and obj not in last), *made, *last]
 
 
 async def _warning(client: Client, operator: Operator, custom: Sequence[CustomObjects]) -> str:
@@ -152,7 +166,8 @@ async def _removed(removal: _Removal, cluster: TargetCluster, timeout: float) ->
             for obj in going:
                 line.doing(f"delete {described(obj)}")
                 propagation: Propagation | None = "Foreground" if isinstance(obj, Deployment) else None
-                await client.delete(obj, uid=obj.metadata.uid, propagation=propagation, missing_ok=True)
+                with suppress(NotFound):
+                    await client.delete(obj, uid=obj.metadata.uid, propagation=propagation)
                 if isinstance(obj, CustomResourceDefinition | Deployment):
                     # Definitions need the operator until their objects have gone, and its pods need its roles.
                     await _gone(client, obj, deadline, line)
@@ -162,7 +177,7 @@ async def _removed(removal: _Removal, cluster: TargetCluster, timeout: float) ->
 
 async def _gone(client: Client, obj: Object, deadline: Deadline, line: StatusLine) -> None:
     async def reasons() -> list[str]:
-        found = await client.find(obj)
+        found = await _find(client, obj)
         if found is None or found.metadata.uid != obj.metadata.uid:
             return []
         return [f"{described(obj)} to go: {await _blocked(client, found)}"]
