@@ -10,9 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any, cast
 
 import msgspec
 import pytest
+from tests.manifest.test_unions_on_a_server import Copy
 from tests.typegen.conftest import CRDS, Load, canonical_definition, kinds
 
 from kubewright.api.apiextensions.v1 import JSONSchemaProps
@@ -227,6 +229,34 @@ def test_a_multiple_of_a_decimal_fraction_is_left_to_the_server(load: Load) -> N
     assert properties["ratio"] == {"type": "number", "multipleOf": 0.1}
     with pytest.raises(DecodeError, match="multiple"):
         decode(module.ResourceKind, b'{"metadata":{"name":"a"},"half":0.3}')
+
+
+def test_a_union_is_generated_as_one(load: Load) -> None:
+    document = crd_of(Copy)
+    text = generate([definition(document, "copies")], line_length=120)
+    assert "    source: CopyFile | CopyURL | CopyNothing\n" in text
+    assert '    steps: Annotated[list[CopyAlone | CopyWait], ListMap("name")] = []\n' in text
+    assert '    preset: CopyFile | CopyURL = CopyFile(path="/etc/hosts", mode=420, retries=3)\n' in text
+    assert 'class CopyNothing(Model, tag="Nothing"):\n' in text
+
+    module = load(text)
+    assert canonical_definition(definition(crd_of(module.Copy), "it")) == canonical_definition(
+        definition(document, "copies")
+    )
+    copy = decode(module.Copy, b'{"metadata":{"name":"a"},"spec":{"source":{"type":"URL","url":"a"}}}')
+    assert copy.spec.source == module.CopyURL(url="a")
+
+
+def test_a_structure_of_others_that_looks_like_a_union_is_one_class(load: Load) -> None:
+    """A rule that says more than those of a union do cannot be kept if it is taken for one of them."""
+    document = cast("dict[str, Any]", crd_of(Copy))
+    schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["source"]["x-kubernetes-validations"][0]["message"] = "no path"
+    text = generate([definition(document, "copies")])
+    assert "    source: CopySource\n" in text
+    assert canonical_definition(definition(crd_of(load(text).Copy), "it")) == canonical_definition(
+        definition(document, "copies")
+    )
 
 
 VERSIONS = """

@@ -14,7 +14,10 @@ from tests.typegen.conftest import imported, kinds
 
 from kubewright.api.markers import JSONValue
 from kubewright.manifest.crd import crd_of
-from kubewright.manifest.keywords import Schema
+from kubewright.manifest.errors import ManifestError
+from kubewright.manifest.keywords import RULES, Schema, fields, required
+from kubewright.manifest.keywords import rules as known_rules
+from kubewright.manifest.unions import merged_members
 from kubewright.typegen import definition, generate
 from kubewright.typegen.canonical import canonical_kind
 
@@ -165,7 +168,38 @@ def containers(inner: Schemas) -> Schemas:
             ).map(fitting)
         ),
         objects(inner),
+        unions(inner),
     )
+
+
+def unions(inner: Schemas) -> Schemas:
+    """Unions of models, as far as they can be rendered, and what only looks like one."""
+
+    def merged(members: list[Schema], prose: Schema, more: list[Schema], tag_field: str) -> Schema:
+        tagged: dict[str, Schema] = {}
+        for tag, member in zip(("File", "URL", "it/s-1"), members, strict=False):
+            properties = {name: field for name, field in fields(member).items() if name != tag_field}
+            kept: Schema = {keyword: member[keyword] for keyword in (RULES, "description") if keyword in member}
+            needed: list[JSONValue] = [*sorted(required(member) & properties.keys())]
+            tagged[tag] = {**kept, "type": "object", "properties": {**properties}, "required": needed}
+        try:
+            schema = merged_members(tagged, tag_field, "it")
+        except ManifestError:
+            return {"type": "object", "properties": {"a": {"type": "string"}}}
+        known = [rule for rule in more if "fieldPath" not in rule or "a" in fields(schema)]
+        rendered: JSONValue = [*known_rules(schema), *known]
+        return {**schema, **prose, RULES: rendered}
+
+    member = st.one_of(objects(SCALARS), objects(inner))
+    prose = with_keywords({}, nullable=NULLABLE, **{"x-kubernetes-map-type": st.just("atomic")})
+    more: list[Schema] = [
+        {"rule": "true"},
+        {"rule": "has(self.a)", "fieldPath": ".a", "message": "mine"},
+        {"rule": "self.type != 'File' || (true)"},
+        {"rule": "self == oldSelf", "message": "field is immutable"},
+    ]
+    rest = st.lists(st.sampled_from(more), max_size=1)
+    return st.builds(merged, st.lists(member, min_size=2, max_size=3), prose, rest, st.sampled_from(["type", "b"]))
 
 
 def objects(inner: Schemas, *, of_kind: bool = False) -> Schemas:

@@ -213,11 +213,21 @@ def checked_rules(rules: Sequence[Rule | FieldUnion], where: str) -> tuple[Rule 
     return tuple(dict.fromkeys(rules))
 
 
+def is_tag(value: object) -> bool:
+    """Whether a class can have that tag."""
+    return isinstance(value, str) and re.fullmatch(_TAG, value) is not None
+
+
+def is_tag_field(value: object) -> bool:
+    """Whether a tag can be sent as a field of that name, which is as JSON has it."""
+    return isinstance(value, str) and re.fullmatch(_TAG_FIELD, value) is not None
+
+
 def _check_tag(name: str, tag: object, tag_field: object) -> None:
     """Raise a TypeError that shows how to write a tag when it is anything else."""
-    if tag is not None and not (isinstance(tag, str) and re.fullmatch(_TAG, tag)):
+    if tag is not None and not is_tag(tag):
         raise TypeError(f'{name}: expected tag="File", of letters, digits, and . _ / - between them, found {tag!r}')
-    if tag_field is not None and not (isinstance(tag_field, str) and re.fullmatch(_TAG_FIELD, tag_field)):
+    if tag_field is not None and not is_tag_field(tag_field):
         raise TypeError(f'{name}: expected tag_field="type", a field as JSON names it, found {tag_field!r}')
 
 

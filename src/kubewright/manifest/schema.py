@@ -35,7 +35,7 @@ from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.keywords import Schema
 from kubewright.manifest.list_type import list_map, list_set
 from kubewright.manifest.rules import UNCHANGED, add_rules, check_correlation, removal_rule
-from kubewright.manifest.unions import merged_members, tagged
+from kubewright.manifest.unions import merged_members, tag_schema, tagged
 
 _INT_OR_STRING: Final[Schema] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -148,9 +148,8 @@ def _structure(annotation: object, around: tuple[type, ...]) -> Schema:
 
 
 def _tag(cls: type[Model]) -> Schema:
-    """The field that a tagged class is sent with. Where nothing but this class is possible, it can be left out."""
     name, tag = cls.__struct_config__.tag_field, cls.__struct_config__.tag
-    return {name: {"type": "string", "enum": [tag], "default": tag}} if name and isinstance(tag, str) else {}
+    return {name: tag_schema(tag)} if name and isinstance(tag, str) else {}
 
 
 def _fields(annotation: object, cls: type[Model]) -> Sequence[FieldInfo]:

@@ -80,6 +80,16 @@ def merged_members(members: Mapping[str, Schema], tag_field: str, where: object)
     return schema
 
 
+def tag_schema(tag: str) -> Schema:
+    """The field that a tagged class is sent with, where nothing but this class is possible: it can be left out."""
+    return {"type": "string", "enum": [tag], "default": tag}
+
+
+def field_path(name: str) -> str:
+    """The path of a field, as the rules of a union have it."""
+    return f".{name}" if name.isidentifier() else f"['{name}']"
+
+
 def _shared(name: str, alternatives: Mapping[str, Schema], *, everywhere: bool, where: object) -> Schema:
     """The schema of a field that is the same in all members that have it.
 
@@ -108,7 +118,7 @@ def _compared(field: Schema) -> Schema:
 
 def _presence(name: str, having: list[str], needing: list[str], tag_field: str, *, everywhere: bool) -> list[Rule]:
     """The rules for a field that some of the members have, or need."""
-    has, path = f"has(self.{escaped(name)})", f".{name}" if name.isidentifier() else f"['{name}']"
+    has, path = f"has(self.{escaped(name)})", field_path(name)
     if needing == having and not everywhere:
         message = f"must be set when {tag_field} is {' or '.join(having)}, and only then"
         return [Rule(f"{has} == ({_is(tag_field, having)})", message=message, field_path=path)]
@@ -154,10 +164,24 @@ def _is_not(tag_field: str, tags: Sequence[str], of: str = "self") -> str:
 def _guarded(rule: Schema, tag_field: str, tag: str) -> Schema:
     """A rule of one member, which holds while the union is that member; one about changes, while it stays it."""
     source = str(rule["rule"])
-    others = [_is_not(tag_field, [tag])]
+    always, while_it_stays, if_it_was = _guards(tag_field, tag)
+    guard = always
     if re.search(r"\boldSelf\b", source):
-        if rule.get("optionalOldSelf"):
-            others.append(f"(oldSelf.hasValue() && {_is_not(tag_field, [tag], of='oldSelf.value()')})")
-        else:
-            others.append(_is_not(tag_field, [tag], of="oldSelf"))
-    return {**rule, "rule": f"{' || '.join(others)} || ({source})"}
+        guard = if_it_was if rule.get("optionalOldSelf") else while_it_stays
+    return {**rule, "rule": f"{guard}({source})"}
+
+
+def unguarded(rule: Schema, tag_field: str, tag: str) -> Schema | None:
+    """The rule of the member with that tag that a rule of the union was made from; None when it is no such rule."""
+    source = str(rule["rule"])
+    for guard in reversed(_guards(tag_field, tag)):  # the longer ones begin as the first does
+        if source.startswith(f"{guard}(") and source.endswith(")"):
+            return {**rule, "rule": source.removeprefix(f"{guard}(")[:-1]}
+    return None
+
+
+def _guards(tag_field: str, tag: str) -> tuple[str, str, str]:
+    now = f"{_is_not(tag_field, [tag])} || "
+    before = _is_not(tag_field, [tag], of="oldSelf")
+    perhaps = _is_not(tag_field, [tag], of="oldSelf.value()")
+    return now, f"{now}{before} || ", f"{now}(oldSelf.hasValue() && {perhaps}) || "

@@ -29,6 +29,7 @@ from kubewright.manifest.keywords import (
 from kubewright.manifest.pattern import incompatibility
 from kubewright.typegen.canonical import canonical, is_condition, is_quantity
 from kubewright.typegen.layout import Bracket, Expression, Union, call, literal, subscript, text
+from kubewright.typegen.unions import members_of
 
 Markers: TypeAlias = list[Expression]
 
@@ -82,9 +83,12 @@ def is_nullable(schema: Schema) -> bool:
 class Annotations:
     """Writes type annotations, given how the structures are called and described; and remembers the names they use."""
 
-    def __init__(self, class_names: Mapping[str, str], descriptions: Mapping[str, str]) -> None:
+    def __init__(
+        self, class_names: Mapping[str, str], descriptions: Mapping[str, str], tag_fields: Mapping[str, str]
+    ) -> None:
         self._class_names = class_names
         self._descriptions = descriptions
+        self._tag_fields = tag_fields
         self.used: set[str] = set()
 
     def use(self, name: str) -> str:
@@ -95,6 +99,17 @@ class Annotations:
     def class_of(self, schema: Schema) -> str:
         """The name of the class of a structure or a condition."""
         return self.use("Condition") if is_condition(schema) else self._class_names[structure_key(schema)]
+
+    def type_of(self, schema: Schema) -> Expression:
+        """The same, or the classes of a union."""
+        members = members_of(schema)
+        if members is None:
+            return self.class_of(schema)
+        return Union(tuple(map(self.class_of, members.schemas.values())))
+
+    def tag_field(self, schema: Schema) -> str:
+        """The field of a structure that its class has as its tag; empty when there is none."""
+        return self._tag_fields.get(structure_key(schema), "")
 
     def description(self, schema: Schema) -> str:
         """What has to be said of a value besides what its class says."""
@@ -168,7 +183,7 @@ class Annotations:
 
     def _object(self, schema: Schema) -> tuple[Expression, str, set[str]]:
         if is_structure(schema) or schema.get("properties"):
-            return self.class_of(schema), "", set()
+            return self.type_of(schema), "", set()
         values = schema.get("additionalProperties")
         if isinstance(values, dict):
             return subscript("dict", "str", self._inner(values)), "object", set()
@@ -203,8 +218,9 @@ class Annotations:
             if keyword not in _HANDLED and keyword not in said and is_said(keyword, value)
         }
         markers = self._merging(rest, schema.get("type"))
-        if not is_structure(schema):
-            markers += self._rules(schema, immutable)
+        members = members_of(schema)
+        if members is not None or not is_structure(schema):
+            markers += self._rules(rules(schema) if members is None else members.rules, immutable)
         format_ = rest.get("format")
         if isinstance(format_, str) and format_ != "byte" and schema.get("type") in ("string", "integer", "number"):
             del rest["format"]
@@ -223,8 +239,7 @@ class Annotations:
             markers.append(call(self.use("Meta"), **limits))
         return markers
 
-    def _rules(self, schema: Schema, immutable: bool) -> Markers:
-        own = rules(schema)
+    def _rules(self, own: list[Schema], immutable: bool) -> Markers:
         if immutable:
             position = own.index(IMMUTABLE)
             before, after = own[:position], own[position + 1 :]

@@ -27,6 +27,7 @@ from kubewright.typegen.definitions import APPROVED, DefinedVersion, Definition
 from kubewright.typegen.layout import INDENT, Bracket, Expression, assignment, call, literal, statement, subscript, text
 from kubewright.typegen.names import Path, class_names, field_names, needs_json_name
 from kubewright.typegen.prose import docstring
+from kubewright.typegen.unions import members_of
 from kubewright.typegen.values import NoExpression, default_value
 
 
@@ -72,11 +73,12 @@ class Kind:
         self._schema = version.schema.open_api_v3_schema
         self._own_fields = {name: field for name, field in fields(self._schema).items() if name not in OBJECT_FIELDS}
         self._structures: dict[str, _Structure] = {}
+        self._tag_fields: dict[str, str] = {}
         for field, schema in self._own_fields.items():
             self._collect(schema, (field,))
         self._names = class_names(name, {key: one.path for key, one in self._structures.items()}, taken)
         descriptions = {key: one.description for key, one in self._structures.items()}
-        self._annotations = Annotations(self._names, descriptions)
+        self._annotations = Annotations(self._names, descriptions, self._tag_fields)
         self.classes = [*map(self._class, self._structures), self._kind()]
 
     @property
@@ -92,7 +94,12 @@ class Kind:
     def _collect(self, schema: Schema, path: Path) -> None:
         """Find the structures in a schema. Those within another come before it."""
         nested = inner(schema)
-        if is_structure(schema):
+        members = members_of(schema)
+        if members is not None:
+            for tag, member in members.schemas.items():
+                self._tag_fields[structure_key(member)] = members.tag_field
+                self._collect(member, (*path, tag))
+        elif is_structure(schema):
             for name, field in fields(schema).items():
                 self._collect(field, (*path, name))
             self._structures.setdefault(structure_key(schema), _Structure(path, schema, [])).found(path, schema)
@@ -103,13 +110,22 @@ class Kind:
         structure = self._structures[key]
         own, needed = fields(structure.schema), required(structure.schema)
         immutable, own_rules = _immutable(structure.schema)
-        options = {"rules": self._annotations.rules(own_rules)} if own_rules else {}
+        options = self._tag(own, self._tag_fields.get(key, ""))
+        if own_rules:
+            options["rules"] = self._annotations.rules(own_rules)
         header = call(self._names[key], self._annotations.use("Model"), **options)
         return self._statement(
             statement("class ", header, ":", "", self._width),
             structure.description,
             self._body(own, needed, field_names(own), immutable),
         )
+
+    def _tag(self, own: dict[str, Schema], tag_field: str) -> dict[str, Expression]:
+        """The options of a class that is a member of a union. Its tag is no field of it."""
+        if not tag_field:
+            return {}
+        options: dict[str, Expression] = {"tag": text(str(own.pop(tag_field)["default"]))}
+        return options if tag_field == "type" else {**options, "tag_field": text(tag_field)}
 
     def _statement(self, header: list[str], description: str, fields: list[list[str]]) -> list[str]:
         """A class: its header, its docstring and its fields, with blank lines around those that are described."""
@@ -199,7 +215,7 @@ class Kind:
         if status is not None and not self._is_by_value(status):
             return None
         own: list[list[str]] = []
-        names = [self._annotations.class_of(spec), "None"]
+        names: list[Expression] = [self._annotations.type_of(spec), "None"]
         arguments: dict[str, Expression] = {}
         if spec.get("default") is not None:
             default, _ = self._default(spec)

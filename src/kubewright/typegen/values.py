@@ -13,6 +13,7 @@ from kubewright.typegen.annotations import Annotations, is_nullable, is_structur
 from kubewright.typegen.canonical import is_condition, is_quantity
 from kubewright.typegen.layout import Bracket, Expression, Prefixed, call, literal, text
 from kubewright.typegen.names import field_names
+from kubewright.typegen.unions import members_of
 
 
 class NoExpression(Exception):
@@ -25,6 +26,11 @@ def default_value(value: JSONValue, schema: Schema, annotations: Annotations) ->
         if not is_nullable(schema):
             raise NoExpression
         return "None"
+    if isinstance(value, dict) and (members := members_of(schema)) is not None:
+        member = members.schemas.get(str(value.get(members.tag_field)))
+        if member is None:
+            raise NoExpression
+        return _structure(value, member, annotations)
     if isinstance(value, dict) and (is_structure(schema) or is_condition(schema)):
         return _structure(value, schema, annotations)
     nested = inner(schema)
@@ -54,6 +60,11 @@ def _check_spelling(value: str | int, make: Callable[[], object]) -> None:
 
 def _structure(value: dict[str, JSONValue], schema: Schema, annotations: Annotations) -> Expression:
     known = fields(schema)
+    tag_field = annotations.tag_field(schema)
+    if tag_field:
+        if value.get(tag_field) != known.pop(tag_field).get("default"):
+            raise NoExpression
+        value = {name: content for name, content in value.items() if name != tag_field}
     if value.keys() - known.keys():
         raise NoExpression
     names = field_names(known)
