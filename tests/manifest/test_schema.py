@@ -21,7 +21,7 @@ from kubewright.api.markers import Atomic, Base64, Double, Format, Int32, Int64,
 from kubewright.api.meta import Condition, LabelSelector, ObjectMeta
 from kubewright.api.model import BuiltIn, Model, ModelMeta
 from kubewright.api.quantity import Quantity
-from kubewright.api.resources import Object, Resource, resource
+from kubewright.api.resources import Object, ObjectType, Resource, resource
 from kubewright.api.time import MicroTime, Time
 from kubewright.manifest.errors import ManifestError
 from kubewright.manifest.keywords import Schema
@@ -51,6 +51,10 @@ class Level(enum.IntEnum):
 class Mixed(enum.Enum):
     ONE = 1
     TWO = "two"
+
+
+class Progress(Model):
+    phase: str = "Pending"
 
 
 class Port(Model):
@@ -423,6 +427,23 @@ def test_a_kind_has_api_version_kind_and_metadata_and_only_the_status_it_declare
         "metadata": {"type": "object"},
         "spec": PORT,
     }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "filled_in"),
+    [
+        (Progress, field(default_factory=Progress), {}),
+        (Progress | None, None, None),
+        (Progress | UnsetType | None, UNSET, None),
+    ],
+    ids=["by value", "optional", "nullable"],
+)
+def test_a_status_with_defaults_is_filled_in_unless_it_may_be_absent(
+    annotation: object, default: object, filled_in: object
+) -> None:
+    namespace: dict[str, object] = {"__annotations__": {"status": annotation}, "status": default}
+    schema = cast("dict[str, Any]", schema_of(cast("type[Model]", ObjectType("Moving", (Object,), namespace))))
+    assert schema["properties"]["status"].get("default") == filled_in
 
 
 # --- what cannot be expressed

@@ -175,7 +175,8 @@ def _field(info: FieldInfo, where: _Location) -> Schema:
     elif (
         where.name == "status"
         and issubclass(where.around[-1], Object)
-        and not (info.required or info.default is None)  # or its author demands it, or lets it be absent
+        # Unless its author demands it, or lets it be absent.
+        and not (info.required or info.default is None or info.default is UNSET)
         and _fills_itself(schema)
     ):
         schema["default"] = {}
