@@ -31,6 +31,11 @@ STATUS: Final = f"{GROUP}/status"
 TYPE: Final = f"{GROUP}/type"
 """A label of Users; "Group" permits to delete one."""
 
+ROLE_LABEL: Final = f"{GROUP}/role"
+"""A label of the ClusterRoles that say what roles may do."""
+CREDENTIAL: Final = f"{GROUP}/credential"
+"""An annotation of the Secrets with kubeconfigs: what the token in it was issued for, and until when."""
+
 RoleName: TypeAlias = Literal["Owner", "Manager", "Developer"]
 ROLE_NAMES: Final[tuple[RoleName, ...]] = ("Owner", "Manager", "Developer")
 

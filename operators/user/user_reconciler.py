@@ -1,11 +1,17 @@
-"""Makes the workspace of a User."""
+"""Makes what a User has, and takes it away."""
 
 from __future__ import annotations
 
-from kubewright import CachedClient, Recorder
-from kubewright.patterns import ObjectReconciler
+from kubewright import CachedClient, Config, Recorder, Result, now
+from kubewright.api import Object
+from kubewright.api.core.v1 import Namespace, Secret
+from kubewright.api.rbac.v1 import Role
+from kubewright.patterns import NotYet, ObjectReconciler, is_true, set_condition
 
-from .names import FINALIZER
+from .context import Quota, UserContext
+from .names import FINALIZER, KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, kubeconfig_of, workspace_of
+from .ownership import is_of
+from .steps import pipeline
 from .types import User
 
 
@@ -14,13 +20,65 @@ class UserReconciler(ObjectReconciler[User]):
 
     finalizer = FINALIZER
 
-    def __init__(self, client: CachedClient, events: Recorder) -> None:
+    def __init__(
+        self,
+        client: CachedClient,
+        events: Recorder,
+        config: Config,
+        *,
+        privileged_users: frozenset[str] = frozenset(),
+        quota: Quota | None = None,
+    ) -> None:
         super().__init__(client)
         self.events = events
+        self.config = config
+        self.privileged_users = privileged_users
+        self.quota = quota
 
-    async def converge(self, user: User) -> None:
-        """Make what a user has."""
-        user.status.phase = "Pending"
+    async def converge(self, user: User) -> Result | None:
+        """Run the steps, and say by the phase whether all of them succeeded."""
+        context = UserContext(user, self.client, self.events)
+        context.config, context.quota = self.config, self.quota
+        context.is_privileged = context.name in self.privileged_users
+        try:
+            await pipeline.run(context)
+        finally:
+            user.status.phase = "Active" if is_true(user, "Ready") else "Pending"
+        if context.next_change is None:
+            return None
+        return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))
 
     async def cleanup(self, user: User) -> None:
-        """Delete the workspace, and wait until it is gone."""
+        """Revoke the kubeconfig, delete the workspace or leave it behind, and wait until that is done.
+
+        Everything else goes by its owner references.
+        """
+        secret = await self.client.find(Secret, kubeconfig_of(user.metadata.name), namespace=SYSTEM_NAMESPACE)
+        if secret is not None and is_of(user, secret):
+            await self.client.delete(secret, uid=secret.metadata.uid, missing_ok=True)
+        workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
+        if workspace is None or not is_of(user, workspace):
+            return
+        if user.metadata.annotations.get(KEEP_WORKSPACE) == "true":
+            await self.leave(user, workspace)
+            return
+        if workspace.metadata.deletion_timestamp is None:
+            await self.client.delete(workspace, uid=workspace.metadata.uid, missing_ok=True)
+        waiting = f"the workspace {workspace.metadata.name} is being deleted"
+        user.status.phase = "Pending"
+        set_condition(user, "Ready", False, "Terminating", waiting)
+        raise NotYet(waiting, after=5)
+
+    async def leave(self, user: User, workspace: Namespace) -> None:
+        """Keep the workspace and its roles from being garbage-collected. The rights of the User go with it."""
+        await self.orphan(user, workspace)
+        for name in ROLE_NAMES:
+            role = await self.client.find(Role, name, namespace=workspace.metadata.name)
+            if role is not None:
+                await self.orphan(user, role)
+
+    async def orphan(self, user: User, child: Object) -> None:
+        """Have it be nobody's."""
+        owners = child.metadata.owner_references
+        child.metadata.owner_references = [owner for owner in owners if owner.uid != user.metadata.uid]
+        await self.client.patch(child)

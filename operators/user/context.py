@@ -1,0 +1,53 @@
+"""What the steps for one User share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from kubewright import Config, ObjectMeta
+from kubewright.api.core.v1 import ServiceAccount
+from kubewright.patterns import Context
+
+from .names import CREATOR, OWNER, workspace_of
+from .types import User
+
+
+class Quota(Protocol):
+    """Decides whether there may be one more user."""
+
+    async def __call__(self, user: User, /) -> str | None:
+        """None to admit a new User, or the reason why not. It is asked again until it admits, and never after."""
+
+
+class UserContext(Context[User]):
+    """One reconcile of one User."""
+
+    config: Config
+    """The server and the authority in kubeconfigs."""
+    quota: Quota | None = None
+    is_privileged = False
+    service_account: ServiceAccount
+    """Set by the step `service_account`."""
+    next_change: datetime | None = None
+    """When something is due without any event; set by the step `kubeconfig`."""
+
+    @property
+    def name(self) -> str:
+        """That of the User."""
+        return self.object.metadata.name
+
+    @property
+    def workspace(self) -> str:
+        """The namespace of the User."""
+        return workspace_of(self.name)
+
+    @property
+    def owner(self) -> str:
+        """Who owns the workspace: the User, unless an annotation says otherwise. Webhooks may be off."""
+        return self.object.metadata.annotations.get(OWNER) or self.name
+
+    def metadata(self, name: str, namespace: str = "") -> ObjectMeta:
+        """That of an object that is made for the User."""
+        annotations = {CREATOR: self.name, OWNER: self.owner}
+        return ObjectMeta(name=name, namespace=namespace, annotations=annotations)

@@ -1,0 +1,51 @@
+"""Whose an object is that has the name of one that a User needs.
+
+A User never takes over what it did not make: a service account `default` or a namespace `ns-prod` that somebody else
+made would give its rights, or its content, to whoever may create Users.
+"""
+
+from __future__ import annotations
+
+from kubewright import KubernetesError
+from kubewright.api import Object
+from kubewright.patterns import NotYet
+
+from .types import User
+
+
+class NameTaken(KubernetesError):
+    """The name of an object that a User needs belongs to another one."""
+
+
+def is_of(user: User, found: Object) -> bool:
+    """Whether this very User controls the object."""
+    return any(owner.controller and owner.uid == user.metadata.uid for owner in found.metadata.owner_references)
+
+
+def is_of_predecessor(user: User, found: Object) -> bool:
+    """Whether an earlier User of the same name controlled the object: the garbage collector is to delete it."""
+    return any(
+        owner.controller
+        and (owner.kind, owner.api_version, owner.name) == (user.kind, user.api_version, user.metadata.name)
+        and owner.uid != user.metadata.uid
+        for owner in found.metadata.owner_references
+    )
+
+
+def check_usable(user: User, found: Object | None, *, may_adopt: bool = False) -> None:
+    """Return when the object is this User's, does not exist, or may be adopted and has no controller.
+
+    Raises `NotYet` for what is being deleted, and `NameTaken` for what belongs to others.
+    """
+    if found is None:
+        return
+    called = f"the {found.kind} {found.key}"
+    if is_of_predecessor(user, found):
+        raise NotYet(f"{called} is that of an earlier User of this name, and not garbage-collected yet", after=5)
+    if found.metadata.deletion_timestamp is not None:
+        raise NotYet(f"{called} is being deleted", after=5, reason="Terminating")
+    controllers = [owner for owner in found.metadata.owner_references if owner.controller]
+    if is_of(user, found) or (may_adopt and not controllers):
+        return
+    whose = f"is controlled by the {controllers[0].kind} {controllers[0].name}" if controllers else "is no User's"
+    raise NameTaken(f"{called} exists already and {whose}: delete it, or choose another name for the User")

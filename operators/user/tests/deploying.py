@@ -1,0 +1,97 @@
+"""The operator on a control plane as its manifests deploy it: with its role and nothing else, and what it needs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+from operators.user import Options, Quota, User, UserSpec, setup
+from operators.user.kubeconfig import KEY
+from operators.user.names import SYSTEM_NAMESPACE, kubeconfig_of
+
+from kubewright import Client, Config, ControlPlane, Manager, ObjectMeta, condition
+from kubewright.api.core.v1 import Secret
+from kubewright.client.wait import deleted
+from kubewright.manager.roles import declared_permissions
+from kubewright.testing import restricted_client, settled
+
+SOON = 30
+
+
+@asynccontextmanager
+async def deployed(plane: ControlPlane) -> AsyncIterator[Client]:
+    """A client with the rights of the operator's role, where what it needs has been applied."""
+    made: list[Manager] = []
+
+    def manager(client: Client) -> Manager:
+        made.append(Manager(client, webhook_address="0"))
+        return made[0]
+
+    needed = await declared_permissions(setup, manager=manager)
+    async with plane.client() as admin:
+        for obj in made[0].required_objects:
+            await admin.apply(obj, force=True)
+    async with restricted_client(plane, needed) as client:
+        yield client
+
+
+class Site(NamedTuple):
+    """A running operator, a client with all rights, and the operator's own."""
+
+    plane: ControlPlane
+    admin: Client
+    own: Client
+    manager: Manager
+
+    async def create(self, name: str = "alice", **spec: object) -> User:
+        """A User who has everything, when nothing is to be done any more."""
+        created = await self.admin.create(User(metadata=ObjectMeta(name=name), spec=UserSpec(**spec)))  # type: ignore[arg-type]  # checked by the type itself
+        return await self.active(created)
+
+    async def active(self, user: User) -> User:
+        """The User as it is when it has everything and nothing is to be done any more."""
+        await self.admin.wait_for(user, condition("Ready"), timeout=SOON)
+        await settled(self.manager)
+        return await self.admin.get(user)
+
+    async def kubeconfig(self, name: str = "alice") -> Config:
+        """What the User would use."""
+        secret = await self.admin.get(Secret, kubeconfig_of(name), namespace=SYSTEM_NAMESPACE)
+        return Config.from_kubeconfig_text(base64.b64decode(secret.data[KEY]).decode())
+
+    async def delete(self, user: User) -> None:
+        """Delete the User, and wait until it is gone."""
+        await self.admin.delete(user, missing_ok=True)
+        await self.admin.wait_for(user, deleted, timeout=SOON)
+
+    @property
+    def reconciles(self) -> int:
+        """How many there were."""
+        return sum(sum(controller.statistics.results.values()) for controller in self.manager.controllers)
+
+
+@asynccontextmanager
+async def site(
+    options: Options | None = None, quota: Quota | None = None
+) -> AsyncIterator[Site]:
+    """A control plane of its own, for virtual time, with the operator at work on it."""
+    async with (
+        ControlPlane.embedded(definitions=[User], nodes=0) as plane,
+        plane.client() as admin,
+        deployed(plane) as own,
+        operating(plane, admin, own, options, quota) as running,
+    ):
+        yield running
+
+
+@asynccontextmanager
+async def operating(
+    plane: ControlPlane, admin: Client, own: Client, options: Options | None = None, quota: Quota | None = None
+) -> AsyncIterator[Site]:
+    """The operator at work."""
+    manager = Manager(own, webhook_address="0")
+    setup(manager, options, quota=quota)
+    async with manager.running():
+        yield Site(plane, admin, own, manager)
