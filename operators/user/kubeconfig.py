@@ -71,7 +71,7 @@ async def sync_kubeconfig(context: UserContext) -> None:
 
 
 def _is_obsolete(user: User, secret: Secret) -> bool:
-    """Whether the tokens that were in the Secret are to be refused from now on. Raises `NameTaken`."""
+    """Whether the tokens that were in the Secret are to be refused from now on. Raises `NotYet`."""
     if not is_of_predecessor(user, secret):
         check_usable(user, secret, may_adopt=True)
     if not is_of(user, secret):

@@ -6,15 +6,10 @@ made would give its rights, or its content, to whoever may create Users.
 
 from __future__ import annotations
 
-from kubewright import KubernetesError
 from kubewright.api import Object
 from kubewright.patterns import NotYet
 
 from .types import User
-
-
-class NameTaken(KubernetesError):
-    """The name of an object that a User needs belongs to another one."""
 
 
 def is_of(user: User, found: Object) -> bool:
@@ -35,7 +30,7 @@ def is_of_predecessor(user: User, found: Object) -> bool:
 def check_usable(user: User, found: Object | None, *, may_adopt: bool = False) -> None:
     """Return when the object is this User's, does not exist, or may be adopted and has no controller.
 
-    Raises `NotYet` for what is being deleted, and `NameTaken` for what belongs to others.
+    Raises `NotYet` for what is being deleted, and with a warning for what belongs to others.
     """
     if found is None:
         return
@@ -48,4 +43,5 @@ def check_usable(user: User, found: Object | None, *, may_adopt: bool = False) -
     if is_of(user, found) or (may_adopt and not controllers):
         return
     whose = f"is controlled by the {controllers[0].kind} {controllers[0].name}" if controllers else "is no User's"
-    raise NameTaken(f"{called} exists already and {whose}: delete it, or choose another name for the User")
+    problem = f"{called} exists already and {whose}: delete it, or choose another name for the User"
+    raise NotYet(problem, after=30, reason="NameTaken", warn=True)

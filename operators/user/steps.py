@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from kubewright import AlreadyExists, KubernetesError, ObjectMeta
+from kubewright import AlreadyExists, ObjectMeta
 from kubewright.api.core.v1 import Namespace, ServiceAccount
 from kubewright.api.rbac.v1 import ClusterRole, Role, RoleBinding
 from kubewright.patterns import NotYet, Pipeline, get_condition, step
@@ -29,21 +29,15 @@ _POD_SECURITY = {"enforce": "baseline", "audit": "restricted", "warn": "restrict
 _POD_SECURITY_VERSION = "v1.25"
 
 
-class RoleMissing(KubernetesError):
-    """A ClusterRole that is deployed with the operator does not exist: to bind it would give no rights."""
-
-
 @step(INITIALIZED)
 async def initialize(context: UserContext) -> None:
     """Ask the quota about a new User, once; the schema has given it its phase and an empty list of conditions."""
-    user, before = context.object, get_condition(context.object, INITIALIZED)
+    before = get_condition(context.object, INITIALIZED)
     if context.quota is None or (before is not None and before.status == "True"):
         return
-    refusal = await context.quota(user)
+    refusal = await context.quota(context.object)
     if refusal is not None:
-        if before is None or before.message != refusal:
-            context.events.warning(user, "QuotaExceeded", refusal)
-        raise NotYet(refusal, after=60, reason="QuotaExceeded")
+        raise NotYet(refusal, after=60, reason="QuotaExceeded", warn=True)
 
 
 @step("NamespaceSyncReady", needs=[initialize])
@@ -114,8 +108,10 @@ async def _ensure_system_namespace(context: UserContext) -> None:
 
 
 async def _cluster_role(context: UserContext, role: RoleName) -> ClusterRole:
+    """What the role means: to bind a ClusterRole that does not exist is not refused, and would give no rights."""
     name = cluster_role_of(role)
     found = await context.client.find(ClusterRole, name)
     if found is None:
-        raise RoleMissing(f'the ClusterRole "{name}" does not exist: apply the manifests of the operator again')
+        missing = f"the ClusterRole {name} does not exist: apply the manifests of the operator again"
+        raise NotYet(missing, after=30, reason="RoleMissing", warn=True)
     return found

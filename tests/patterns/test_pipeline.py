@@ -294,6 +294,16 @@ def test_item_59_a_failure_is_one_warning_event_per_change_and_names_the_step() 
     ]
 
 
+def test_a_wait_that_warns_is_one_event_per_change() -> None:
+    one = context()
+    for name in ("a", "a", "b"):
+        run(Pipeline[ParcelContext](raising("A", NotYet(f"{name} is taken", reason="NameTaken", warn=True))), one)
+    assert [(call.reason, call.note) for call in events(one).warnings] == [
+        ("NameTaken", "a failed: a is taken"),
+        ("NameTaken", "a failed: b is taken"),
+    ]
+
+
 def test_a_wait_is_no_event() -> None:
     one = context()
     run(Pipeline[ParcelContext](raising("A", NotYet("no node"))), one)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from operators.user import Options, Quota, User, UserSpec, setup
 from operators.user.kubeconfig import KEY
 from operators.user.names import SYSTEM_NAMESPACE, kubeconfig_of
 
 from kubewright import Client, Config, ControlPlane, Manager, ObjectMeta, condition
-from kubewright.api.core.v1 import Secret
+from kubewright.api.core.v1 import ConfigMap, Secret
+from kubewright.client.errors import Unauthorized
 from kubewright.client.wait import deleted
+from kubewright.controlplane.embedded.plane import EmbeddedControlPlane
 from kubewright.manager.roles import declared_permissions
 from kubewright.testing import restricted_client, settled
 
 SOON = 30
+
+PlaneT = TypeVar("PlaneT", bound=ControlPlane)
 
 
 @asynccontextmanager
@@ -37,18 +41,17 @@ async def deployed(plane: ControlPlane) -> AsyncIterator[Client]:
         yield client
 
 
-class Site(NamedTuple):
+class Site(NamedTuple, Generic[PlaneT]):
     """A running operator, a client with all rights, and the operator's own."""
 
-    plane: ControlPlane
+    plane: PlaneT
     admin: Client
     own: Client
     manager: Manager
 
-    async def create(self, name: str = "alice", **spec: object) -> User:
+    async def create(self, name: str = "alice", spec: UserSpec | None = None) -> User:
         """A User who has everything, when nothing is to be done any more."""
-        created = await self.admin.create(User(metadata=ObjectMeta(name=name), spec=UserSpec(**spec)))  # type: ignore[arg-type]  # checked by the type itself
-        return await self.active(created)
+        return await self.active(await self.admin.create(User(metadata=ObjectMeta(name=name), spec=spec or UserSpec())))
 
     async def active(self, user: User) -> User:
         """The User as it is when it has everything and nothing is to be done any more."""
@@ -56,9 +59,13 @@ class Site(NamedTuple):
         await settled(self.manager)
         return await self.admin.get(user)
 
+    async def secret(self, name: str = "alice") -> Secret:
+        """The one with the kubeconfig."""
+        return await self.admin.get(Secret, kubeconfig_of(name), namespace=SYSTEM_NAMESPACE)
+
     async def kubeconfig(self, name: str = "alice") -> Config:
         """What the User would use."""
-        secret = await self.admin.get(Secret, kubeconfig_of(name), namespace=SYSTEM_NAMESPACE)
+        secret = await self.secret(name)
         return Config.from_kubeconfig_text(base64.b64decode(secret.data[KEY]).decode())
 
     async def delete(self, user: User) -> None:
@@ -72,24 +79,38 @@ class Site(NamedTuple):
         return sum(sum(controller.statistics.results.values()) for controller in self.manager.controllers)
 
 
+async def is_accepted(config: Config) -> bool:
+    """Whether the server knows who has this kubeconfig."""
+    async with Client(config) as client:
+        try:
+            await client.list(ConfigMap, namespace=config.namespace)
+        except Unauthorized:
+            return False
+        return True
+
+
 @asynccontextmanager
-async def site(
-    options: Options | None = None, quota: Quota | None = None
-) -> AsyncIterator[Site]:
+async def site(options: Options | None = None, quota: Quota | None = None) -> AsyncIterator[Site[EmbeddedControlPlane]]:
     """A control plane of its own, for virtual time, with the operator at work on it."""
-    async with (
-        ControlPlane.embedded(definitions=[User], nodes=0) as plane,
-        plane.client() as admin,
-        deployed(plane) as own,
-        operating(plane, admin, own, options, quota) as running,
-    ):
+    async with vacant() as (plane, admin, own), operating(plane, admin, own, options, quota) as running:
         yield running
 
 
 @asynccontextmanager
+async def vacant() -> AsyncIterator[tuple[EmbeddedControlPlane, Client, Client]]:
+    """The same before the operator is started: the control plane, a client with all rights, the operator's own."""
+    async with (
+        ControlPlane.embedded(definitions=[User], nodes=0) as plane,
+        plane.client() as admin,
+        deployed(plane) as own,
+    ):
+        yield plane, admin, own
+
+
+@asynccontextmanager
 async def operating(
-    plane: ControlPlane, admin: Client, own: Client, options: Options | None = None, quota: Quota | None = None
-) -> AsyncIterator[Site]:
+    plane: PlaneT, admin: Client, own: Client, options: Options | None = None, quota: Quota | None = None
+) -> AsyncIterator[Site[PlaneT]]:
     """The operator at work."""
     manager = Manager(own, webhook_address="0")
     setup(manager, options, quota=quota)

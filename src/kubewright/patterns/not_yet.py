@@ -16,13 +16,19 @@ from kubewright.controller import Result
 
 
 class NotYet(Exception):
-    """Reconcile again after `after` (seconds, or a timedelta). `reason` is a CamelCase word for conditions."""
+    """Reconcile again after `after` (seconds, or a timedelta). `reason` is a CamelCase word for conditions.
 
-    def __init__(self, message: str, *, after: float | timedelta = 10, reason: str = "Waiting") -> None:
+    `warn` says that somebody has to do something about it: a step of a pipeline then records a Warning event, too.
+    """
+
+    def __init__(
+        self, message: str, *, after: float | timedelta = 10, reason: str = "Waiting", warn: bool = False
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.after = after.total_seconds() if isinstance(after, timedelta) else float(after)
         self.reason = reason
+        self.warn = warn
         if not 0 < self.after < inf:
             raise ValueError(f"NotYet({message!r}, after={after!r}): expected a number of seconds above 0")
 

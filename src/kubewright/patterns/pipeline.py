@@ -150,7 +150,7 @@ class _Run(Generic[ContextT]):
             done = await step(context) or Done()
         except NotYet as waiting:
             self._waiting.append(waiting)
-            set_condition(obj, step.condition, False, reason_of(waiting), message_of(waiting))
+            self._report(step, waiting, warn=waiting.warn)
             self._ended(step, "waiting", time() - began)
             return False
         except Exception as error:
@@ -183,10 +183,13 @@ class _Run(Generic[ContextT]):
             raise NotYet(message, after=first.after, reason=first.reason)
 
     def _fail(self, step: Step[ContextT], error: Exception) -> None:
-        obj, reason, message = self._context.object, reason_of(error), message_of(error)
-        if set_condition(obj, step.condition, False, reason, message):
-            self._context.events.warning(cast(Object, obj), reason, f"{step.name} failed: {message}")
+        self._report(step, error, warn=True)
         self._errors[step] = error
+
+    def _report(self, step: Step[ContextT], error: Exception, *, warn: bool) -> None:
+        obj, reason, message = self._context.object, reason_of(error), message_of(error)
+        if set_condition(obj, step.condition, False, reason, message) and warn:
+            self._context.events.warning(cast(Object, obj), reason, f"{step.name} failed: {message}")
 
     def _started(self, step: Step[ContextT]) -> None:
         for hook in self._hooks:
