@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from msgspec.structs import replace
-from operators import builtins, chaospod, podmanager
+from operators import builtins, chaospod, podmanager, user
 
 from kubewright import Client, ControlPlane, Manager, Model, Permission
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
@@ -33,8 +33,9 @@ PLAIN = Operator(name="it", image="it:1", namespace="harbour")
         (podmanager.setup, ["PodManager"], ["PodManager"]),
         (chaospod.setup, ["ChaosPod"], ["/mutate-", "/validate-"]),
         (builtins.setup, ["PodSet"], ["/mutate--v1-pod", "/validate--v1-pod"]),
+        (user.setup, ["User"], ["/mutate-user-sealos-io-v1-user", "/validate-user-sealos-io-v1-user"]),
     ],
-    ids=["podmanager", "chaospod", "builtins"],
+    ids=["podmanager", "chaospod", "builtins", "user"],
 )
 async def test_kinds_and_webhooks_are_those_of_the_program(
     setup: Callable[[Manager], None], kinds: list[str], paths: list[str]
@@ -43,7 +44,7 @@ async def test_kinds_and_webhooks_are_those_of_the_program(
     assert [kind.__name__ for kind in operator.kinds] == kinds
     called = [each.path if isinstance(each, AdmissionWebhook) else each.kind for each in operator.webhooks]
     assert all(found.startswith(path) for found, path in zip(called, paths, strict=True))
-    assert [each.metadata.name for each in operator.roles] == ["it", "it"]
+    assert {(each.metadata.name, each.kind) for each in operator.roles} == {("it", "ClusterRole"), ("it", "Role")}
 
 
 async def test_roles_are_those_that_the_flags_of_the_deployment_need() -> None:
@@ -125,12 +126,12 @@ async def test_an_operator_starts_with_nothing_but_what_is_deployed(
     async with embedded_control_plane.client() as admin:
         for obj in objects_of(operator):
             await admin.apply(obj, force=True)
-        user = embedded_control_plane.add_user("system:serviceaccount:harbour:it", ["system:serviceaccounts"])
+        account = embedded_control_plane.add_user("system:serviceaccount:harbour:it", ["system:serviceaccounts"])
         arguments = deployment(operator).spec.template.spec.containers[0].args
         # Without a pod, it does not know its namespace.
         here = ["--lease-namespace=harbour", "--webhook-service=harbour/it-webhook"]
         flags, _ = parse_flags("it", None, [*arguments, *here])
-        async with embedded_control_plane.client(user) as client:
+        async with embedded_control_plane.client(account) as client:
             manager = manager_of(client, "it", flags, (), Manager)
             setup(manager)
             async with running(manager):

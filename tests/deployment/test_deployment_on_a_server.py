@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from operators import builtins, chaospod, podmanager
+from operators import builtins, chaospod, podmanager, user
 from tests.deployment.ferries import ferries
 
 from kubewright import Client, Manager
@@ -47,7 +47,9 @@ async def test_pods_are_admitted_where_only_restricted_ones_are(admin: Client, n
 
 
 @pytest.mark.parametrize(
-    "setup", [podmanager.setup, chaospod.setup, builtins.setup], ids=["podmanager", "chaospod", "builtins"]
+    "setup",
+    [podmanager.setup, chaospod.setup, builtins.setup, user.setup],
+    ids=["podmanager", "chaospod", "builtins", "user"],
 )
 async def test_a_server_accepts_what_is_deployed_of_the_operators_here(
     setup: Callable[[Manager], None], admin: Client, namespace: str
@@ -55,4 +57,4 @@ async def test_a_server_accepts_what_is_deployed_of_the_operators_here(
     operator = await with_setup(Operator(name="it", image="it:1", namespace=namespace), setup)
     for obj in objects_of(operator):
         # Other tests may have installed the kinds.
-        await admin.apply(obj, dry_run=True, force=True, field_validation="Strict")
+        await admin.apply(obj, dry_run=not isinstance(obj, Namespace), force=True, field_validation="Strict")

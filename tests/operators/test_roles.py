@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import pytest
 from operators import builtins, chaospod, podmanager
+from operators import user as users
+from operators.user.names import CREATOR, role_reference
 
 from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, ObjectMeta, Permission
 from kubewright.api import Object
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
-from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec
 from kubewright.api.meta import LabelSelector
-from kubewright.api.rbac.v1 import PolicyRule
+from kubewright.api.rbac.v1 import PolicyRule, RoleBinding
 from kubewright.client import MergePatch
-from kubewright.client.wait import deleted, exists
+from kubewright.client.wait import condition, deleted, exists
+from kubewright.deployment import Operator as Deployed
+from kubewright.deployment import with_setup
 from kubewright.manager import LeaderElection
 from kubewright.manager.roles import declared_permissions, roles_of, rules_of
 from kubewright.testing import Install, compare_permissions, recorded_permissions, restricted_client, run_virtual
@@ -56,6 +60,17 @@ async def use_builtins(user: Client) -> None:
     await user.wait_for(replica_set, Field("metadata.labels.hello").equals("world"))
 
 
+async def use_users(user: Client) -> None:
+    # A workspace that was kept, in which its user had less.
+    await user.create(Namespace(metadata=ObjectMeta(name="ns-it", annotations={CREATOR: "it"})))
+    await user.create(RoleBinding(metadata=ObjectMeta(name="it"), role_ref=role_reference("Developer")))
+    created = await user.create(users.User(metadata=ObjectMeta(name="it")))
+    await user.wait_for(created, condition("Ready"))
+    assert (await user.get(RoleBinding, "it")).role_ref == role_reference("Owner")
+    await user.delete(created)
+    await user.wait_for(created, deleted)
+
+
 class Operator(NamedTuple):
     """An operator, its kinds, and a use of it that has it do everything it does."""
 
@@ -64,6 +79,12 @@ class Operator(NamedTuple):
     use: Callable[[Client], Awaitable[None]]
     unused: str = ""
     """What is declared for undecodable objects only."""
+    grants: Sequence[str] = ()
+    """The kinds that it gives rights to others with."""
+    namespace: str = "default"
+    """Where it is used."""
+    is_confined: bool = True
+    """Whether it can work in some namespaces only."""
 
 
 OPERATORS = {
@@ -76,7 +97,16 @@ OPERATORS = {
         unused="declared and never used: create events.events.k8s.io\n"
         "declared and never used: patch events.events.k8s.io",
     ),
+    "user": Operator(
+        users.setup, [users.User], use_users, grants=["rolebindings", "roles"], namespace="ns-it", is_confined=False
+    ),
 }
+
+
+async def prepare(operator: Operator, admin: Client) -> None:
+    """Create what is deployed with the operator."""
+    for obj in (await with_setup(Deployed(name="it", image="it:1"), operator.setup)).objects:
+        await admin.apply(obj, force=True)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -92,15 +122,17 @@ def test_item_41_an_operator_uses_exactly_its_role(name: str, caplog: pytest.Log
         async with (
             ControlPlane.embedded(definitions=operator.kinds) as plane,
             plane.client() as admin,
-            restricted_client(plane, needed, user="operator") as own,
         ):
-            manager = made(own)
-            operator.setup(manager)
-            async with manager.running():
-                await operator.use(admin.in_namespace("default"))
-                await asyncio.sleep(2)  # events are written a little later
+            await prepare(operator, admin)
+            async with restricted_client(plane, needed, user="operator") as own:
+                manager = made(own)
+                operator.setup(manager)
+                async with manager.running():
+                    await operator.use(admin.in_namespace(operator.namespace))
+                    await asyncio.sleep(2)  # events are written a little later
             used = recorded_permissions(plane.audit.events, "operator")
-        assert used.warnings == []
+        warned = [warning.partition(":")[0] for warning in used.warnings]
+        assert warned == [f"it writes {kind}" for kind in operator.grants]
         assert compare_permissions(needed, used.permissions) == operator.unused
         assert not [record.message for record in caplog.records if "is not permitted" in record.message]
 
@@ -113,12 +145,14 @@ def test_item_41_a_rule_that_is_missing_is_named(name: str, caplog: pytest.LogCa
     operator = OPERATORS[name]
 
     async def main() -> None:
-        rules = rules_of(await declared_permissions(operator.setup))[""]
-        async with ControlPlane.embedded(definitions=operator.kinds, controllers=[]) as plane:
+        needed = await declared_permissions(operator.setup)
+        rules, elsewhere = rules_of(needed)[""], [each for each in needed if each.namespace]
+        async with ControlPlane.embedded(definitions=operator.kinds, controllers=[]) as plane, plane.client() as admin:
+            await prepare(operator, admin)
             for missing in rules:
                 (lacked,) = missing.resources
                 caplog.clear()
-                error = await error_with(plane, operator, [each for each in rules if each is not missing])
+                error = await error_with(plane, operator, [each for each in rules if each is not missing], elsewhere)
                 assert (error == "") == (lacked.endswith(("events", "/finalizers"))), lacked
                 found = error or "\n".join(record.message for record in caplog.records)
                 assert f'resource "{lacked}" in API group "{missing.api_groups[0]}"' in found
@@ -136,10 +170,13 @@ async def test_item_41_the_right_to_create_pods_is_missed_on_both_servers(
     assert 'cannot create, delete resource "pods" in API group ""' in error
 
 
-async def error_with(plane: ControlPlane, operator: Operator, rules: list[PolicyRule]) -> str:
+async def error_with(
+    plane: ControlPlane, operator: Operator, rules: list[PolicyRule], elsewhere: Sequence[Permission] = ()
+) -> str:
     permitted = [
         Permission(f"{rule.api_groups[0]}/{resource}", *rule.verbs) for rule in rules for resource in rule.resources
     ]
+    permitted += elsewhere
     async with restricted_client(plane, permitted) as own:
         manager = Manager(own, webhook_address="0")
         operator.setup(manager)
@@ -153,8 +190,9 @@ async def error_with(plane: ControlPlane, operator: Operator, rules: list[Policy
 
 async def test_the_roles_of_operators_are_accepted_by_both_servers(admin: Client, namespace: str) -> None:
     for operator in OPERATORS.values():
-        for namespaces in ([], [namespace]):
+        await prepare(operator, admin)
+        for namespaces in ([], [namespace]) if operator.is_confined else ([],):
             needed = await declared_permissions(operator.setup, manager=partial(Manager, namespaces=namespaces))
-            (role,) = roles_of("it", needed)
-            stored = await admin.create(role, dry_run=True, field_validation="Strict")
-            assert stored.rules == role.rules
+            for role in roles_of("it", needed):
+                stored = await admin.create(role, dry_run=True, field_validation="Strict")
+                assert stored.rules == role.rules

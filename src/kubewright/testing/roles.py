@@ -35,6 +35,8 @@ _FOR_ALL = frozenset({"selfsubjectaccessreviews", "selfsubjectrulesreviews", "se
 # Addressed by names that do not change, and too much to grant all of.
 _NAMED = frozenset({("coordination.k8s.io", "leases"), ("", "secrets")})
 _CHANGES = frozenset({"create", "update", "patch"})
+# Checked when roles and bindings are written.
+_UNSEEN = frozenset({"bind", "escalate"})
 
 
 class AuditedRequest(Protocol):
@@ -179,8 +181,8 @@ def _warnings(grants: Iterable[Grant]) -> Iterable[str]:
 def compare_permissions(declared: Iterable[Permission], used: Iterable[Permission]) -> str:
     """What is declared and was never used, and what was used and is not declared, line by line; empty if nothing.
 
-    Not reported as unused: `get`, which roles have with every `list`, and the update of `finalizers`, which only an
-    admission plugin checks.
+    Not reported as unused: `get`, which roles have with every `list`, the update of `finalizers`, which only an
+    admission plugin checks, and the verbs `bind` and `escalate`, which no request has.
     """
     has, needs = grants_of(declared), exact_grants(used)
     return compare_grants(has, has, needs)
@@ -192,7 +194,9 @@ def compare_grants(needed: set[Grant], permitted: set[Grant], used: set[Grant]) 
     unused = {
         each
         for each in needed - implied
-        if not any(each.covers(grant) for grant in used) and not each.resource.endswith("/finalizers")
+        if not any(each.covers(grant) for grant in used)
+        and not each.resource.endswith("/finalizers")
+        and each.verb not in _UNSEEN
     }
     lacking = {grant for grant in used if not any(each.covers(grant) for each in permitted)}
     lines = [f"declared and never used: {each}" for each in sorted(unused)]
