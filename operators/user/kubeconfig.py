@@ -78,7 +78,7 @@ def _is_obsolete(user: User, secret: Secret) -> bool:
         return True
     credential = _credential_in(secret)
     if credential is None:
-        return bool(secret.data)  # somebody has changed it; without data it was not filled yet
+        return bool(secret.data)  # changed by another client; without data it was not filled yet
     return credential.seconds != _expiration(user) or _due_rotation(user) not in (None, credential.rotated)
 
 

@@ -1,7 +1,7 @@
 """Whose an object is that has the name of one that a User needs.
 
-A User never takes over what it did not make: a service account `default` or a namespace `ns-prod` that somebody else
-made would give its rights, or its content, to whoever may create Users.
+A User never takes over what it did not make: with a service account `default` or a namespace `ns-prod` that was there
+before, those who may create Users would get its rights, or its content.
 """
 
 from __future__ import annotations

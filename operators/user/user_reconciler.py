@@ -78,7 +78,7 @@ class UserReconciler(ObjectReconciler[User]):
                 await self.orphan(user, role)
 
     async def orphan(self, user: User, child: Object) -> None:
-        """Have it be nobody's."""
+        """Take the User from the owners of the object."""
         owners = child.metadata.owner_references
         child.metadata.owner_references = [owner for owner in owners if owner.uid != user.metadata.uid]
         await self.client.patch(child)

@@ -6,9 +6,13 @@ from datetime import timedelta
 
 from operators import builtins, podmanager
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
+from operators.user import User
+from operators.user import setup as set_up_users
+from operators.user.deployed import required_objects
 
-from kubewright import Field, Manager, ObjectMeta, controller_for
-from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
+from kubewright import Field, Manager, ObjectMeta, controller_for, now
+from kubewright.api import Object
+from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.client.wait import condition
 from kubewright.testing import World, explore
 
@@ -92,4 +96,58 @@ def test_a_chaos_pod_runs_whatever_fails() -> None:
         ),
         always=lambda world: len(pods(world)) <= 1,
         seeds=5,
+    ).same_end()
+
+
+USER = User(metadata=ObjectMeta(name="it"))
+# What depends on a token, which is another one in each world.
+TOKENS: dict[type[Object], list[str]] = {
+    Secret: ["data", "metadata.annotations"],
+    User: ["status.kubeConfigSecret.hash"],
+}
+
+
+async def rotate(world: World[None]) -> None:
+    await world.create(USER)
+    await world.wait(USER, condition("Ready"))
+    await world.change(USER, lambda user: setattr(user.spec, "kube_config_rotate_at", now()))
+
+
+def test_a_user_has_everything_and_its_kubeconfig_is_rotated_whatever_fails() -> None:
+    explore(
+        set_up_users,
+        kinds=[User],
+        given=required_objects(),
+        when=rotate,
+        until=lambda world: world.wait(
+            USER,
+            condition("Ready") & Field("status.observedKubeConfigRotateAt").satisfies(bool, "is set"),
+        ),
+        ignore=TOKENS,
+        seeds=5,
+    ).same_end()
+
+
+async def delete_user(world: World[None]) -> None:
+    await world.create(USER)
+    await world.wait(USER, condition("Ready"))
+    await world.delete(USER)
+
+
+def outlives_its_workspace(world: World[None]) -> bool:
+    """What was made for a User is never left behind by it."""
+    names = [namespace.metadata.name for namespace in world.list(Namespace)]
+    return "ns-it" not in names or bool(world.list(User))
+
+
+def test_a_user_is_deleted_whatever_fails() -> None:
+    explore(
+        set_up_users,
+        kinds=[User],
+        given=required_objects(),
+        when=delete_user,
+        until=lambda world: world.settled(),
+        always=outlives_its_workspace,
+        ignore=TOKENS,
+        faults=["crash-after", "lost-answer", "errors"],  # its creation is explored above
     ).same_end()

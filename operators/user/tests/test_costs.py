@@ -1,4 +1,4 @@
-"""What Users cost in requests: when they are new, when somebody changes their objects, and when nothing happens."""
+"""What Users cost in requests: when they are new, when others change their objects, and when nothing happens."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def test_a_kubeconfig_whose_secret_is_lost_is_revoked_and_issued_again_at_
 
 
 @virtual
-async def test_a_kubeconfig_that_somebody_has_changed_is_replaced() -> None:
+async def test_a_kubeconfig_that_another_client_has_changed_is_replaced() -> None:
     changes: list[JSONObject] = [
         {"data": {KEY: base64.b64encode(b"apiVersion: v1").decode()}},
         {"data": None},

@@ -89,7 +89,7 @@ async def test_the_system_namespace_is_created_when_it_is_missing() -> None:
 
 
 @virtual
-async def test_a_namespace_of_somebody_else_is_not_taken_over_and_when_it_is_gone_the_user_gets_its_own() -> None:
+async def test_a_namespace_that_was_there_before_is_not_taken_over_and_when_it_is_gone_the_user_gets_its_own() -> None:
     async with site() as here:
         foreign = await here.admin.create(Namespace(metadata=ObjectMeta(name="ns-alice", labels={"a": "b"})))
         await here.admin.create(ALICE)
@@ -106,7 +106,7 @@ async def test_a_namespace_of_somebody_else_is_not_taken_over_and_when_it_is_gon
 
 
 @virtual
-async def test_a_service_account_of_somebody_else_is_not_given_to_a_user() -> None:
+async def test_a_service_account_that_was_there_before_is_not_given_to_a_user() -> None:
     """A User called `default`, or as the operator, would else get a token of that service account."""
     async with vacant() as (_, admin, own):
         await admin.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace=SYSTEM_NAMESPACE)))
@@ -161,7 +161,7 @@ async def test_a_binding_to_another_role_is_replaced() -> None:
 
 
 @virtual
-async def test_without_a_cluster_role_nobody_is_active_and_when_it_is_there_everybody_is() -> None:
+async def test_without_a_cluster_role_no_user_is_active_and_when_it_is_there_every_user_is() -> None:
     async with site() as here:
         lost = await here.admin.get(ClusterRole, cluster_role_of("Owner"))
         await here.admin.delete(lost)
@@ -195,7 +195,7 @@ async def test_another_meaning_of_a_cluster_role_is_that_of_the_roles_in_all_wor
 
 
 @virtual
-async def test_a_user_owns_a_workspace_for_somebody_else() -> None:
+async def test_the_owner_of_a_workspace_may_be_another_user() -> None:
     async with site() as here:
         await here.create()
         await here.admin.patch(User, "alice", MergePatch({"metadata": {"annotations": {OWNER: "bob"}}}))

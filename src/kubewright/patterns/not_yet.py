@@ -18,7 +18,7 @@ from kubewright.controller import Result
 class NotYet(Exception):
     """Reconcile again after `after` (seconds, or a timedelta). `reason` is a CamelCase word for conditions.
 
-    `warn` says that somebody has to do something about it: a step of a pipeline then records a Warning event, too.
+    `warn` is for what waits for a person to act: a step of a pipeline then records a Warning event, too.
     """
 
     def __init__(
