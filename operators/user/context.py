@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from kubewright import Config, ObjectMeta
+from kubewright import Client, Config, ObjectMeta
+from kubewright.api import Object
 from kubewright.api.core.v1 import ServiceAccount
 from kubewright.patterns import Context
 
 from .names import CREATOR, OWNER, workspace_of
 from .types import User
+
+T = TypeVar("T", bound=Object)
 
 
 class Quota(Protocol):
@@ -46,6 +49,10 @@ class UserContext(Context[User]):
     def owner(self) -> str:
         """Who owns the workspace: the User, unless an annotation says otherwise. Webhooks may be off."""
         return self.object.metadata.annotations.get(OWNER) or self.name
+
+    async def find(self, wanted: T) -> T | None:
+        """The object, asking the server for one that the cache does not show: it may be there and not be ours."""
+        return await self.client.find(wanted) or await Client.find(self.client, wanted)
 
     def metadata(self, name: str, namespace: str = "") -> ObjectMeta:
         """That of an object that is made for the User."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from kubewright import AlreadyExists, Config, Model, Time, now, set_controller_reference
+from kubewright.api.authentication.v1 import TokenRequest
 from kubewright.api.core.v1 import Secret
 from kubewright.patterns import NotYet
 
@@ -31,8 +32,9 @@ class Credential(Model):
 
     seconds: int
     """The life that was asked for; the server may have given less."""
-    issued: Time
     expires: Time
+    renewal: Time
+    """When the next one is issued."""
     rotated: Time | None
     """The `kubeConfigRotateAt` that it obeys."""
     account: str
@@ -41,11 +43,6 @@ class Credential(Model):
     """A hash of what the kubeconfig says about the server."""
     hash: str
     """That of the kubeconfig."""
-
-    @property
-    def renewal(self) -> datetime:
-        """When to renew it."""
-        return self.issued + RENEWAL * (self.expires - self.issued)
 
 
 def public_config(config: Config, server: str) -> Config:
@@ -63,10 +60,14 @@ async def sync_kubeconfig(context: UserContext) -> None:
     if secret is None:
         secret = await _created(context)
     credential = _credential_in(secret)
-    if credential is None or not _is_current(context, credential):
+    is_current = credential is not None and _is_current(context, credential)
+    if credential is None or not is_current:
         credential = await _issue(context, secret)
     _mark(context, secret)
     await client.patch(secret)
+    if not is_current:
+        issued = f"Issued the kubeconfig {secret.key}, valid until {credential.expires:%Y-%m-%d %H:%M:%S} UTC"
+        context.events.normal(user, "KubeConfigIssued", issued)
     _report(context, credential)
 
 
@@ -74,11 +75,12 @@ def _is_obsolete(user: User, secret: Secret) -> bool:
     """Whether the tokens that were in the Secret are to be refused from now on. Raises `NotYet`."""
     if not is_of_predecessor(user, secret):
         check_usable(user, secret, may_adopt=True)
-    if not is_of(user, secret):
+    if not is_of(user, secret) or secret.immutable:
         return True
     credential = _credential_in(secret)
     if credential is None:
-        return bool(secret.data)  # changed by another client; without data it was not filled yet
+        # One that was filled has been changed by another client.
+        return bool(secret.data) or CREDENTIAL in secret.metadata.annotations
     return credential.seconds != _expiration(user) or _due_rotation(user) not in (None, credential.rotated)
 
 
@@ -98,16 +100,16 @@ async def _created(context: UserContext) -> Secret:
 
 async def _issue(context: UserContext, secret: Secret) -> Credential:
     """Put a kubeconfig with a new token into the Secret, which is not written yet."""
-    user, account, issued = context.object, context.service_account, now()
-    seconds = _expiration(user)
+    user, account, seconds = context.object, context.service_account, _expiration(context.object)
     answer = await context.client.token(account, expiration_seconds=seconds, bound_to=secret)
     text = context.config.to_kubeconfig(
         name=f"{context.name}@sealos", namespace=context.workspace, token=answer.status.token
     )
+    expires, renewal = life_of(answer, seconds)
     credential = Credential(
         seconds=seconds,
-        issued=issued,
-        expires=answer.status.expiration_timestamp or issued,
+        expires=expires,
+        renewal=renewal,
         rotated=_due_rotation(user),
         account=account.metadata.uid,
         server=_server(context),
@@ -115,9 +117,14 @@ async def _issue(context: UserContext, secret: Secret) -> Credential:
     )
     secret.data = {KEY: base64.b64encode(text.encode()).decode()}
     secret.metadata.annotations[CREDENTIAL] = msgspec.json.encode(credential).decode()
-    until = credential.expires.isoformat()
-    context.events.normal(user, "KubeConfigIssued", f"Issued a kubeconfig, which is valid until {until}: {secret.key}")
     return credential
+
+
+def life_of(answer: TokenRequest, seconds: int) -> tuple[datetime, datetime]:
+    """When the token expires by the server's clock, which may have given it less, and when to renew it by ours."""
+    issued, ours = answer.metadata.creation_timestamp or now(), now()
+    expires = answer.status.expiration_timestamp or issued + timedelta(seconds=seconds)
+    return expires, ours + RENEWAL * (expires - issued)
 
 
 def _mark(context: UserContext, secret: Secret) -> None:

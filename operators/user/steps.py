@@ -43,7 +43,7 @@ async def initialize(context: UserContext) -> None:
 @step("NamespaceSyncReady", needs=[initialize])
 async def namespace(context: UserContext) -> None:
     """The workspace, with who owns it and what its pods may be."""
-    found = await context.client.find(Namespace, context.workspace)
+    found = await context.find(Namespace(metadata=ObjectMeta(name=context.workspace)))
     is_kept = found is not None and found.metadata.annotations.get(CREATOR) == context.name
     check_usable(context.object, found, may_adopt=is_kept)
     wanted = Namespace(metadata=context.metadata(context.workspace))
@@ -56,7 +56,7 @@ async def service_account(context: UserContext) -> None:
     """The identity that the kubeconfig has."""
     await _ensure_system_namespace(context)
     wanted = ServiceAccount(metadata=context.metadata(context.name, SYSTEM_NAMESPACE))
-    check_usable(context.object, await context.client.find(wanted))
+    check_usable(context.object, await context.find(wanted))
     context.service_account = await context.ensure(wanted)
 
 

@@ -6,7 +6,7 @@ from kubewright import CachedClient, Config, Recorder, Result, now
 from kubewright.api import Object
 from kubewright.api.core.v1 import Namespace, Secret
 from kubewright.api.rbac.v1 import Role
-from kubewright.patterns import NotYet, ObjectReconciler, is_true, set_condition
+from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
 
 from .context import Quota, UserContext
 from .names import FINALIZER, KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, kubeconfig_of, workspace_of
@@ -43,7 +43,10 @@ class UserReconciler(ObjectReconciler[User]):
         try:
             await pipeline.run(context)
         finally:
-            user.status.phase = "Active" if is_true(user, "Ready") else "Pending"
+            ready = get_condition(user, "Ready")
+            # Of an earlier generation when the run was abandoned, which says nothing about the object.
+            if ready is not None and ready.observed_generation == user.metadata.generation:
+                user.status.phase = "Active" if ready.status == "True" else "Pending"
         if context.next_change is None:
             return None
         return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))
@@ -70,12 +73,15 @@ class UserReconciler(ObjectReconciler[User]):
         raise NotYet(waiting, after=5)
 
     async def leave(self, user: User, workspace: Namespace) -> None:
-        """Keep the workspace and its roles from being garbage-collected. The rights of the User go with it."""
-        await self.orphan(user, workspace)
+        """Keep the workspace and its roles from being garbage-collected. The rights of the User go with it.
+
+        The workspace comes last: as long as it is the User's, an interrupted cleanup is done again.
+        """
         for name in ROLE_NAMES:
             role = await self.client.find(Role, name, namespace=workspace.metadata.name)
             if role is not None:
                 await self.orphan(user, role)
+        await self.orphan(user, workspace)
 
     async def orphan(self, user: User, child: Object) -> None:
         """Take the User from the owners of the object."""

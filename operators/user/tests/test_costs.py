@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from operators.user.names import CREATOR, OWNER, SYSTEM_NAMESPACE, kubeconfig_of
+from operators.user.names import CREATOR, OWNER, RBAC, SYSTEM_NAMESPACE, kubeconfig_of
 from operators.user.tests.deploying import site
 
 from kubewright import Client
@@ -78,7 +78,7 @@ DRIFT: dict[str, tuple[Disturb, dict[str, int]]] = {
     "rules of a role changed": (changed(Role, "Developer", {"rules": []}), {ROLES: 1}),
     "role deleted": (deleted(Role, "Manager"), {ROLES: 1}),
     "subjects of the binding changed": (
-        changed(RoleBinding, "alice", {"subjects": []}),
+        changed(RoleBinding, "alice", {"subjects": [{"kind": "User", "apiGroup": RBAC, "name": "mallory"}]}),
         {BINDINGS: 1},
     ),
     "binding deleted": (deleted(RoleBinding, "alice"), {BINDINGS: 1}),
@@ -90,7 +90,10 @@ DRIFT: dict[str, tuple[Disturb, dict[str, int]]] = {
         changed(Secret, kubeconfig_of("alice"), {"metadata": {"labels": {OWNER: "mallory"}}}),
         {f"PATCH {SECRETS}/{{name}}": 1},
     ),
-    "service account deleted": (deleted(ServiceAccount, "alice"), {ACCOUNTS: 1, **ISSUED}),
+    "service account deleted": (
+        deleted(ServiceAccount, "alice"),
+        {ACCOUNTS.replace("PATCH", "GET"): 1, ACCOUNTS: 1, **ISSUED},
+    ),
     "secret deleted": (
         deleted(Secret, kubeconfig_of("alice")),
         {f"GET {SECRETS}/{{name}}": 1, f"POST {SECRETS}": 1, **ISSUED},
