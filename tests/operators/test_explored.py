@@ -9,6 +9,7 @@ from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
 from operators.user import User
 from operators.user import setup as set_up_users
 from operators.user.deployed import required_objects
+from operators.user.names import KEEP_WORKSPACE
 
 from kubewright import Field, Manager, ObjectMeta, controller_for, now
 from kubewright.api import Object
@@ -134,6 +135,13 @@ async def delete_user(world: World[None]) -> None:
     await world.delete(USER)
 
 
+async def delete_and_keep(world: World[None]) -> None:
+    kept = User(metadata=ObjectMeta(name="it", annotations={KEEP_WORKSPACE: "true"}))
+    await world.create(kept)
+    await world.wait(kept, condition("Ready"))
+    await world.delete(kept)
+
+
 def outlives_its_workspace(world: World[None]) -> bool:
     """What was made for a User is never left behind by it."""
     names = [namespace.metadata.name for namespace in world.list(Namespace)]
@@ -150,4 +158,16 @@ def test_a_user_is_deleted_whatever_fails() -> None:
         always=outlives_its_workspace,
         ignore=TOKENS,
         faults=["crash-after", "lost-answer", "errors"],  # its creation is explored above
+    ).same_end()
+
+
+def test_a_deleted_user_leaves_its_workspace_whole_wherever_that_is_interrupted() -> None:
+    explore(
+        set_up_users,
+        kinds=[User],
+        given=required_objects(),
+        when=delete_and_keep,
+        until=lambda world: world.settled(),
+        ignore=TOKENS,
+        faults=["crash-after"],
     ).same_end()

@@ -106,6 +106,18 @@ async def test_a_namespace_that_was_there_before_is_not_taken_over_and_when_it_i
 
 
 @virtual
+async def test_a_namespace_that_the_cache_does_not_show_yet_is_not_taken_over() -> None:
+    async with site() as here:
+        await settled(here.manager)
+        here.plane.faults.silence_open_watches(lambda target: target.resource == "namespaces")
+        foreign = await here.admin.create(Namespace(metadata=ObjectMeta(name="ns-alice")))
+        await here.admin.create(ALICE)
+        why, _ = await reason(here, "NamespaceSyncReady")
+        assert why == "NameTaken"
+        assert (await here.admin.get(foreign)).metadata.owner_references == []
+
+
+@virtual
 async def test_a_service_account_that_was_there_before_is_not_given_to_a_user() -> None:
     """A User called `default`, or as the operator, would else get a token of that service account."""
     async with vacant() as (_, admin, own):
