@@ -43,10 +43,9 @@ class UserReconciler(ObjectReconciler[User]):
         try:
             await pipeline.run(context)
         finally:
+            # Not `is_true`: a run that lost a race has not set it for this generation, and says nothing about it.
             ready = get_condition(user, "Ready")
-            # Of an earlier generation when the run was abandoned, which says nothing about the object.
-            if ready is not None and ready.observed_generation == user.metadata.generation:
-                user.status.phase = "Active" if ready.status == "True" else "Pending"
+            user.status.phase = "Active" if ready is not None and ready.status == "True" else "Pending"
         if context.next_change is None:
             return None
         return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))

@@ -292,3 +292,22 @@ async def test_a_user_whose_name_was_taken_deletes_nothing_of_the_others() -> No
         await here.delete(ALICE)
         found = await here.admin.get(foreign)
         assert (found.metadata.uid, found.metadata.deletion_timestamp) == (foreign.metadata.uid, None)
+
+
+@virtual
+async def test_a_reconcile_that_lost_a_race_says_nothing_about_the_phase() -> None:
+    async with site() as here:
+        await here.create()
+        lost = "the object has been modified; please apply your changes to the latest version and try again"
+        phases: list[str] = []
+        here.plane.faults.fail(
+            lambda target: target.verb == "patch" and target.resource == "secrets", code=409, message=lost
+        )
+        async with here.admin.watch(User) as watched:
+            await here.admin.patch(User, "alice", MergePatch({"spec": {"csrExpirationSeconds": 7200}}))
+            async for event in watched:
+                if event.type != "BOOKMARK":
+                    phases.append(event.object.status.phase)
+                if event.object.status.observed_csr_expiration_seconds == 7200:
+                    break
+        assert set(phases) == {"Active"}
