@@ -86,6 +86,8 @@ def test_declared_and_used_permissions_are_compared() -> None:
         Permission(Pod, "list", "watch", "create"),
         Permission(ConfigMap, "*", namespace="shop"),
         Permission(ConfigMap, "update", subresource="finalizers"),
+        Permission(Role, "escalate", name="reader"),
+        Permission("rbac.authorization.k8s.io/clusterroles", "bind", name="reader"),
         Permission("coordination.k8s.io/leases", "get", "update", namespace="ops", name="it"),
     ]
     used = [
