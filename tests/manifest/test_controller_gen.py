@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import yaml
 from tests.manifest.controller_gen.gadget import Gadget, OldestGadget, OldGadget
+from tools.controller_gen.__main__ import digest
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.codec import from_json
@@ -109,6 +110,10 @@ def test_the_compared_kind_has_at_least_60_different_fields_and_all_markers_of_c
     # Fields of a marker follow its name after a colon, too.
     used |= {name.rpartition(":")[0] for name in used}
     assert set((HERE / "markers.txt").read_text().split()) - used == UNUSED
+
+
+def test_the_compared_definition_is_that_of_the_types_in_go() -> None:
+    assert (HERE / "digest.txt").read_text().strip() == digest(), "run make generate"
 
 
 async def test_both_definitions_are_accepted_by_servers(admin: Client) -> None:
