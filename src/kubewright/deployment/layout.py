@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.core.v1 import Namespace
 from kubewright.api.resources import Object
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
@@ -74,7 +75,10 @@ def objects_of(operator: Operator) -> list[Object]:
     found.sort(key=position)
     for one, other in pairwise(found):
         if position(one) == position(other):
-            raise ManifestError(f"the operator {operator.name} has the {one.kind} {one.key} twice: rename one of them")
+            fix = "rename one of them"
+            if isinstance(one, Namespace):
+                fix = f"it is deployed there, and requires it, too: deploy it to another one than {operator.namespace}"
+            raise ManifestError(f"the operator {operator.name} has the {one.kind} {one.key} twice: {fix}")
     return found
 
 
