@@ -102,6 +102,12 @@ class ObjectReconciler(ABC, Generic[T]):
     async def cleanup(self, obj: T, /) -> None:
         """Remove what the object's deletion does not; `NotYet` keeps the finalizer. It may run more than once."""
 
+    def is_observed(self, obj: T, /) -> bool:
+        """Whether `observedGeneration` becomes the present one with this status. It does, unless a subclass says that
+        what an earlier spec began is not done yet.
+        """
+        return True
+
     async def reconcile(self, request: Request) -> Result | None:
         """Reconcile one object."""
         obj = await self.client.find(self.kind, request)
@@ -170,7 +176,7 @@ class ObjectReconciler(ABC, Generic[T]):
         status = cast(_WithStatus, obj).status if has_field(obj, "status") else None
         if status is None:
             return True
-        if has_field(status, "observed_generation"):
+        if has_field(status, "observed_generation") and self.is_observed(obj):
             cast(_Observing, status).observed_generation = obj.metadata.generation
         try:
             await self.client.status.patch(obj, lock=True)

@@ -1,0 +1,165 @@
+"""From one state of a Devbox to another: what is done once the pod is as the state wants it.
+
+Where a transition is follows from the status alone, which is written before each next part of it: a restart goes on
+from there. A content is committed by these changes of its record, each in a reconcile of its own:
+
+    Pending --the pod is gone--> Committing --the commit is made--> Success, and there is a new content
+                                 Committing --the attempt failed--> Failed --a while later--> Committing
+                                 Committing or Failed --Running or Paused is wanted again--> Pending
+
+Rules of the kind keep users from changing the state while it is Committing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+from kubewright import now
+from kubewright.api.core.v1 import Pod
+
+from .committer import CommitFailed, Committed, Committing
+from .content import is_claimed, presence, report_loss
+from .context import DevboxContext
+from .parts import is_part
+from .types import CommitRecord, Devbox, State
+
+MAX_RECORDS: Final = 10
+_PAUSE: Final = 10.0
+
+
+def is_open(devbox: Devbox) -> bool:
+    """Whether a pod may use the present content."""
+    return devbox.status.record.commit_status == "Pending"
+
+
+async def sync_commit(context: DevboxContext) -> None:
+    """Do the next part of the transition to the state that is wanted."""
+    devbox = context.object
+    state = devbox.spec.state
+    if state in ("Running", "Paused"):
+        if not is_open(devbox):
+            await _reopen(context)
+        elif state == "Running" or context.pod is None:
+            _reach(context, state)
+    elif state in ("Stopped", "Shutdown") and context.pod is None:
+        status = devbox.status.record.commit_status
+        if status == "Committing":
+            await _commit(context)
+        elif status == "Failed":
+            await _retry(context)
+        elif devbox.status.state != state or devbox.status.record.node or await is_claimed(context):
+            await _begin(context)
+
+
+async def _begin(context: DevboxContext) -> None:
+    devbox, record = context.object, context.object.status.record
+    # A pod that the cache does not show yet would write what is not committed.
+    pod = await context.live.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
+    if pod is not None and is_part(devbox, pod):
+        context.reconcile_after(_PAUSE)
+        return
+    match await presence(context):
+        case "present":
+            record.commit_image = context.committer.reference(devbox, devbox.status.content_id)
+            _attempt(context)
+        case "absent":
+            if record.schedule_time is not None:
+                report_loss(context)
+            _reach(context, devbox.spec.state)
+        case "going":
+            context.reconcile_after(_PAUSE)
+
+
+def _attempt(context: DevboxContext) -> None:
+    """Claim the content for the commit; that begins when the claim is stored."""
+    record = context.object.status.record
+    record.commit_status, record.update_time, record.attempts = "Committing", now(), record.attempts + 1
+    number = f", attempt {record.attempts}" if record.attempts > 1 else ""
+    context.events.normal(context.object, "CommitStarted", f"Committing the content to {record.commit_image}{number}")
+    context.reconcile_after(0)
+
+
+async def _commit(context: DevboxContext) -> None:
+    devbox, record = context.object, context.object.status.record
+    match await context.committer.commit(devbox):
+        case Committing(_, after):
+            if after is not None:
+                context.reconcile_after(after)
+        case CommitFailed(message):
+            record.commit_status, record.update_time, record.message = "Failed", now(), message
+            context.events.warning(
+                devbox, "CommitFailed", f"Attempt {record.attempts} failed, the content is intact: {message}"
+            )
+            context.reconcile_after(0)
+        case Committed():
+            _succeed(context)
+
+
+def _succeed(context: DevboxContext) -> None:
+    """The content is committed, and there is a new one that begins from the commit: in one write of the status."""
+    devbox, record = context.object, context.object.status.record
+    record.commit_status, record.commit_time, record.update_time, record.message = "Success", now(), now(), ""
+    devbox.status.content_id = add_record(devbox, record.commit_image)
+    context.events.normal(devbox, "CommitSucceeded", f"Committed the content to {record.commit_image}")
+    _reach(context, devbox.spec.state)
+    context.reconcile_after(0)
+
+
+async def _retry(context: DevboxContext) -> None:
+    """Remove the attempt that has failed, and try again after a while."""
+    record, options = context.object.status.record, context.options
+    is_over = await context.committer.cancel(context.object)
+    if record.attempts >= options.commit_tries or not is_over:
+        return
+    since = record.update_time or now()
+    left = (since + options.commit_retry - now()).total_seconds()
+    if left > 0:
+        context.reconcile_after(left)
+    else:
+        _attempt(context)
+
+
+async def _reopen(context: DevboxContext) -> None:
+    """The content is wanted again: give up committing it, and let pods use it when nothing reads it any more."""
+    record = context.object.status.record
+    if await context.committer.cancel(context.object):
+        record.commit_status, record.update_time, record.attempts, record.message = "Pending", now(), 0, ""
+        context.reconcile_after(0)
+
+
+def _reach(context: DevboxContext, state: State) -> None:
+    """The Devbox is in that state."""
+    devbox = context.object
+    if state in ("Stopped", "Shutdown"):
+        devbox.status.record.node = ""
+    if devbox.status.state != state:
+        context.events.normal(devbox, "StateChanged", f"The Devbox was {devbox.status.state} and is {state}")
+        devbox.status.state = state
+
+
+def add_record(devbox: Devbox, base_image: str, content_id: str | None = None) -> str:
+    """Add the record of a new content, or of one that was found, and return the id of the content."""
+    content_id = content_id or str(uuid4())
+    devbox.status.commit_records[content_id] = CommitRecord(base_image=base_image, generate_time=now())
+    return content_id
+
+
+async def discard_commits(context: DevboxContext) -> None:
+    """Remove the commits that the present content does not begin from, and the oldest records of them."""
+    devbox = context.object
+    status, base = devbox.status, devbox.status.record.base_image
+    if is_open(devbox):
+        await context.committer.cancel(devbox)  # the attempt that succeeded is of no use any more
+    superseded = {
+        content_id: record
+        for content_id, record in status.commit_records.items()
+        if content_id != status.content_id and record.commit_image != base
+    }
+    for record in superseded.values():
+        if record.commit_image:
+            await context.committer.discard(devbox, record.commit_image)
+            record.commit_image = ""
+    by_age = sorted(superseded, key=lambda content_id: superseded[content_id].generate_time or now())
+    for content_id in by_age[: max(0, len(status.commit_records) - MAX_RECORDS)]:
+        del status.commit_records[content_id]

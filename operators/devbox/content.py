@@ -1,0 +1,149 @@
+"""The volumes with the contents of a Devbox: one claim for each content id.
+
+A volume is removed only when the status says that its content is committed.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeAlias
+
+from kubewright import ObjectMeta, Quantity, set_controller_reference
+from kubewright.api import Object
+from kubewright.api.core.v1 import (
+    Container,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimVolumeSource,
+    SecurityContext,
+    Volume,
+    VolumeMount,
+    VolumeResourceRequirements,
+)
+
+from .context import DevboxContext
+from .names import BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, labels_of, metadata_of
+from .options import Options
+from .parts import find_part, is_part
+from .scripts import SEED
+from .types import Devbox
+
+VOLUME: Final = "content"
+PROJECT: Final = "project"
+MOUNTED_AT: Final = "/devbox-content"
+"""Where containers that fill or archive the volume see all of it."""
+
+Presence: TypeAlias = Literal["present", "absent", "going"]
+
+
+def claim(devbox: Devbox, options: Options, metadata: ObjectMeta) -> PersistentVolumeClaim:
+    """A claim of the size that the content of a Devbox may grow to."""
+    size = devbox.spec.storage_limit or Quantity(options.storage_size)
+    return PersistentVolumeClaim(
+        metadata=metadata,
+        spec=PersistentVolumeClaimSpec(
+            access_modes=["ReadWriteOnce"],
+            resources=VolumeResourceRequirements(requests={"storage": size}),
+            storage_class_name=options.storage_class or None,
+        ),
+    )
+
+
+def volume(name: str, claim_name: str) -> Volume:
+    """A volume of a pod."""
+    source = PersistentVolumeClaimVolumeSource(claim_name=claim_name)
+    return Volume(name=name, persistent_volume_claim=source)
+
+
+def whole(*, read_only: bool | None = None) -> VolumeMount:
+    """The mount of the whole volume, for containers that fill or archive it."""
+    return VolumeMount(name=VOLUME, mount_path=MOUNTED_AT, read_only=read_only)
+
+
+def script_container(name: str, image: str, script: str, *arguments: str, mounts: list[VolumeMount]) -> Container:
+    """A container that runs a script as root: files of all users are to keep their owners."""
+    return Container(
+        name=name,
+        image=image,
+        command=["sh", "-c", script, name, *arguments],
+        volume_mounts=mounts,
+        security_context=SecurityContext(run_as_user=0, run_as_non_root=False, allow_privilege_escalation=False),
+    )
+
+
+def seeding(image: str, working_dir: str) -> Container:
+    """The container that fills an empty content volume from the image."""
+    return script_container("seed", image, SEED, MOUNTED_AT, working_dir, mounts=[whole()])
+
+
+async def ensure_content(context: DevboxContext) -> None:
+    """Claim the volume of the present content, unless it is there."""
+    devbox = context.object
+    record, content_id = devbox.status.record, devbox.status.content_id
+    name = claim_of(devbox, content_id)
+    if await find_part(context, PersistentVolumeClaim, name) is not None:
+        return
+    metadata = metadata_of(devbox, name, **{ROLE: CONTENT, CONTENT_ID: content_id})
+    metadata.annotations[BASE_IMAGE] = record.base_image
+    made = claim(devbox, context.options, metadata)
+    set_controller_reference(devbox, made)
+    await context.client.create(made)
+    if record.schedule_time is not None:
+        report_loss(context)
+
+
+def report_loss(context: DevboxContext) -> None:
+    """Another client has deleted the volume of a content that was in use."""
+    record = context.object.status.record
+    note = f"The volume of the content {context.object.status.content_id} is gone: it begins from {record.base_image}"
+    context.events.warning(context.object, "ContentLost", note)
+    record.node, record.schedule_time = "", None
+
+
+async def presence(context: DevboxContext) -> Presence:
+    """Whether there is a volume with the present content, as the server has it. A claim that is not bound has none."""
+    devbox = context.object
+    name = claim_of(devbox, devbox.status.content_id)
+    found = await context.live.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace)
+    if found is None or not is_part(devbox, found):
+        return "absent"
+    if found.metadata.deletion_timestamp is not None:
+        return "going"
+    if found.spec.volume_name:
+        return "present"
+    await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+    return "going"
+
+
+async def is_claimed(context: DevboxContext) -> bool:
+    """Whether there is a claim for the present content, as far as the cache shows."""
+    devbox = context.object
+    name = claim_of(devbox, devbox.status.content_id)
+    return await context.client.find(PersistentVolumeClaim, name, namespace=devbox.metadata.namespace) is not None
+
+
+async def release_contents(context: DevboxContext) -> None:
+    """Delete the volumes of contents that are committed."""
+    devbox = context.object
+    for found in await claims_of(context):
+        record = devbox.status.commit_records.get(found.metadata.labels.get(CONTENT_ID, ""))
+        if record is not None and record.commit_status == "Success" and found.metadata.deletion_timestamp is None:
+            await context.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+            context.events.normal(devbox, "Released", f"Released the volume {found.metadata.name}: it is committed")
+
+
+async def claims_of(context: DevboxContext) -> list[PersistentVolumeClaim]:
+    """The claims of all contents of the Devbox, the newest first."""
+    devbox = context.object
+    labels = {**labels_of(devbox.metadata.name), ROLE: CONTENT}
+    found = await context.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
+    return newest_first([each for each in found if is_part(devbox, each)])
+
+
+def newest_first(found: list[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
+    """By the time of creation."""
+    return sorted(found, key=_created, reverse=True)
+
+
+def _created(obj: Object) -> datetime:
+    return obj.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)

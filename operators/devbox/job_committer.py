@@ -1,0 +1,146 @@
+"""`JobCommitter`: archives the content volume of a Devbox that is stopped, by a Job.
+
+The archive is on a volume of its own, and there is one Job at a time. It only reads the content: an attempt that fails,
+or is given up, leaves that as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from kubewright import CachedClient, Forbidden, Invalid, ObjectMeta, set_controller_reference
+from kubewright.api import Object
+from kubewright.api.batch.v1 import Job, JobSpec
+from kubewright.api.core.v1 import PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
+from kubewright.patterns import get_condition, is_true
+
+from .committer import CommitFailed, CommitProgress, Committed, Committing
+from .content import MOUNTED_AT, VOLUME, claim, newest_first, script_container, volume, whole
+from .names import ARCHIVE as ARCHIVE_ROLE
+from .names import CONTENT_ID, LABELS, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
+from .options import Options
+from .parts import is_part
+from .scripts import ARCHIVE, RESTORE
+from .types import Devbox
+
+PREFIX: Final = "archive/"
+"""References are this and the name of a claim."""
+
+_ARCHIVE, _BASE = "archive", "base"
+_ARCHIVE_AT, _BASE_AT = "/devbox-archive", "/devbox-base"
+
+P = TypeVar("P", bound=Object)
+
+
+class JobCommitter:
+    """Commits contents to volumes, see `Committer`. Its Jobs and claims are owned by their Devbox."""
+
+    def __init__(self, client: CachedClient, options: Options) -> None:
+        self.client = client
+        self.options = options
+
+    def reference(self, devbox: Devbox, content_id: str) -> str:
+        """See `Committer`."""
+        return f"{PREFIX}{claim_of(devbox, content_id)}-archive"
+
+    def is_commit(self, devbox: Devbox, reference: str) -> bool:
+        """See `Committer`."""
+        return reference.startswith(PREFIX)
+
+    async def commit(self, devbox: Devbox) -> CommitProgress:
+        """See `Committer`: create the Job, or read how far it is."""
+        content_id = devbox.status.content_id
+        job = await self.client.find(Job, commit_of(devbox), namespace=devbox.metadata.namespace)
+        if job is None:
+            return await self._begin(devbox)
+        if not is_part(devbox, job):
+            return CommitFailed(f"the Job {job.metadata.name} is not of this Devbox: delete it")
+        if job.metadata.deletion_timestamp is not None or job.metadata.labels.get(CONTENT_ID) != content_id:
+            await self.cancel(devbox)
+            return Committing("the Job of an earlier attempt is ending")
+        if is_true(job, "Complete"):
+            return Committed()
+        if is_true(job, "Failed"):
+            failed = get_condition(job, "Failed")
+            return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
+        return Committing(f"the Job {job.metadata.name} archives the content")
+
+    async def cancel(self, devbox: Devbox) -> bool:
+        """See `Committer`: delete the Job, which is gone when its pods are."""
+        job = await self.client.find(Job, commit_of(devbox), namespace=devbox.metadata.namespace)
+        if job is None or not is_part(devbox, job):
+            return True
+        if job.metadata.deletion_timestamp is None:
+            await self.client.delete(job, uid=job.metadata.uid, propagation="Foreground", missing_ok=True)
+        return False
+
+    def resume(self, devbox: Devbox, pod: PodSpec) -> None:
+        """See `Committer`: the image is always that of the spec, and an archive is unpacked before the start."""
+        base = devbox.status.record.base_image
+        for container in (*pod.init_containers, *pod.containers):
+            container.image = devbox.spec.image
+        if base.startswith(PREFIX):
+            mounts = [whole(), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT, read_only=True)]
+            image = self.options.archive_image
+            restore = script_container("restore", image, RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
+            pod.init_containers = [restore, *pod.init_containers]
+            pod.volumes = [*pod.volumes, volume(_ARCHIVE, base.removeprefix(PREFIX))]
+
+    async def discard(self, devbox: Devbox, reference: str) -> None:
+        """See `Committer`: delete the claim."""
+        name, namespace = reference.removeprefix(PREFIX), devbox.metadata.namespace
+        found = await self.client.find(PersistentVolumeClaim, name, namespace=namespace)
+        if found is not None and is_part(devbox, found) and found.metadata.labels.get(ROLE) == ARCHIVE_ROLE:
+            await self.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+
+    async def latest(self, devbox: Devbox) -> str | None:
+        """See `Committer`."""
+        labels = {**labels_of(devbox.metadata.name), ROLE: ARCHIVE_ROLE}
+        claims = await self.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
+        found = newest_first([each for each in claims if is_part(devbox, each)])
+        return f"{PREFIX}{found[0].metadata.name}" if found else None
+
+    async def _begin(self, devbox: Devbox) -> CommitProgress:
+        content_id = devbox.status.content_id
+        archive = self.reference(devbox, content_id).removeprefix(PREFIX)
+        try:
+            if await self.client.find(PersistentVolumeClaim, archive, namespace=devbox.metadata.namespace) is None:
+                metadata = metadata_of(devbox, archive, **{ROLE: ARCHIVE_ROLE, CONTENT_ID: content_id})
+                await self._create(devbox, claim(devbox, self.options, metadata))
+            await self._create(devbox, self._job(devbox, archive))
+        except (Forbidden, Invalid) as error:
+            return CommitFailed(str(error))
+        return Committing(f"the Job {commit_of(devbox)} is created")
+
+    async def _create(self, devbox: Devbox, made: P) -> None:
+        set_controller_reference(devbox, made)
+        await self.client.create(made)
+
+    def _job(self, devbox: Devbox, archive: str) -> Job:
+        base, content_id = devbox.status.record.base_image, devbox.status.content_id
+        mounts = [whole(read_only=True), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT)]
+        volumes = [volume(VOLUME, claim_of(devbox, content_id)), volume(_ARCHIVE, archive)]
+        if base.startswith(PREFIX):
+            mounts.append(VolumeMount(name=_BASE, mount_path=_BASE_AT, read_only=True))
+            volumes.append(volume(_BASE, base.removeprefix(PREFIX)))
+        arguments = (MOUNTED_AT, _ARCHIVE_AT, _BASE_AT)
+        pod = PodSpec(
+            restart_policy="Never",
+            automount_service_account_token=False,
+            enable_service_links=False,
+            node_selector=devbox.spec.node_selector,
+            tolerations=devbox.spec.tolerations,
+            containers=[script_container("archive", self.options.archive_image, ARCHIVE, *arguments, mounts=mounts)],
+            volumes=volumes,
+        )
+        # Without the labels of the Devbox: its Services select pods by them.
+        labels = {NAME_LABEL: commit_of(devbox), CONTENT_ID: content_id, **LABELS}
+        return Job(
+            metadata=metadata_of(devbox, commit_of(devbox), **{CONTENT_ID: content_id}),
+            spec=JobSpec(
+                backoff_limit=0,
+                active_deadline_seconds=int(self.options.commit_timeout.total_seconds()),
+                pod_replacement_policy="Failed",
+                template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
+            ),
+        )

@@ -1,0 +1,128 @@
+"""What the pod of a Devbox looks like."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from kubewright import ObjectMeta, Quantity
+from kubewright.api.codec import encode
+from kubewright.api.core.v1 import (
+    Container,
+    EnvVar,
+    EnvVarSource,
+    KeyToPath,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    SecretKeySelector,
+    SecretVolumeSource,
+    Volume,
+    VolumeMount,
+)
+
+from .committer import Committer
+from .content import PROJECT, VOLUME, seeding, volume
+from .names import (
+    AUTHORIZED_KEYS,
+    CONTENT_ID,
+    ENV_PROFILE,
+    JWT_SECRET,
+    JWT_VARIABLE,
+    PUBLIC_KEY,
+    RUNTIME_HANDLER,
+    SPEC_HASH,
+    STORAGE_LIMIT,
+    claim_of,
+    labels_of,
+)
+from .options import Options
+from .types import Devbox
+
+_GRACE = 3
+_KEYS, _PROFILE = "devbox-ssh-keys", "devbox-env-profile"
+
+
+def pod_of(devbox: Devbox, committer: Committer, options: Options) -> Pod:
+    """The pod of the present content, which begins from the base of that."""
+    spec, name = devbox.spec, devbox.metadata.name
+    image = devbox.status.record.base_image
+    pod_spec = PodSpec(
+        restart_policy="Never",
+        hostname=name,
+        termination_grace_period_seconds=_GRACE,
+        automount_service_account_token=False,
+        enable_service_links=False,
+        runtime_class_name=spec.runtime_class_name,
+        node_selector=spec.node_selector,
+        tolerations=spec.tolerations,
+        affinity=spec.affinity,
+        init_containers=[seeding(image, spec.config.working_dir)],
+        containers=[_container(devbox, image, options)],
+        volumes=[
+            volume(VOLUME, claim_of(devbox, devbox.status.content_id)),
+            _secret_volume(_KEYS, name, {PUBLIC_KEY: "id.pub", AUTHORIZED_KEYS: "authorized_keys"}),
+            _secret_volume(_PROFILE, name, {ENV_PROFILE: "env-profile.sh"}),
+            *spec.config.volumes,
+        ],
+    )
+    committer.resume(devbox, pod_spec)
+    annotations = {
+        **spec.config.annotations,
+        STORAGE_LIMIT: str(spec.storage_limit or options.storage_size),
+        CONTENT_ID: devbox.status.content_id,
+        SPEC_HASH: sha256(encode(pod_spec)).hexdigest()[:16],
+    }
+    if options.runtime_handler:
+        annotations[RUNTIME_HANDLER] = options.runtime_handler
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=devbox.metadata.namespace,
+            labels={**spec.config.labels, **labels_of(name)},
+            annotations=annotations,
+        ),
+        spec=pod_spec,
+    )
+
+
+def _container(devbox: Devbox, image: str, options: Options) -> Container:
+    config, name = devbox.spec.config, devbox.metadata.name
+    jwt = EnvVarSource(secret_key_ref=SecretKeySelector(name=name, key=JWT_SECRET))
+    return Container(
+        name=name,
+        image=image,
+        command=config.command,
+        args=config.args,
+        working_dir=config.working_dir,
+        env=[*config.env, EnvVar(name=JWT_VARIABLE, value_from=jwt)],
+        resources=resources(devbox, options),
+        volume_mounts=[
+            VolumeMount(name=VOLUME, mount_path=config.working_dir, sub_path=PROJECT),
+            VolumeMount(name=_KEYS, mount_path="/usr/start/.ssh", read_only=True),
+            VolumeMount(
+                name=_PROFILE,
+                mount_path="/etc/profile.d/env-profile.sh",
+                sub_path="env-profile.sh",
+                read_only=True,
+            ),
+            *config.volume_mounts,
+        ],
+    )
+
+
+def resources(devbox: Devbox, options: Options) -> ResourceRequirements:
+    """The resources of the Devbox as limits; of cpu and memory only a share is requested."""
+    limits = dict(devbox.spec.resource)
+    ephemeral = limits.get("ephemeral-storage", Quantity(options.ephemeral_storage))
+    limits["ephemeral-storage"] = min(ephemeral, Quantity(options.max_ephemeral_storage))
+    requests = {"ephemeral-storage": min(Quantity(options.ephemeral_storage_request), limits["ephemeral-storage"])}
+    if "cpu" in limits:
+        requests["cpu"] = Quantity(f"{max(1, limits['cpu'].milli_value // options.request_share)}m")
+    if "memory" in limits:
+        requests["memory"] = Quantity(int(limits["memory"]) // options.request_share)
+    return ResourceRequirements(limits=limits, requests=requests)
+
+
+def _secret_volume(name: str, secret: str, items: dict[str, str]) -> Volume:
+    paths = [KeyToPath(key=key, path=path) for key, path in items.items()]
+    return Volume(name=name, secret=SecretVolumeSource(secret_name=secret, items=paths))

@@ -1,0 +1,107 @@
+"""Takes a Devbox to the state that is wanted, by a pipeline: secret, network, pod, phase.
+
+The first step that fails ends the pipeline. The status is written once, whatever came of it.
+"""
+
+from __future__ import annotations
+
+from kubewright import CachedClient, Recorder, Result
+from kubewright.api.core.v1 import Pod
+from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition, summarize
+
+from .commit import add_record
+from .committer import Committer
+from .content import claims_of
+from .context import DevboxContext
+from .names import BASE_IMAGE, CONTENT_ID, FINALIZER
+from .network import network
+from .options import Options
+from .parts import is_part
+from .phase import not_ready_reason, phase, report
+from .pod import pod, read_pod
+from .secret import secret
+from .types import Devbox
+from .words import unique_id
+
+devbox_pipeline = Pipeline[DevboxContext](secret, network, pod, phase, fail_fast=True, ready=None)
+
+_WAIT_FOR_PODS = 60.0
+
+
+class DevboxReconciler(ObjectReconciler[Devbox]):
+    """Reconciles Devboxes."""
+
+    finalizer = FINALIZER
+
+    def __init__(self, client: CachedClient, events: Recorder, committer: Committer, options: Options) -> None:
+        super().__init__(client)
+        self.events = events
+        self.committer = committer
+        self.options = options
+
+    async def converge(self, devbox: Devbox) -> Result | None:
+        """Run the pipeline, and report what there is also when a step failed."""
+        context = DevboxContext(devbox, self.client, self.events, self.committer, self.options)
+        if await self.initialise(context):
+            return Result(requeue=True)  # what is made from now on is called by what is in the status
+        if not self.committer.is_commit(devbox, devbox.status.record.base_image):
+            devbox.status.record.base_image = devbox.spec.image  # until there is a commit to begin from
+        try:
+            await devbox_pipeline.run(context)
+        except Exception:
+            context.pod = await read_pod(context)
+            report(context)
+            raise
+        finally:
+            report_readiness(context)
+        if context.again is None:
+            return None
+        return Result(requeue_after=context.again) if context.again > 0 else Result(requeue=True)
+
+    async def cleanup(self, devbox: Devbox) -> None:
+        """Wait until nothing uses the content, and remove the commits. The rest goes with the Devbox, as it owns it."""
+        found = await self.client.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
+        if found is not None and is_part(devbox, found):
+            if found.metadata.deletion_timestamp is None:
+                await self.client.delete(found, uid=found.metadata.uid, missing_ok=True)
+            raise NotYet(f"the pod {found.metadata.name} is terminating", after=_WAIT_FOR_PODS)
+        if not await self.committer.cancel(devbox):
+            raise NotYet("the commit is ending", after=_WAIT_FOR_PODS)
+        for record in devbox.status.commit_records.values():
+            if record.commit_image:
+                await self.committer.discard(devbox, record.commit_image)
+
+    def is_observed(self, devbox: Devbox) -> bool:
+        """A generation is observed when its state is reached."""
+        return devbox.spec.state == devbox.status.state
+
+    async def initialise(self, context: DevboxContext) -> bool:
+        """Decide what the content and the headless Service are called, and return whether that was to be decided.
+
+        A status that was lost is made again from the volumes that there are.
+        """
+        devbox, status = context.object, context.object.status
+        if status.network.unique_id and status.content_id in status.commit_records:
+            return False
+        status.network.unique_id = status.network.unique_id or unique_id(devbox.key)
+        if status.content_id not in status.commit_records:
+            claims = await claims_of(context)
+            if claims:
+                found = claims[0].metadata
+                base, content_id = found.annotations.get(BASE_IMAGE), found.labels.get(CONTENT_ID)
+            else:
+                base, content_id = await self.committer.latest(devbox), None
+            status.content_id = add_record(devbox, base or devbox.spec.image, content_id)
+        report(context)
+        return True
+
+
+def report_readiness(context: DevboxContext) -> None:
+    """Ready is True when all steps succeeded and the state that is wanted is reached."""
+    devbox = context.object
+    if not devbox_pipeline.is_ready(devbox):
+        summarize(devbox, *(each.condition for each in devbox_pipeline.steps))
+    elif devbox.status.phase != devbox.spec.state:
+        set_condition(devbox, "Ready", False, devbox.status.phase, not_ready_reason(devbox, context.pod))
+    else:
+        set_condition(devbox, "Ready", True, "Done")

@@ -1,0 +1,79 @@
+"""Releases a Devbox: when it is stopped, its commit gets the version as another tag.
+
+What is done once is remembered in the status before the next part: tagging, which may be repeated, and starting the
+Devbox again, which may not.
+"""
+
+from __future__ import annotations
+
+from kubewright import CachedClient, Recorder, Result
+from kubewright.patterns import ObjectReconciler, is_true, set_condition
+
+from .registry import ImageMissing, Registry
+from .release_types import DevBoxRelease
+from .types import Devbox
+
+STARTED = "DevboxStarted"
+
+
+class DevBoxReleaseReconciler(ObjectReconciler[DevBoxRelease]):
+    """Reconciles DevBoxReleases. Without a registry all of them fail, and say so."""
+
+    def __init__(self, client: CachedClient, events: Recorder, registry: Registry | None) -> None:
+        super().__init__(client)
+        self.events = events
+        self.registry = registry
+
+    async def converge(self, release: DevBoxRelease) -> Result | None:
+        """Do the next part. Changes of the Devbox enqueue the release: nothing is polled."""
+        if release.status.phase == "Failed":
+            return None
+        if release.status.phase == "Success":
+            await self.start(release)
+            return None
+        devbox = await self.client.find(Devbox, release.spec.devbox_name, namespace=release.metadata.namespace)
+        if devbox is None:
+            set_condition(release, "Ready", False, "DevboxMissing", f"there is no Devbox {release.spec.devbox_name}")
+            return None
+        if release.status.original_devbox_state is None:
+            release.status.original_devbox_state = devbox.spec.state
+        if self.registry is None:
+            self.fail(release, "NoRegistry", "the operator has no registry for releases")
+            return None
+        if devbox.spec.state not in ("Stopped", "Shutdown") or devbox.status.phase != devbox.spec.state:
+            message = f"the Devbox is {devbox.status.phase}: stop it or shut it down"
+            set_condition(release, "Ready", False, "DevboxNotStopped", message)
+            return None
+        await self.tag(release, devbox, self.registry)
+        return Result(requeue=True)
+
+    async def tag(self, release: DevBoxRelease, devbox: Devbox, registry: Registry) -> None:
+        """Give the commit its version."""
+        name = f"{devbox.metadata.namespace}/{devbox.metadata.name}:{release.spec.version}"
+        source, target = devbox.status.record.base_image, f"{registry.host}/{name}"
+        release.status.source_image, release.status.target_image = source, target
+        try:
+            await registry.tag(source, target)
+        except ImageMissing as error:
+            self.fail(release, "ImageMissing", str(error))
+            return
+        release.status.phase = "Success"
+        set_condition(release, "Ready", True, "Released", f"{source} is released as {target}")
+        self.events.normal(release, "Released", f"{source} is released as {target}")
+
+    async def start(self, release: DevBoxRelease) -> None:
+        """Have the Devbox run again, once, if the release asks for it."""
+        if not release.spec.start_devbox_after_release or is_true(release, STARTED):
+            return
+        devbox = await self.client.find(Devbox, release.spec.devbox_name, namespace=release.metadata.namespace)
+        if devbox is not None and devbox.spec.state in ("Stopped", "Shutdown"):
+            devbox.spec.state = "Running"
+            await self.client.patch(devbox)
+            self.events.normal(release, STARTED, f"The Devbox {devbox.metadata.name} is to run again")
+        set_condition(release, STARTED, True, "Done")
+
+    def fail(self, release: DevBoxRelease, reason: str, message: str) -> None:
+        """Give up for good."""
+        release.status.phase = "Failed"
+        set_condition(release, "Ready", False, reason, message)
+        self.events.warning(release, reason, message)
