@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from kubewright import CachedClient, Forbidden, Invalid, ObjectMeta, set_controller_reference
+from kubewright import AlreadyExists, CachedClient, Forbidden, Invalid, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job, JobSpec
 from kubewright.api.core.v1 import PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
@@ -101,15 +101,20 @@ class JobCommitter:
         return f"{PREFIX}{found[0].metadata.name}" if found else None
 
     async def _begin(self, devbox: Devbox) -> CommitProgress:
-        content_id = devbox.status.content_id
+        content_id, namespace = devbox.status.content_id, devbox.metadata.namespace
         archive = self.reference(devbox, content_id).removeprefix(PREFIX)
         try:
-            if await self.client.find(PersistentVolumeClaim, archive, namespace=devbox.metadata.namespace) is None:
+            if await self.client.find(PersistentVolumeClaim, archive, namespace=namespace) is None:
                 metadata = metadata_of(devbox, archive, **{ROLE: ARCHIVE_ROLE, CONTENT_ID: content_id})
                 await self._create(devbox, claim(devbox, self.options, metadata))
             await self._create(devbox, self._job(devbox, archive))
         except (Forbidden, Invalid) as error:
             return CommitFailed(str(error))
+        except AlreadyExists as error:
+            # Just created, or hidden from the cache as it has not our labels.
+            found = await self.client.find(Job, commit_of(devbox), namespace=namespace, consistency="live")
+            if found is None or not is_part(devbox, found):
+                return CommitFailed(str(error))
         return Committing(f"the Job {commit_of(devbox)} is created")
 
     async def _create(self, devbox: Devbox, made: P) -> None:

@@ -58,8 +58,6 @@ async def _keep(context: DevboxContext, found: Pod) -> None:
     devbox, state = context.object, context.object.spec.state
     if state in ("Paused", "Stopped", "Shutdown"):
         await _delete(context, found, f"the Devbox is to be {state}")
-    elif not is_open(devbox):
-        await _delete(context, found, "its content is being committed")
     elif state == "Running" and is_finished(found):
         delay = restart_delay(devbox, found)
         if (left := (ended_at(found) + delay - now()).total_seconds()) > 0:

@@ -10,6 +10,7 @@ from kubewright.api import Object
 from kubewright.api.batch.v1 import Job
 from kubewright.api.core.v1 import PersistentVolumeClaim, Pod, Secret, Service
 from kubewright.cache import CacheOptions
+from kubewright.controller import Predicate, beyond_status, foreign_write
 
 from .committer import Committer
 from .job_committer import JobCommitter
@@ -18,13 +19,16 @@ from .options import Options
 from .reconciler import DevboxReconciler
 from .registry import Registry
 from .release_reconciler import DevBoxReleaseReconciler
-from .release_types import DevBoxRelease
+from .release_types import DEVBOX_FIELD, DevBoxRelease
 from .ssh_keys import require_cryptography
 from .types import Devbox
 from .v1alpha1 import DevboxV1Alpha1
 from .webhooks import check_devbox
 
 NAME = "devbox"
+
+later = Predicate("not there at the start", lambda event: not event.initial)
+"""At the start all releases are reconciled anyway."""
 
 devbox_manager = partial(
     Manager,
@@ -46,9 +50,9 @@ def setup(
     options.check()
     client, events = manager.client, manager.recorder(NAME)
     reconciler = DevboxReconciler(client, events, committer or JobCommitter(client, options), options)
-    controller_for(manager, Devbox, workers=4).owns(Job, PersistentVolumeClaim, Pod, Secret, Service).complete(
-        reconciler
-    )
+    # What is done next follows from the status: one that another client has changed or removed is seen to at once.
+    builder = controller_for(manager, Devbox, where=beyond_status | foreign_write, workers=4)
+    builder.owns(Job, PersistentVolumeClaim, Pod, Secret, Service).complete(reconciler)
     add_releases(manager, registry)
     manager.require(
         Permission(Job, "create", "delete"),
@@ -61,14 +65,15 @@ def setup(
 
 
 def add_releases(manager: Manager, registry: Registry | None) -> None:
-    """The controller of releases."""
-    manager.cache.index(DevBoxRelease, "spec.devboxName")
+    """The controller of releases, which are also woken by their Devboxes."""
+    manager.cache.index(DevBoxRelease, DEVBOX_FIELD)
 
     async def releases_of(devbox: Object) -> Iterable[Request]:
-        index = ("spec.devboxName", devbox.metadata.name)
-        found = await manager.client.list(DevBoxRelease, namespace=devbox.metadata.namespace, index=index)
+        fields = {DEVBOX_FIELD: devbox.metadata.name}
+        found = await manager.client.list(DevBoxRelease, namespace=devbox.metadata.namespace, fields=fields)
         return [release.key for release in found]
 
     reconciler = DevBoxReleaseReconciler(manager.client, manager.recorder(NAME), registry)
-    controller_for(manager, DevBoxRelease).watches(Devbox, mapped(releases_of)).complete(reconciler)
+    builder = controller_for(manager, DevBoxRelease)
+    builder.watches(Devbox, mapped(releases_of), where=later).complete(reconciler)
     manager.require(Permission(Devbox, "patch"))

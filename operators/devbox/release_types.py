@@ -10,6 +10,9 @@ from kubewright.api import Choice
 from .names import GROUP
 from .types import State
 
+DEVBOX_FIELD = "spec.devboxName"
+"""A field that servers and caches select releases by."""
+
 ReleasePhase = Literal["Success", "Pending", "Failed"]
 
 
@@ -44,6 +47,7 @@ class DevBoxReleaseStatus(Model):
         Column("Image", ".status.targetImage"),
         Column("Age", ".metadata.creationTimestamp"),
     ],
+    selectable_fields=[f".{DEVBOX_FIELD}"],
 )
 class DevBoxRelease(Resource[DevBoxReleaseSpec, DevBoxReleaseStatus]):
     """What a Devbox has committed, as an image with a version."""

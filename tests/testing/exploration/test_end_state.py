@@ -64,6 +64,33 @@ def test_a_uid_names_the_object_that_has_it() -> None:
     assert owned(UIDS[1], UIDS[1]) != owned(UIDS[1], UIDS[2])
 
 
+def test_a_uid_names_its_object_although_that_is_named_by_another_uid() -> None:
+    def claimed(content: str, claim: str) -> EndState:
+        volume = stored(f"/core/persistentvolumes/pvc-{claim}", UIDS[8], spec={"volumeHandle": claim})
+        return end(stored(f"/core/persistentvolumeclaims/default/data-{content}", claim), volume)
+
+    assert claimed(UIDS[1], UIDS[2]) == claimed(UIDS[3], UIDS[4])
+    assert list(claimed(UIDS[1], UIDS[2]).objects) == [
+        "persistentvolumeclaims default/data-<uid of no object>",
+        "persistentvolumes pvc-<uid of persistentvolumeclaims default/data-*>",
+    ]
+
+
+def test_the_addresses_of_pods_are_left_out_wherever_they_are_copied_to() -> None:
+    def addressed(ip: str, node: str, revision: str) -> EndState:
+        address: JSONObject = {"ip": ip, "nodeName": node, "targetRef": {"name": "web"}}
+        endpoint: JSONObject = {"addresses": [ip], "nodeName": node, "targetRef": {"name": "web"}}
+        return end(
+            stored("/core/endpoints/default/web", UIDS[1], subsets=[{"addresses": [address]}]),
+            stored("/discovery.k8s.io/endpointslices/default/web", UIDS[2], endpoints=[endpoint]),
+            stored("/core/persistentvolumes/web", UIDS[3], spec={"claimRef": {"resourceVersion": revision}}),
+        )
+
+    one = addressed("10.244.0.3", "node-1", "7")
+    assert one == addressed("10.244.1.9", "node-2", "8")
+    assert "web" in str(one.objects["endpoints default/web"])
+
+
 def test_generated_names_are_compared_by_their_prefix_and_number() -> None:
     def generated(*suffixes: str) -> EndState:
         made = [

@@ -35,6 +35,14 @@ _ASSIGNED: Final[dict[str, tuple[str, ...]]] = {
         "status.containerStatuses.*.containerID",
     ),
     "/core/services/": ("spec.clusterIP", "spec.clusterIPs", "spec.ports.*.nodePort"),
+    "/core/endpoints/": (
+        "subsets.*.addresses.*.ip",
+        "subsets.*.addresses.*.nodeName",
+        "subsets.*.notReadyAddresses.*.ip",
+        "subsets.*.notReadyAddresses.*.nodeName",
+    ),
+    "/discovery.k8s.io/endpointslices/": ("endpoints.*.addresses", "endpoints.*.nodeName"),
+    "/core/persistentvolumes/": ("spec.claimRef.resourceVersion",),
 }
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
@@ -110,7 +118,8 @@ class _Names:
     """What uids and generated names are replaced by."""
 
     def __init__(self, entries: Iterable[StoredObject], uids: Mapping[str, str], present: Collection[object]) -> None:
-        self._uids = {uid: f"<uid of {label_of(key)}>" for uid, key in uids.items() if uid in present}
+        # Names may themselves be made of uids.
+        self._uids = {uid: f"<uid of {_UID.sub('*', label_of(key))}>" for uid, key in uids.items() if uid in present}
         self._generated: dict[str, str] = {}
         for entry in entries:
             metadata = _metadata(entry)

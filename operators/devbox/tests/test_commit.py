@@ -1,0 +1,251 @@
+"""Commits: progress, failures, retries, and what becomes of the content. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from math import inf
+
+from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
+from operators.devbox.commit import MAX_RECORDS, discard_commits
+from operators.devbox.context import DevboxContext
+from operators.devbox.tests.disks import followed
+from operators.devbox.tests.world import COMMITS, LONG, World, devbox, running_world
+from operators.devbox.types import CommitRecord
+
+from kubewright import ObjectMeta, Quantity, now
+from kubewright.api.batch.v1 import Job, JobSpec
+from kubewright.api.core.v1 import (
+    Container,
+    PersistentVolumeClaim,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ResourceQuota,
+    ResourceQuotaSpec,
+)
+from kubewright.client.wait import Field, deleted
+from kubewright.patterns import get_condition, is_true
+from kubewright.testing import RecordedEvents, settled, virtual
+
+FAILED = Field("status.conditions").satisfies(lambda conditions: "CommitFailed" in str(conditions), "report a failure")
+
+
+async def failed(world: World) -> Devbox:
+    found = await world.admin.wait_for(Devbox, "it", FAILED, timeout=LONG)
+    assert found is not None
+    return found
+
+
+@virtual
+async def test_a_commit_that_fails_leaves_the_content_says_so_and_is_tried_again() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            commits = world.plane.pods.where(labels=COMMITS).behave(run=1, exit_code=2)
+            await world.set_state("Stopped")
+            found = await failed(world)
+            record = found.status.record
+            assert (found.status.phase, record.commit_status, record.attempts) == ("Stopping", "Failed", 1)
+            assert record.message.startswith("the Job it-commit failed: ")
+            reported = get_condition(found, "CommitInProgress")
+            assert reported is not None
+            assert (reported.status, reported.message) == (
+                "False",
+                f"attempt 1 failed, the content is intact: {record.message}",
+            )
+            assert not is_true(found, "Ready")
+            assert found.status.observed_generation < found.metadata.generation
+            assert disks.missing(f"it-{found.status.content_id}") == []
+            assert ("Warning", "CommitFailed") in [(type_, reason) for type_, reason, _ in await world.events()]
+            await asyncio.sleep(30)
+            assert (await world.read()).status.record.attempts in (3, 4)
+            commits.end()
+            stopped = await world.reaches("Stopped")
+            assert disks.missing(stopped.status.record.base_image.removeprefix("archive/")) == []
+            await world.set_state("Running")
+            await world.reaches("Running")
+            assert disks.problems == []
+
+
+@virtual
+async def test_a_commit_is_given_up_after_the_last_attempt_and_the_devbox_can_run_again() -> None:
+    options = Options(commit_tries=3, commit_timeout=timedelta(seconds=20), commit_retry=timedelta(seconds=5))
+    async with running_world(options=options) as world:
+        await world.run()
+        # The deadline of the Job ends each attempt: its image never comes.
+        pulls = world.plane.pods.where(labels=COMMITS).behave(failed_pulls=inf)
+        content_id = (await world.read()).status.content_id
+        await world.set_state("Shutdown")
+        await asyncio.sleep(300)
+        await settled(world.manager, quiet=60, timeout=LONG)
+        found = await world.read()
+        assert (found.status.record.attempts, found.status.phase) == (3, "Shutting")
+        reported = get_condition(found, "CommitInProgress")
+        assert reported is not None
+        assert "deadline" in reported.message
+        assert reported.message.endswith("set the state to Running or Paused, and back to try again")
+        assert await world.names(Job) == []
+
+        await world.set_state("Running")
+        again = await world.reaches("Running")
+        assert (again.status.content_id, again.status.record.attempts) == (content_id, 0)
+        assert again.status.record.commit_status == "Pending"
+        pulls.end()
+        await world.set_state("Shutdown")
+        ended = await world.reaches("Shutdown")
+        assert ended.status.commit_records[content_id].commit_status == "Success"
+
+
+@virtual
+async def test_a_job_that_the_server_refuses_is_a_failed_attempt_and_locks_no_user_out() -> None:
+    async with running_world() as world:
+        await world.run()
+        quota = ResourceQuota(
+            metadata=ObjectMeta(name="no-jobs", namespace="default"),
+            spec=ResourceQuotaSpec(hard={"count/jobs.batch": Quantity(0)}),
+        )
+        await world.admin.create(quota)
+        await asyncio.sleep(5)
+        await world.set_state("Stopped")
+        found = await failed(world)
+        assert "exceeded quota: no-jobs" in found.status.record.message
+        await world.set_state("Running")
+        await world.reaches("Running")
+
+
+@virtual
+async def test_a_job_of_that_name_that_is_not_ours_is_named_and_left_alone() -> None:
+    async with running_world() as world:
+        await world.run()
+        pod = PodSpec(restart_policy="Never", containers=[Container(name="it", image="dev:1")])
+        theirs = Job(
+            metadata=ObjectMeta(name="it-commit", namespace="default"),
+            spec=JobSpec(template=PodTemplateSpec(spec=pod)),
+        )
+        await world.admin.create(theirs)
+        await world.set_state("Stopped")
+        found = await failed(world)
+        assert '"it-commit" already exists' in found.status.record.message
+        await world.admin.delete(theirs)
+        await world.reaches("Stopped")
+
+
+@virtual
+async def test_a_commit_is_cancelled_when_the_state_was_changed_as_it_began() -> None:
+    """The rule about states is checked before the claim of the content is stored: both can succeed."""
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            await world.kill()
+            found = await world.read()
+            found.status.record.commit_status, found.status.record.attempts = "Committing", 1
+            await world.admin.status.patch(found)
+            await world.start()
+            running = await world.at_rest()
+            assert (running.status.phase, running.status.record.commit_status) == ("Running", "Pending")
+            assert (running.status.record.attempts, await world.names(Job)) == (0, [])
+            disks.work()
+            await world.set_state("Stopped")
+            await world.reaches("Stopped")
+            await world.set_state("Running")
+            await world.reaches("Running")
+            assert disks.problems == []
+
+
+@virtual
+async def test_a_content_that_never_was_on_a_volume_is_not_committed() -> None:
+    async with running_world() as world:
+        await world.create(devbox(state="Stopped"))
+        stopped = await world.reaches("Stopped")
+        assert (await world.claims(), await world.names(Job)) == ([], [])
+        await world.set_state("Shutdown")
+        await world.reaches("Shutdown")
+        await world.set_state("Paused")
+        paused = await world.reaches("Paused")
+        assert paused.status.content_id == stopped.status.content_id
+        assert (await world.claims(), await world.names(Job)) == ([], [])
+
+
+@virtual
+async def test_a_volume_that_another_client_deletes_is_reported_as_lost() -> None:
+    async with running_world() as world:
+        running = await world.run()
+        claim = f"it-{running.status.content_id}"
+        await world.set_state("Paused")
+        await world.reaches("Paused")
+        await world.admin.delete(PersistentVolumeClaim, claim)
+        await world.admin.wait_for(PersistentVolumeClaim, claim, deleted, timeout=LONG)
+        await world.set_state("Running")
+        await world.reaches("Running")
+        lost = [note for _, reason, note in await world.events() if reason == "ContentLost"]
+        assert lost == [f"The volume of the content {running.status.content_id} is gone: it begins from dev:1"]
+        await world.set_state("Paused")
+        await world.reaches("Paused")
+        await world.admin.delete(PersistentVolumeClaim, claim)
+        await world.admin.wait_for(PersistentVolumeClaim, claim, deleted, timeout=LONG)
+        await world.set_state("Stopped")
+        await world.reaches("Stopped")
+        assert await world.names(Job) == []
+
+
+@virtual
+async def test_a_committer_of_images_has_pods_begin_from_the_image_of_the_last_commit() -> None:
+    registry = InMemoryRegistry()
+    committer = InMemoryCommitter(registry, polls=3, failures=1)
+    async with running_world(committer=committer) as world:
+        await world.run()
+        images = list[str | None]()
+        for _ in range(3):
+            images.append((await world.running_pod()).spec.containers[0].image)
+            await world.set_state("Stopped")
+            stopped = await world.reaches("Stopped")
+            await world.at_rest()
+            assert list(registry.images) == [stopped.status.record.base_image]
+            await world.set_state("Running")
+            await world.reaches("Running")
+        records = (await world.read()).status.commit_records.values()
+        assert images == [record.base_image for record in records][:3]
+        assert [record.commit_status for record in records] == ["Success", "Success", "Success", "Pending"]
+        # A commit that was discarded has no name any more.
+        assert [bool(record.commit_image) for record in records] == [False, False, True, False]
+        await world.admin.delete(Devbox, "it")
+        await world.admin.wait_for(Devbox, "it", deleted, timeout=LONG)
+        assert registry.images == {}
+
+
+@virtual
+async def test_only_the_last_records_are_kept_and_always_those_that_are_needed() -> None:
+    made, registry = devbox(), InMemoryRegistry()
+    committer = InMemoryCommitter(registry)
+    for number in range(2 * MAX_RECORDS):
+        record = CommitRecord(base_image=f"it:{number}", commit_image=f"it:{number + 1}", commit_status="Success")
+        record.generate_time = now() + timedelta(seconds=number)
+        made.status.commit_records[f"content-{number}"] = record
+        registry.images[f"it:{number + 1}"] = ""
+    made.status.content_id = f"content-{2 * MAX_RECORDS - 1}"
+    made.status.record.commit_status, made.status.record.commit_image = "Pending", ""
+    async with running_world() as world:
+        client = world.manager.client
+        context = DevboxContext(made, client, RecordedEvents(), committer, Options())
+        await discard_commits(context)
+    assert list(made.status.commit_records) == [f"content-{n}" for n in range(MAX_RECORDS, 2 * MAX_RECORDS)]
+    assert made.status.record.base_image in registry.images
+    assert [record.commit_image for record in made.status.commit_records.values() if record.commit_image] == [
+        made.status.record.base_image
+    ]
+
+
+@virtual
+async def test_pods_that_commit_are_selected_by_no_service_of_the_devbox() -> None:
+    async with running_world() as world:
+        await world.run()
+        world.plane.pods.where(labels=COMMITS).behave(run=60)
+        labels = (await world.running_pod()).metadata.labels
+        await world.set_state("Stopped")
+        job = await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+        assert job is not None
+        (pod,) = await world.admin.list(Pod)
+        assert not labels.items() <= pod.metadata.labels.items()

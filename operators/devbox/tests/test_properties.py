@@ -1,0 +1,220 @@
+"""Whatever is done to a Devbox, in whatever order: it ends in the phase of its state, and no file of its user is lost.
+
+DEVBOX_EXAMPLES=1000 runs more sequences, with another choice each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from datetime import timedelta
+from math import inf
+from typing import Literal, NamedTuple
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from operators.devbox import Devbox, Options
+from operators.devbox.tests.disks import Disks, followed
+from operators.devbox.tests.world import COMMITS, LONG, World, running_world
+from operators.devbox.types import State
+
+from kubewright import Invalid
+from kubewright.api.core.v1 import Pod, Secret, Service
+from kubewright.client import MergePatch
+from kubewright.controlplane.controllers.pod_script import ScriptedBehaviour
+from kubewright.controlplane.errors import ControlPlaneError
+from kubewright.patterns import is_true
+from kubewright.testing import run_virtual
+
+EXAMPLES = int(os.environ.get("DEVBOX_EXAMPLES", "0"))
+
+States = st.sampled_from(["Running", "Paused", "Stopped", "Shutdown"])
+Seconds = st.sampled_from([0.0, 0.01, 0.3, 1.0, 2.0, 4.0, 12.0, 70.0, 400.0])
+Deed = Literal[
+    "crash",
+    "evict",
+    "delete pod",
+    "strip labels",
+    "images fail",
+    "commits fail",
+    "slow stop",
+    "slow commits",
+    "node fails",
+    "node recovers",
+    "images are back",
+    "kill",
+    "start",
+    "work",
+    "delete secret",
+    "delete service",
+    "change image",
+    "lose status",
+]
+Deeds: st.SearchStrategy[Deed] = st.sampled_from(
+    [
+        "crash",
+        "evict",
+        "delete pod",
+        "strip labels",
+        "images fail",
+        "commits fail",
+        "slow stop",
+        "slow commits",
+        "node fails",
+        "node recovers",
+        "images are back",
+        "kill",
+        "start",
+        "work",
+        "delete secret",
+        "delete service",
+        "change image",
+        "lose status",
+    ]
+)
+
+
+class Move(NamedTuple):
+    """What is done, a while after the one before."""
+
+    after: float
+    deed: State | Deed
+
+
+Moves = st.lists(st.builds(Move, Seconds, st.one_of(States, Deeds)), min_size=1, max_size=14)
+
+
+class Play:
+    """One sequence of moves in one world."""
+
+    def __init__(self, world: World, disks: Disks) -> None:
+        self.world = world
+        self.disks = disks
+        self._scripts: dict[str, ScriptedBehaviour] = {}
+        self._is_killed = False
+
+    async def do(self, deed: State | Deed) -> None:
+        world, pods = self.world, self.world.plane.pods
+        match deed:
+            case "Running" | "Paused" | "Stopped" | "Shutdown":
+                with suppress(Invalid):  # by the rules about states
+                    await world.set_state(deed)
+            case "work":
+                self.disks.work()
+            case "crash" | "evict":
+                with suppress(ControlPlaneError):  # nothing runs
+                    pods.where(name="it").crash() if deed == "crash" else pods.where(name="it").evict()
+            case "images fail":
+                self._script(deed, pods.where(name="it").behave(failed_pulls=inf))
+            case "commits fail":
+                self._script(deed, pods.where(labels=COMMITS).behave(run=1, exit_code=1))
+            case "slow stop":
+                self._script(deed, pods.where(name="it").behave(stop=30))
+            case "slow commits":
+                self._script(deed, pods.where(labels=COMMITS).behave(run=30))
+            case "images are back":
+                self._heal()
+            case "node fails":
+                world.plane.nodes.fail("node-1")
+            case "node recovers":
+                world.plane.nodes.recover("node-1")
+            case "kill":
+                self._is_killed = True
+                await world.kill()
+            case "start":
+                await self._start()
+            case "delete pod":
+                await world.admin.delete(Pod, "it", missing_ok=True)
+            case "delete secret":
+                await world.admin.delete(Secret, "it", missing_ok=True)
+            case "delete service":
+                await world.admin.delete(Service, "it-svc", missing_ok=True)
+            case "strip labels":
+                if await world.pod() is not None:
+                    await world.admin.patch(Pod, "it", MergePatch({"metadata": {"labels": None}}))
+            case "change image":
+                await world.change(lambda devbox: setattr(devbox.spec, "image", f"{devbox.spec.image}.1"))
+            case "lose status":
+                # As when objects are restored from a backup.
+                await world.admin.status.patch(Devbox, "it", MergePatch({"status": None}))
+
+    async def end(self) -> Devbox:
+        """Let everything work again, and return the Devbox when nothing happens any more."""
+        self._heal()
+        self.world.plane.nodes.recover("node-1")
+        await self._start()
+        for _ in range(100):
+            devbox = await self.world.at_rest()
+            if is_true(devbox, "Ready"):
+                return devbox
+            await asyncio.sleep(10)
+        raise AssertionError(f"it does not come to the end: {devbox.status}")
+
+    async def _start(self) -> None:
+        if self._is_killed:
+            self._is_killed = False
+            await self.world.start()
+
+    def _script(self, deed: str, script: ScriptedBehaviour) -> None:
+        self._scripts.setdefault(deed, script)
+
+    def _heal(self) -> None:
+        for script in self._scripts.values():
+            script.end()
+        self._scripts.clear()
+
+
+async def play(moves: list[Move]) -> None:
+    options = Options(commit_tries=1_000_000, commit_timeout=timedelta(minutes=2))
+    async with running_world(nodes=2, options=options) as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            one = Play(world, disks)
+            for move in moves:
+                await asyncio.sleep(move.after)
+                await one.do(move.deed)
+            async with asyncio.timeout(10 * LONG):
+                devbox = await one.end()
+            await check(world, devbox, disks)
+
+
+async def check(world: World, devbox: Devbox, disks: Disks) -> None:
+    """The Devbox is in the phase of its state, has what belongs to that, and all files."""
+    status, state = devbox.status, devbox.spec.state
+    assert disks.problems == []
+    assert (status.phase, status.state) == (state, state)
+    assert status.observed_generation == devbox.metadata.generation
+    claims = set(await world.claims())
+    contents = {name for name in claims if not name.endswith("-archive")}
+    services = {name for name in await world.names(Service) if name != "kubernetes"}
+    assert (await world.pod() is not None) == (state == "Running")
+    assert services == {status.network.unique_id, *(() if state == "Shutdown" else ("it-svc",))}
+    base = status.record.base_image.removeprefix("archive/")
+    if state in ("Stopped", "Shutdown"):
+        assert contents == set()
+        assert disks.missing(base) == []
+    elif f"it-{status.content_id}" in contents:
+        assert contents == {f"it-{status.content_id}"}
+        assert disks.missing(f"it-{status.content_id}") == [] or disks.missing(base) == []
+    else:
+        assert (state, disks.missing(base)) == ("Paused", [])
+
+
+@settings(
+    max_examples=EXAMPLES or 12,
+    derandomize=not EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(Moves)
+@example([Move(0.0, "Stopped"), Move(0.3, "kill"), Move(1.0, "Running"), Move(70.0, "start"), Move(4.0, "Shutdown")])
+@example([Move(0.0, "commits fail"), Move(0.0, "Stopped"), Move(12.0, "Running"), Move(4.0, "work")])
+@example([Move(0.0, "node fails"), Move(70.0, "Stopped"), Move(400.0, "node recovers"), Move(0.3, "Running")])
+@example([Move(0.0, "Stopped"), Move(12.0, "images fail"), Move(0.0, "Running"), Move(12.0, "Shutdown")])
+@example([Move(0.0, "Paused"), Move(12.0, "lose status"), Move(1.0, "Running")])
+@example([Move(0.0, "Stopped"), Move(12.0, "lose status"), Move(1.0, "Running")])
+def test_whatever_happens_a_devbox_ends_in_the_phase_of_its_state_and_loses_no_file(moves: list[Move]) -> None:
+    run_virtual(lambda: play(moves))

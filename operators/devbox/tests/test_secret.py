@@ -1,0 +1,127 @@
+"""What becomes of a Secret that lacks something, or was changed by others. Nothing here needs a server."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+
+import pytest
+from operators.devbox.names import AUTHORIZED_KEYS, ENV_PROFILE, JWT_SECRET, PRIVATE_KEY, PUBLIC_KEY
+from operators.devbox.secret import complete
+from operators.devbox.ssh_keys import new_key_pair
+from operators.devbox.tests.world import devbox, running_world
+
+from kubewright.api.core.v1 import EnvVar, EnvVarSource, Event, Pod, Secret, SecretKeySelector
+from kubewright.client import MergePatch
+from kubewright.client.wait import Field
+from kubewright.testing import virtual
+
+KEYS = [AUTHORIZED_KEYS, ENV_PROFILE, JWT_SECRET, PRIVATE_KEY, PUBLIC_KEY]
+
+
+def encoded(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def text(secret: Secret, key: str) -> str:
+    return b64decode(secret.data[key]).decode()
+
+
+@pytest.fixture
+def made() -> Secret:
+    secret = Secret()
+    complete(secret, devbox())
+    return secret
+
+
+def test_it_has_all_keys_from_the_beginning(made: Secret) -> None:
+    assert sorted(made.data) == sorted(KEYS)
+    assert text(made, AUTHORIZED_KEYS) == text(made, PUBLIC_KEY)
+
+
+@pytest.mark.parametrize("key", [AUTHORIZED_KEYS, ENV_PROFILE, PUBLIC_KEY])
+@pytest.mark.parametrize("damage", [None, "", "bm8="])
+def test_what_depends_on_another_key_is_made_of_it_again(made: Secret, key: str, damage: str | None) -> None:
+    before = dict(made.data)
+    if damage is None:
+        del made.data[key]
+    else:
+        made.data[key] = damage
+    complete(made, devbox())
+    if key == AUTHORIZED_KEYS and damage:
+        before[key] = damage  # a user may permit other keys
+    assert made.data == before
+
+
+def test_a_lost_jwt_secret_is_replaced_and_so_is_the_profile_that_has_it(made: Secret) -> None:
+    before = dict(made.data)
+    made.data[JWT_SECRET] = ""
+    complete(made, devbox())
+    assert {key for key in KEYS if made.data[key] != before[key]} == {JWT_SECRET, ENV_PROFILE}
+    assert f"DEVBOX_JWT_SECRET='{text(made, JWT_SECRET)}'" in text(made, ENV_PROFILE)
+
+
+@pytest.mark.parametrize("damage", [None, "", "bm8=", "/////w=="])
+def test_a_private_key_that_cannot_be_read_is_replaced_with_all_that_belongs_to_it(
+    made: Secret, damage: str | None
+) -> None:
+    before = dict(made.data)
+    if damage is None:
+        del made.data[PRIVATE_KEY]
+    else:
+        made.data[PRIVATE_KEY] = damage
+    complete(made, devbox())
+    changed = {key for key in KEYS if made.data[key] != before[key]}
+    assert changed == {PRIVATE_KEY, PUBLIC_KEY, AUTHORIZED_KEYS}
+    assert text(made, AUTHORIZED_KEYS) == text(made, PUBLIC_KEY)
+
+
+def test_a_key_pair_of_the_users_own_is_kept_and_so_are_comments(made: Secret) -> None:
+    pair = new_key_pair()
+    public = f"{pair.public} me@home"
+    made.data |= {PRIVATE_KEY: encoded(pair.private), PUBLIC_KEY: encoded(public), AUTHORIZED_KEYS: encoded(public)}
+    made.data["MORE"] = encoded("of the user's own")
+    before = dict(made.data)
+    complete(made, devbox())
+    assert made.data == before
+
+
+def test_the_profile_follows_the_environment(made: Secret) -> None:
+    changed = devbox()
+    source = EnvVarSource(secret_key_ref=SecretKeySelector(name="other", key="password"))
+    changed.spec.config.env = [
+        EnvVar(name="A", value="it's"),
+        EnvVar(name="B"),
+        EnvVar(name="C", value_from=source),
+        EnvVar(name="not-a-name", value="x"),
+    ]
+    complete(made, changed)
+    jwt = text(made, JWT_SECRET)
+    assert text(made, ENV_PROFILE) == f"export A='it'\\''s'\nexport B=''\nexport DEVBOX_JWT_SECRET='{jwt}'\n"
+
+
+@virtual
+async def test_no_secret_is_shown_in_status_events_or_pods() -> None:
+    async with running_world() as world:
+        await world.run()
+        secret = await world.admin.get(Secret, "it")
+        secrets = [text(secret, PRIVATE_KEY).splitlines()[2], text(secret, JWT_SECRET)]
+        await world.admin.patch(Secret, "it", MergePatch({"data": {PRIVATE_KEY: encoded("unreadable")}}))
+        replaced = Field("data").satisfies(lambda data: encoded("unreadable") not in str(data), "is another")
+        await world.admin.wait_for(Secret, "it", replaced, timeout=60)
+        events = await world.events()
+        assert ("Warning", "KeyReplaced") in [(type_, reason) for type_, reason, _ in events]
+        shown = f"{await world.read()} {await world.admin.list(Event)} {await world.admin.list(Pod)}"
+        assert not [each for each in secrets if each in shown]
+
+
+@virtual
+async def test_a_secret_that_the_cache_does_not_show_keeps_its_keys() -> None:
+    """The operator caches only what has its labels."""
+    async with running_world() as world:
+        await world.run()
+        before = await world.admin.get(Secret, "it")
+        await world.admin.patch(Secret, "it", MergePatch({"metadata": {"labels": None}}))
+        labelled = Field("metadata.labels").satisfies(lambda labels: bool(labels), "are there")
+        after = await world.admin.wait_for(Secret, "it", labelled, timeout=60)
+        assert after is not None
+        assert (after.data, after.metadata.labels) == (before.data, before.metadata.labels)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from operators.devbox import Devbox
+from operators.devbox.tests.world import devbox
+from operators.devbox.webhooks import check_devbox
+
+from kubewright import Quantity, Review
+from kubewright.api.core.v1 import ContainerPort, EmptyDirVolumeSource, EnvVar, Volume, VolumeMount
+
+
+def changed(change: Callable[[Devbox], object]) -> Devbox:
+    made = devbox()
+    change(made)
+    return made
+
+
+def errors(new: Devbox, old: Devbox | None = None) -> list[str]:
+    found = check_devbox.function(Review(new, old=old))
+    assert isinstance(found, list)
+    return [str(each) for each in found]
+
+
+REFUSED: dict[str, tuple[Callable[[Devbox], object], str]] = {
+    "tailnet": (
+        lambda made: setattr(made.spec.network, "type", "Tailnet"),
+        'spec.network.type: Unsupported value: "Tailnet": supported values: "NodePort", "SSHGate"',
+    ),
+    "port twice": (
+        lambda made: setattr(made.spec.network, "extra_ports", [ContainerPort(container_port=22)]),
+        'spec.config.ports: Duplicate value: "22/TCP"',
+    ),
+    "port name twice": (
+        lambda made: setattr(
+            made.spec.network, "extra_ports", [ContainerPort(name="devbox-ssh-port", container_port=2)]
+        ),
+        'spec.config.ports: Duplicate value: "devbox-ssh-port"',
+    ),
+    "own variable": (
+        lambda made: setattr(made.spec.config, "env", [EnvVar(name="DEVBOX_JWT_SECRET", value="x")]),
+        "spec.config.env[0].name: Forbidden: DEVBOX_JWT_SECRET is set by the operator",
+    ),
+    "NUL": (
+        lambda made: setattr(made.spec.config, "env", [EnvVar(name="A", value="a\0b")]),
+        "spec.config.env[0].value",
+    ),
+    "no memory": (
+        lambda made: setattr(made.spec, "resource", {"cpu": Quantity("1")}),
+        "spec.resource.memory: Required value: a Devbox has limits of cpu and memory",
+    ),
+    "no cpu to speak of": (
+        lambda made: setattr(made.spec, "resource", {"cpu": Quantity("0"), "memory": Quantity("1Gi")}),
+        'spec.resource.cpu: Invalid value: "0": must be greater than 0',
+    ),
+    "no storage": (
+        lambda made: setattr(made.spec, "storage_limit", Quantity("-1Gi")),
+        'spec.storageLimit: Invalid value: "-1Gi": must be greater than 0',
+    ),
+    "own volume": (
+        lambda made: setattr(made.spec.config, "volumes", [Volume(name="content", empty_dir=EmptyDirVolumeSource())]),
+        "spec.config.volumes[0].name: Forbidden: content is the operator's own",
+    ),
+    "mounted over the content": (
+        lambda made: setattr(
+            made.spec.config, "volume_mounts", [VolumeMount(name="x", mount_path="/home/devbox/project/")]
+        ),
+        "spec.config.volumeMounts[0].mountPath: Forbidden",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_could_never_run_is_refused_with_the_field_that_is_wrong(case: str) -> None:
+    change, expected = REFUSED[case]
+    (found,) = errors(changed(change))
+    assert found.startswith(expected)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_stored_already_can_be_read_and_deleted_and_its_metadata_changed(case: str) -> None:
+    change, _ = REFUSED[case]
+    old, new = changed(change), changed(change)
+    new.metadata.labels["team"] = "a"
+    assert errors(new, old) == []
+
+
+def test_a_tailnet_that_is_stored_already_does_not_block_other_changes() -> None:
+    old = changed(lambda made: setattr(made.spec.network, "type", "Tailnet"))
+    new = changed(lambda made: setattr(made.spec.network, "type", "Tailnet"))
+    new.spec.image = "dev:2"
+    assert errors(new, old) == []
+
+
+def test_variables_that_shells_do_not_take_are_a_warning() -> None:
+    review = Review(changed(lambda made: setattr(made.spec.config, "env", [EnvVar(name="a.b", value="x")])))
+    assert check_devbox.function(review) == []
+    assert review.warnings == ["spec.config.env: a.b is not exported to login shells, which take other names"]
