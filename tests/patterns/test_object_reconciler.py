@@ -161,6 +161,26 @@ async def test_item_52_the_status_is_written_once_and_not_at_all_when_nothing_ch
     assert (await admin.get(obj)).status.observed_generation == 2
 
 
+async def test_a_generation_is_observed_when_the_reconciler_says_so(
+    admin: Client, obj: Parcel, reconciler: ParcelReconciler
+) -> None:
+    class Patient(ParcelReconciler):
+        def is_observed(self, obj: Parcel) -> bool:
+            return obj.status.phase == "Delivered"
+
+    reconciler = Patient(reconciler.client)
+    await reconciler.reconcile(obj.key)
+    for phase, observed in (("Travelling", 0), ("Delivered", 1)):
+
+        def report(obj: Parcel, phase: str = phase) -> None:
+            obj.status.phase = phase
+
+        reconciler.converging = report
+        await reconciler.reconcile(obj.key)
+        status = (await admin.get(obj)).status
+        assert (status.phase, status.observed_generation) == (phase, observed)
+
+
 async def test_item_53_what_others_write_into_the_status_meanwhile_survives(
     admin: Client, obj: Parcel, reconciler: ParcelReconciler
 ) -> None:

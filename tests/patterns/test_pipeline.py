@@ -384,6 +384,14 @@ def test_the_diagram_shows_steps_and_needs() -> None:
     )
 
 
+def test_the_diagram_of_a_pipeline_that_fails_fast_shows_the_order() -> None:
+    a = returning("A")
+    steps = (a, returning("B"), returning("C", needs=(a,)))
+    assert Pipeline[ParcelContext](*steps, fail_fast=True).diagram() == (
+        'flowchart TD\n    a["a<br/>A"]\n    b["b<br/>B"]\n    c["c<br/>C"]\n    a --> b\n    b --> c\n'
+    )
+
+
 def _unordered() -> None:
     a = returning("A")
     Pipeline[ParcelContext](returning("B", needs=(a,)), a)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api import Object
@@ -112,10 +113,13 @@ class Pipeline(Generic[ContextT]):
         return bool(expected) and all(is_true(obj, condition) for condition in expected)
 
     def diagram(self) -> str:
-        """The steps and what they need, as a Mermaid flowchart."""
+        """The steps and what they need, as a Mermaid flowchart; with `fail_fast`, the order in which they run."""
         lines = ["flowchart TD"]
         lines += [f'    {step.name}["{step.name}<br/>{step.condition}"]' for step in self.steps]
-        lines += [f"    {need.name} --> {step.name}" for step in self.steps for need in step.needs]
+        if self.fail_fast:
+            lines += [f"    {earlier.name} --> {later.name}" for earlier, later in pairwise(self.steps)]
+        else:
+            lines += [f"    {need.name} --> {step.name}" for step in self.steps for need in step.needs]
         return "\n".join(lines) + "\n"
 
 
