@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from kubewright import CachedClient, Client, Recorder
 from kubewright.api.core.v1 import Pod
-from kubewright.patterns import Context
+from kubewright.patterns import Context, Done
 
 from .committer import Committer
 from .options import Options
 from .types import Devbox
+
+SYNCED = Done(reason="SyncSucceeded")
+"""What the condition of a step says that has succeeded."""
 
 
 class DevboxContext(Context[Devbox]):

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubewright.api.core.v1 import ContainerPort, Service, ServicePort, ServiceSpec
-from kubewright.patterns import Pipeline, step
+from kubewright.patterns import Done, Pipeline, step
 
-from .context import DevboxContext
+from .context import SYNCED, DevboxContext
 from .names import labels_of, metadata_of, service_of
 from .parts import ensure_part, is_part
 from .types import SSH_PORT, Devbox
+
+NOT_SUPPORTED = Done(
+    "tailnets are not supported: the Devbox is reached by its headless Service", reason="NotSupported", degraded=True
+)
 
 
 def is_tailnet(context: DevboxContext) -> bool:
@@ -28,7 +32,7 @@ def is_ssh_gate(context: DevboxContext) -> bool:
 
 
 @step("HeadlessServiceSynced")
-async def headless(context: DevboxContext) -> None:
+async def headless(context: DevboxContext) -> Done:
     """A name for the pod, whatever the type of the network."""
     devbox = context.object
     await ensure_part(
@@ -38,20 +42,23 @@ async def headless(context: DevboxContext) -> None:
             spec=ServiceSpec(cluster_ip="None", selector=labels_of(devbox.metadata.name)),
         ),
     )
+    return SYNCED
 
 
 @step("TailnetSynced", when=is_tailnet)
-async def tailnet(context: DevboxContext) -> None:
-    """Nothing: tailnets are stored and not supported, which the condition NetworkSupported reports."""
+async def tailnet(context: DevboxContext) -> Done:
+    """Nothing: tailnets are stored and not supported, and the condition says so."""
+    return NOT_SUPPORTED
 
 
 @step("SSHGateSynced", when=is_ssh_gate)
-async def ssh_gate(context: DevboxContext) -> None:
+async def ssh_gate(context: DevboxContext) -> Done:
     """Nothing: the gateway needs the headless Service and the Secret."""
+    return SYNCED
 
 
 @step("NodePortSynced")
-async def node_port(context: DevboxContext) -> None:
+async def node_port(context: DevboxContext) -> Done:
     """The Service with node ports, unless the type of the network is another one or the Devbox is shut down."""
     devbox, status = context.object, context.object.status.network
     if devbox.spec.network.type != "NodePort" or devbox.spec.state == "Shutdown":
@@ -59,21 +66,23 @@ async def node_port(context: DevboxContext) -> None:
         if found is not None and is_part(devbox, found):
             await context.client.delete(found, missing_ok=True)
         status.node_port = 0
-        return
+        return SYNCED
     spec = ServiceSpec(type="NodePort", selector=labels_of(devbox.metadata.name), ports=list(service_ports(devbox)))
     service = await ensure_part(context, Service(metadata=metadata_of(devbox, service_of(devbox)), spec=spec))
     first = spec.ports[0]
     status.node_port = next((port.node_port or 0 for port in service.spec.ports if port.name == first.name), 0)
+    return SYNCED
 
 
 network_pipeline = Pipeline[DevboxContext](headless, tailnet, ssh_gate, node_port, fail_fast=True, ready=None)
 
 
 @step("NetworkSynced")
-async def network(context: DevboxContext) -> None:
+async def network(context: DevboxContext) -> Done:
     """Make the Devbox reachable, and report how."""
     await network_pipeline.run(context)
     context.object.status.network.type = context.object.spec.network.type
+    return NOT_SUPPORTED if is_tailnet(context) else SYNCED
 
 
 def service_ports(devbox: Devbox) -> Iterator[ServicePort]:

@@ -6,9 +6,9 @@ It runs after the pod step, so that it is about what that has left, and it does 
 from __future__ import annotations
 
 from kubewright.api.core.v1 import Pod
-from kubewright.patterns import remove_condition, set_condition, step
+from kubewright.patterns import Done, remove_condition, set_condition, step
 
-from .context import DevboxContext
+from .context import SYNCED, DevboxContext
 from .pod import describe, is_outdated, is_running
 from .types import Devbox, Phase
 
@@ -16,9 +16,10 @@ _ON_THE_WAY: dict[str, Phase] = {"Paused": "Pausing", "Stopped": "Stopping", "Sh
 
 
 @step("PhaseSynced")
-async def phase(context: DevboxContext) -> None:
+async def phase(context: DevboxContext) -> Done:
     """Report on what this reconcile has made and found."""
     report(context)
+    return SYNCED
 
 
 def report(context: DevboxContext) -> None:
@@ -28,11 +29,6 @@ def report(context: DevboxContext) -> None:
     devbox.status.node = (pod.spec.node_name or "") if pod is not None else ""
     _report_transition(devbox)
     _report_commit(context)
-    if devbox.spec.network.type == "Tailnet":
-        message = "tailnets are not supported: the Devbox is reached by its headless Service"
-        set_condition(devbox, "NetworkSupported", False, "NotSupported", message)
-    else:
-        remove_condition(devbox, "NetworkSupported")
     if pod is not None and is_running(pod) and is_outdated(context, pod):
         message = "the pod was made from an earlier spec: pause the Devbox and run it again to have the present one"
         set_condition(devbox, "PodUpToDate", False, "RestartNeeded", message)

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 
 from kubewright import now, set_controller_reference
 from kubewright.api.core.v1 import ContainerStatus, Pod
-from kubewright.patterns import step
+from kubewright.patterns import Done, step
 
 from .commit import discard_commits, is_open, sync_commit
 from .content import ensure_content, release_contents
-from .context import DevboxContext
+from .context import SYNCED, DevboxContext
 from .names import SPEC_HASH, labels_of
 from .parts import find_part, is_part
 from .pod_spec import pod_of
@@ -30,12 +30,13 @@ _MAX_DOUBLINGS = 10
 
 
 @step("PodSynced")
-async def pod(context: DevboxContext) -> None:
+async def pod(context: DevboxContext) -> Done:
     """Remove what is committed, have the pod there or not, and commit its content when it is gone."""
     await release_contents(context)
     await discard_commits(context)
     await sync_pod(context)
     await sync_commit(context)
+    return SYNCED
 
 
 async def sync_pod(context: DevboxContext) -> None:

@@ -11,9 +11,9 @@ from string import ascii_letters, digits
 
 from kubewright import set_controller_reference
 from kubewright.api.core.v1 import Secret
-from kubewright.patterns import step
+from kubewright.patterns import Done, step
 
-from .context import DevboxContext
+from .context import SYNCED, DevboxContext
 from .env_profile import env_profile
 from .names import (
     AUTHORIZED_KEYS,
@@ -33,7 +33,7 @@ _JWT_CHARACTERS = ascii_letters + digits
 
 
 @step("SecretSynced")
-async def secret(context: DevboxContext) -> None:
+async def secret(context: DevboxContext) -> Done:
     """Create the Secret with all of its keys, or add what it lacks."""
     devbox = context.object
     found = await find_part(context, Secret, devbox.metadata.name)
@@ -49,6 +49,7 @@ async def secret(context: DevboxContext) -> None:
         context.events.normal(devbox, "Created", f"Created secret {wanted.metadata.name}")
     if lost_key:
         context.events.warning(devbox, "KeyReplaced", "The private key could not be read: it was replaced by a new one")
+    return SYNCED
 
 
 def complete(secret: Secret, devbox: Devbox) -> None:

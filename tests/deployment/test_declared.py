@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from msgspec.structs import replace
-from operators import builtins, chaospod, podmanager, user
+from operators import builtins, chaospod, devbox, podmanager, user
 
 from kubewright import Client, ControlPlane, Manager, Model, Permission
 from kubewright.api.admissionregistration.v1 import ValidatingWebhookConfiguration
@@ -34,8 +34,9 @@ PLAIN = Operator(name="it", image="it:1", namespace="harbour")
         (chaospod.setup, ["ChaosPod"], ["/mutate-", "/validate-"]),
         (builtins.setup, ["PodSet"], ["/mutate--v1-pod", "/validate--v1-pod"]),
         (user.setup, ["User"], ["/mutate-user-sealos-io-v1-user", "/validate-user-sealos-io-v1-user"]),
+        (devbox.setup, ["Devbox", "DevBoxRelease"], ["/validate-", "Devbox"]),
     ],
-    ids=["podmanager", "chaospod", "builtins", "user"],
+    ids=["podmanager", "chaospod", "builtins", "user", "devbox"],
 )
 async def test_kinds_and_webhooks_are_those_of_the_program(
     setup: Callable[[Manager], None], kinds: list[str], paths: list[str]

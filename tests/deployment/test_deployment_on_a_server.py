@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from operators import builtins, chaospod, podmanager, user
+from operators import builtins, chaospod, devbox, podmanager, user
 from tests.deployment.ferries import ferries
 
 from kubewright import Client, Manager
@@ -48,8 +48,8 @@ async def test_pods_are_admitted_where_only_restricted_ones_are(admin: Client, n
 
 @pytest.mark.parametrize(
     "setup",
-    [podmanager.setup, chaospod.setup, builtins.setup, user.setup],
-    ids=["podmanager", "chaospod", "builtins", "user"],
+    [podmanager.setup, chaospod.setup, builtins.setup, user.setup, devbox.setup],
+    ids=["podmanager", "chaospod", "builtins", "user", "devbox"],
 )
 async def test_a_server_accepts_what_is_deployed_of_the_operators_here(
     setup: Callable[[Manager], None], admin: Client, namespace: str

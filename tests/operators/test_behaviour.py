@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pytest
-from operators import builtins, chaospod, podmanager
+from operators import builtins, chaospod, devbox, podmanager
 
-from kubewright import Client, ControlPlane, Manager, ObjectMeta
+from kubewright import Client, ControlPlane, Manager, ObjectMeta, Quantity
 from kubewright.api import Object
 from kubewright.api.core.v1 import Container, Pod, PodSpec, PodTemplateSpec
 from kubewright.manager import LeaderElection
@@ -27,6 +27,8 @@ class Operator(NamedTuple):
     obj: Object
     pods: int
     timers_a_minute: int = 0
+    others: Sequence[type[Object]] = ()
+    """Its other kinds."""
 
 
 OPERATORS = {
@@ -41,6 +43,17 @@ OPERATORS = {
         builtins.PodSet(metadata=METADATA, spec=builtins.PodSetSpec(replicas=3, template=PodTemplateSpec(spec=POD))),
         pods=3,
     ),
+    "devbox": Operator(
+        devbox.setup,
+        devbox.Devbox(
+            metadata=METADATA,
+            spec=devbox.DevboxSpec(
+                image="app:1", resource={"cpu": Quantity(1)}, network=devbox.Network(type="NodePort")
+            ),
+        ),
+        pods=1,
+        others=[devbox.DevBoxRelease],
+    ),
     "chaospod": Operator(
         chaospod.setup,
         chaospod.ChaosPod(metadata=METADATA, spec=chaospod.ChaosPodSpec(template=PodTemplateSpec(spec=POD))),
@@ -52,7 +65,7 @@ RESTING = [name for name in OPERATORS if name != "chaospod"]
 
 
 def plane(operator: Operator) -> ControlPlane:
-    return ControlPlane.embedded(definitions=[type(operator.obj)])
+    return ControlPlane.embedded(definitions=[type(operator.obj), *operator.others])
 
 
 def reconciles(manager: Manager) -> int:

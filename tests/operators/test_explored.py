@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from operators import builtins, podmanager
+from operators import builtins, devbox, podmanager
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
 from operators.user import User
 from operators.user import setup as set_up_users
 from operators.user.deployed import required_objects
 from operators.user.names import KEEP_WORKSPACE
 
-from kubewright import Field, Manager, ObjectMeta, controller_for, now
+from kubewright import Field, Manager, ObjectMeta, Quantity, controller_for, now
 from kubewright.api import Object
 from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.client.wait import condition
@@ -22,6 +22,10 @@ TEMPLATE = PodTemplateSpec(spec=PodSpec(containers=[Container(name="app", image=
 
 MANAGER = podmanager.PodManager(metadata=METADATA, spec=podmanager.PodManagerSpec(image="app:1", replicas=2))
 POD_SET = builtins.PodSet(metadata=METADATA, spec=builtins.PodSetSpec(replicas=2, template=TEMPLATE))
+DEVBOX = devbox.Devbox(
+    metadata=METADATA,
+    spec=devbox.DevboxSpec(image="app:1", resource={"cpu": Quantity(1)}, network=devbox.Network(type="NodePort")),
+)
 CHAOS = ChaosPod(metadata=METADATA, spec=ChaosPodSpec(template=TEMPLATE))
 
 
@@ -170,4 +174,24 @@ def test_a_deleted_user_leaves_its_workspace_whole_wherever_that_is_interrupted(
         until=lambda world: world.settled(),
         ignore=TOKENS,
         faults=["crash-after"],
+    ).same_end()
+
+
+async def stop_devbox(world: World[None]) -> None:
+    await world.create(DEVBOX)
+    await world.wait(DEVBOX, Field("status.phase").equals("Running"))
+    await world.change(DEVBOX, lambda made: setattr(made.spec, "state", "Stopped"))
+
+
+def test_a_devbox_is_stopped_and_its_content_committed_whatever_fails() -> None:
+    """With the faults that leave most half done: all of them take as long as all other tests here."""
+    explore(
+        devbox.setup,
+        kinds=[devbox.Devbox, devbox.DevBoxRelease],
+        when=stop_devbox,
+        until=lambda world: world.wait(DEVBOX, Field("status.phase").equals("Stopped")),
+        ignore={Secret: ["data"], devbox.Devbox: ["status.network.nodePort", "status.lastContainerStatus"]},
+        faults=["crash-after", "stale"],
+        seeds=2,
+        manager=devbox.devbox_manager,
     ).same_end()

@@ -8,14 +8,15 @@ from functools import partial
 from typing import NamedTuple
 
 import pytest
-from operators import builtins, chaospod, podmanager
+from msgspec.structs import replace
+from operators import builtins, chaospod, devbox, podmanager
 from operators import user as users
 from operators.user.names import CREATOR, role_reference
 
-from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, ObjectMeta, Permission
+from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, ObjectMeta, Permission, Quantity
 from kubewright.api import Object
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
-from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec
+from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.api.meta import LabelSelector
 from kubewright.api.rbac.v1 import PolicyRule, RoleBinding
 from kubewright.client import MergePatch
@@ -71,6 +72,33 @@ async def use_users(user: Client) -> None:
     await user.wait_for(created, deleted)
 
 
+async def use_devbox(user: Client) -> None:
+    spec = devbox.DevboxSpec(image="dev:1", resource={"cpu": Quantity(1)}, network=devbox.Network(type="NodePort"))
+    created = await user.create(devbox.Devbox(metadata=METADATA, spec=spec))
+    running = Field("status.phase").equals("Running")
+    await user.wait_for(created, running, timeout=60)
+    await user.patch(Pod, "it", MergePatch({"metadata": {"labels": None}}))
+    labelled = Field("metadata.labels").satisfies(lambda labels: bool(labels), "are there again")
+    await user.wait_for(Pod, "it", labelled, timeout=60)
+    await user.patch(Secret, "it", MergePatch({"data": None}))
+    release = devbox.DevBoxReleaseSpec(devbox_name="it", version="v1", start_devbox_after_release=True)
+    await user.create(devbox.DevBoxRelease(metadata=METADATA, spec=release))
+    await user.patch(devbox.Devbox, "it", MergePatch({"spec": {"state": "Shutdown"}}))
+    released = Field("status.phase").equals("Success")
+    await user.wait_for(devbox.DevBoxRelease, "it", released, timeout=60)
+    await user.wait_for(created, running, timeout=60)
+    await user.delete(created)
+    await user.wait_for(created, deleted, timeout=60)
+
+
+class AnyRegistry:
+    """Has every image."""
+
+    host = "registry.local"
+
+    async def tag(self, source: str, target: str) -> None: ...
+
+
 class Operator(NamedTuple):
     """An operator, its kinds, and a use of it that has it do everything it does."""
 
@@ -90,6 +118,9 @@ class Operator(NamedTuple):
 OPERATORS = {
     "podmanager": Operator(podmanager.setup, [podmanager.PodManager], use_podmanager),
     "chaospod": Operator(chaospod.setup, [chaospod.ChaosPod], use_chaospod),
+    "devbox": Operator(
+        partial(devbox.setup, registry=AnyRegistry()), [devbox.Devbox, devbox.DevBoxRelease], use_devbox
+    ),
     "builtins": Operator(
         builtins.setup,
         [builtins.PodSet],
@@ -146,7 +177,8 @@ def test_item_41_a_rule_that_is_missing_is_named(name: str, caplog: pytest.LogCa
 
     async def main() -> None:
         needed = await declared_permissions(operator.setup)
-        rules, elsewhere = rules_of(needed)[""], [each for each in needed if each.namespace]
+        merged, elsewhere = rules_of(needed)[""], [each for each in needed if each.namespace]
+        rules = [replace(rule, resources=[resource]) for rule in merged for resource in rule.resources]
         async with ControlPlane.embedded(definitions=operator.kinds, controllers=[]) as plane, plane.client() as admin:
             await prepare(operator, admin)
             for missing in rules:

@@ -6,6 +6,7 @@ Nothing runs the pods, so their status is what the test says it is.
 from __future__ import annotations
 
 from base64 import b64decode
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -276,3 +277,9 @@ async def test_a_state_cannot_be_changed_while_the_content_is_committed(world: W
     created.status.record.commit_status = "Failed"
     await world.client.status.patch(created)
     await world.set_state("Stopped")
+
+
+def test_the_diagrams_of_the_readme_are_those_of_the_code() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    for pipeline in (devbox_pipeline, network_pipeline):
+        assert f"```mermaid\n{pipeline.diagram()}```\n" in readme
