@@ -15,6 +15,7 @@ from kubewright.api.core.v1 import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,
+    ResourceRequirements,
     SecurityContext,
     Volume,
     VolumeMount,
@@ -60,20 +61,29 @@ def whole(*, read_only: bool | None = None) -> VolumeMount:
     return VolumeMount(name=VOLUME, mount_path=MOUNTED_AT, read_only=read_only)
 
 
-def script_container(name: str, image: str, script: str, *arguments: str, mounts: list[VolumeMount]) -> Container:
+def script_container(
+    name: str,
+    image: str,
+    script: str,
+    *arguments: str,
+    mounts: list[VolumeMount],
+    resources: ResourceRequirements,
+) -> Container:
     """A container that runs a script as root: files of all users are to keep their owners."""
     return Container(
         name=name,
         image=image,
         command=["sh", "-c", script, name, *arguments],
+        resources=resources,
         volume_mounts=mounts,
         security_context=SecurityContext(run_as_user=0, run_as_non_root=False, allow_privilege_escalation=False),
     )
 
 
-def seeding(image: str, working_dir: str) -> Container:
+def seeding(devbox: Devbox, image: str, resources: ResourceRequirements) -> Container:
     """The container that fills an empty content volume from the image."""
-    return script_container("seed", image, SEED, MOUNTED_AT, working_dir, mounts=[whole()])
+    arguments = (MOUNTED_AT, devbox.spec.config.working_dir)
+    return script_container("seed", image, SEED, *arguments, mounts=[whole()], resources=resources)
 
 
 async def ensure_content(context: DevboxContext) -> None:

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from kubewright import AlreadyExists, CachedClient, Forbidden, Invalid, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job, JobSpec
-from kubewright.api.core.v1 import PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
+from kubewright.api.core.v1 import Container, PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
 from kubewright.patterns import get_condition, is_true
 
 from .committer import CommitFailed, CommitProgress, Committed, Committing
@@ -20,6 +20,7 @@ from .names import ARCHIVE as ARCHIVE_ROLE
 from .names import CONTENT_ID, LABELS, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
 from .options import Options
 from .parts import is_part
+from .resources import ordinary_resources
 from .scripts import ARCHIVE, RESTORE
 from .types import Devbox
 
@@ -81,8 +82,7 @@ class JobCommitter:
             container.image = devbox.spec.image
         if base.startswith(PREFIX):
             mounts = [whole(), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT, read_only=True)]
-            image = self.options.archive_image
-            restore = script_container("restore", image, RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
+            restore = self._container(devbox, "restore", RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
             pod.init_containers = [restore, *pod.init_containers]
             pod.volumes = [*pod.volumes, volume(_ARCHIVE, base.removeprefix(PREFIX))]
 
@@ -121,6 +121,13 @@ class JobCommitter:
         set_controller_reference(devbox, made)
         await self.client.create(made)
 
+    def _container(
+        self, devbox: Devbox, name: str, script: str, *arguments: str, mounts: list[VolumeMount]
+    ) -> Container:
+        resources = ordinary_resources(devbox, self.options)
+        image = self.options.archive_image
+        return script_container(name, image, script, *arguments, mounts=mounts, resources=resources)
+
     def _job(self, devbox: Devbox, archive: str) -> Job:
         base, content_id = devbox.status.record.base_image, devbox.status.content_id
         mounts = [whole(read_only=True), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT)]
@@ -135,7 +142,7 @@ class JobCommitter:
             enable_service_links=False,
             node_selector=devbox.spec.node_selector,
             tolerations=devbox.spec.tolerations,
-            containers=[script_container("archive", self.options.archive_image, ARCHIVE, *arguments, mounts=mounts)],
+            containers=[self._container(devbox, "archive", ARCHIVE, *arguments, mounts=mounts)],
             volumes=volumes,
         )
         # Without the labels of the Devbox: its Services select pods by them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from kubewright import ObjectMeta, Quantity
+from kubewright import ObjectMeta
 from kubewright.api.codec import encode
 from kubewright.api.core.v1 import (
     Container,
@@ -13,7 +13,6 @@ from kubewright.api.core.v1 import (
     KeyToPath,
     Pod,
     PodSpec,
-    ResourceRequirements,
     SecretKeySelector,
     SecretVolumeSource,
     Volume,
@@ -36,6 +35,7 @@ from .names import (
     labels_of,
 )
 from .options import Options
+from .resources import ordinary_resources, resources
 from .types import Devbox
 
 _GRACE = 3
@@ -56,7 +56,7 @@ def pod_of(devbox: Devbox, committer: Committer, options: Options) -> Pod:
         node_selector=spec.node_selector,
         tolerations=spec.tolerations,
         affinity=spec.affinity,
-        init_containers=[seeding(image, spec.config.working_dir)],
+        init_containers=[seeding(devbox, image, ordinary_resources(devbox, options))],
         containers=[_container(devbox, image, options)],
         volumes=[
             volume(VOLUME, claim_of(devbox, devbox.status.content_id)),
@@ -108,19 +108,6 @@ def _container(devbox: Devbox, image: str, options: Options) -> Container:
             *config.volume_mounts,
         ],
     )
-
-
-def resources(devbox: Devbox, options: Options) -> ResourceRequirements:
-    """The resources of the Devbox as limits; of cpu and memory only a share is requested."""
-    limits = dict(devbox.spec.resource)
-    ephemeral = limits.get("ephemeral-storage", Quantity(options.ephemeral_storage))
-    limits["ephemeral-storage"] = min(ephemeral, Quantity(options.max_ephemeral_storage))
-    requests = {"ephemeral-storage": min(Quantity(options.ephemeral_storage_request), limits["ephemeral-storage"])}
-    if "cpu" in limits:
-        requests["cpu"] = Quantity(f"{max(1, limits['cpu'].milli_value // options.request_share)}m")
-    if "memory" in limits:
-        requests["memory"] = Quantity(int(limits["memory"]) // options.request_share)
-    return ResourceRequirements(limits=limits, requests=requests)
 
 
 def _secret_volume(name: str, secret: str, items: dict[str, str]) -> Volume:

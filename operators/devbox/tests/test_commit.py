@@ -9,9 +9,10 @@ from math import inf
 from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
 from operators.devbox.commit import MAX_RECORDS, discard_commits
 from operators.devbox.context import DevboxContext
+from operators.devbox.names import MAX_NAME_LENGTH
 from operators.devbox.tests.disks import followed
 from operators.devbox.tests.world import COMMITS, LONG, World, devbox, running_world
-from operators.devbox.types import CommitRecord
+from operators.devbox.types import CommitRecord, State
 
 from kubewright import ObjectMeta, Quantity, now
 from kubewright.api.batch.v1 import Job, JobSpec
@@ -29,6 +30,9 @@ from kubewright.patterns import get_condition, is_true
 from kubewright.testing import RecordedEvents, settled, virtual
 
 FAILED = Field("status.conditions").satisfies(lambda conditions: "CommitFailed" in str(conditions), "report a failure")
+
+
+STATES: list[State] = ["Running", "Stopped", "Shutdown"]
 
 
 async def failed(world: World) -> Devbox:
@@ -96,6 +100,38 @@ async def test_a_commit_is_given_up_after_the_last_attempt_and_the_devbox_can_ru
         await world.set_state("Shutdown")
         ended = await world.reaches("Shutdown")
         assert ended.status.commit_records[content_id].commit_status == "Success"
+
+
+@virtual
+async def test_a_namespace_with_quotas_of_limits_and_a_name_of_the_greatest_length_are_no_obstacle() -> None:
+    async with running_world() as world:
+        quota = ResourceQuota(
+            metadata=ObjectMeta(name="all", namespace="default"),
+            spec=ResourceQuotaSpec(hard={"limits.cpu": Quantity(8), "limits.memory": Quantity("32Gi")}),
+        )
+        await world.admin.create(quota)
+        name = "d" * MAX_NAME_LENGTH
+        await world.create(devbox(name=name))
+        for state in STATES:
+            await world.reaches(state, name)
+            if state != "Shutdown":
+                await world.set_state(STATES[STATES.index(state) + 1], name)
+        committed = (await world.read(name)).status.commit_records.values()
+        assert [record.commit_status for record in committed] == ["Success", "Pending"]
+
+
+@virtual
+async def test_a_devbox_that_is_deleted_while_it_is_committed_leaves_nothing() -> None:
+    async with running_world() as world:
+        await world.run()
+        world.plane.pods.where(labels=COMMITS).behave(run=60, stop=20)
+        await world.set_state("Stopped")
+        await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+        await world.admin.delete(Devbox, "it")
+        assert await world.admin.wait_for(Devbox, "it", deleted, timeout=LONG) is None
+        assert (await world.names(Job), await world.names(Pod)) == ([], [])
+        await asyncio.sleep(10)
+        assert await world.claims() == []
 
 
 @virtual

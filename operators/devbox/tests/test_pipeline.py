@@ -247,6 +247,9 @@ async def test_the_status_is_written_once_and_not_at_all_when_nothing_changed(wo
 
 async def test_a_state_cannot_be_changed_before_the_devbox_is_initialised(world: World) -> None:
     """Everything else can: a Devbox is often edited right after its creation."""
+    for name in ("a.b", "1st", "n" * 57):
+        with pytest.raises(Invalid, match="the name must have at most 56 characters, begin with a letter"):
+            await world.client.create(devbox(name=name, namespace=world.client.namespace))
     created = await world.client.create(devbox(namespace=world.client.namespace))
     created.spec.state = "Paused"
     with pytest.raises(Invalid, match=r"spec.state.*before the operator has initialised"):

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from operators.devbox import Devbox, InMemoryCommitter, InMemoryRegistry, Options
 from operators.devbox.names import CONTENT_ID, RUNTIME_HANDLER, SPEC_HASH, STORAGE_LIMIT
-from operators.devbox.pod_spec import pod_of, resources
+from operators.devbox.pod_spec import pod_of
+from operators.devbox.resources import ordinary_resources, resources
 from operators.devbox.tests.world import devbox
 from operators.devbox.types import CommitRecord
 
@@ -100,6 +101,9 @@ def test_limits_are_the_resources_and_requests_a_share_of_them(
     found = resources(made, Options())
     assert found.limits == {name: Quantity(amount) for name, amount in limits.items()}
     assert found.requests == {name: Quantity(amount) for name, amount in requests.items()}
+    limits.pop("nvidia.com/gpu", None)
+    found = ordinary_resources(made, Options())
+    assert found.limits == {name: Quantity(amount) for name, amount in limits.items()}
 
 
 def test_a_pod_of_another_spec_has_another_hash(made: Devbox) -> None:

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from datetime import timedelta
 from math import inf
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -40,9 +40,9 @@ Deed = Literal[
     "commits fail",
     "slow stop",
     "slow commits",
+    "pods are well",
     "node fails",
     "node recovers",
-    "images are back",
     "kill",
     "start",
     "work",
@@ -51,28 +51,7 @@ Deed = Literal[
     "change image",
     "lose status",
 ]
-Deeds: st.SearchStrategy[Deed] = st.sampled_from(
-    [
-        "crash",
-        "evict",
-        "delete pod",
-        "strip labels",
-        "images fail",
-        "commits fail",
-        "slow stop",
-        "slow commits",
-        "node fails",
-        "node recovers",
-        "images are back",
-        "kill",
-        "start",
-        "work",
-        "delete secret",
-        "delete service",
-        "change image",
-        "lose status",
-    ]
-)
+Deeds: st.SearchStrategy[Deed] = st.sampled_from(get_args(Deed))
 
 
 class Move(NamedTuple):
@@ -91,7 +70,7 @@ class Play:
     def __init__(self, world: World, disks: Disks) -> None:
         self.world = world
         self.disks = disks
-        self._scripts: dict[str, ScriptedBehaviour] = {}
+        self._scripts: list[ScriptedBehaviour] = []
         self._is_killed = False
 
     async def do(self, deed: State | Deed) -> None:
@@ -106,14 +85,14 @@ class Play:
                 with suppress(ControlPlaneError):  # nothing runs
                     pods.where(name="it").crash() if deed == "crash" else pods.where(name="it").evict()
             case "images fail":
-                self._script(deed, pods.where(name="it").behave(failed_pulls=inf))
+                self._scripts.append(pods.where(name="it").behave(failed_pulls=inf))
             case "commits fail":
-                self._script(deed, pods.where(labels=COMMITS).behave(run=1, exit_code=1))
+                self._scripts.append(pods.where(labels=COMMITS).behave(run=1, exit_code=1))
             case "slow stop":
-                self._script(deed, pods.where(name="it").behave(stop=30))
+                self._scripts.append(pods.where(name="it").behave(stop=30))
             case "slow commits":
-                self._script(deed, pods.where(labels=COMMITS).behave(run=30))
-            case "images are back":
+                self._scripts.append(pods.where(labels=COMMITS).behave(run=30))
+            case "pods are well":
                 self._heal()
             case "node fails":
                 world.plane.nodes.fail("node-1")
@@ -156,11 +135,8 @@ class Play:
             self._is_killed = False
             await self.world.start()
 
-    def _script(self, deed: str, script: ScriptedBehaviour) -> None:
-        self._scripts.setdefault(deed, script)
-
     def _heal(self) -> None:
-        for script in self._scripts.values():
+        for script in self._scripts:
             script.end()
         self._scripts.clear()
 
@@ -203,7 +179,7 @@ async def check(world: World, devbox: Devbox, disks: Disks) -> None:
 
 
 @settings(
-    max_examples=EXAMPLES or 12,
+    max_examples=EXAMPLES or 5,
     derandomize=not EXAMPLES,
     deadline=None,
     database=None,
