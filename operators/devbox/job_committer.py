@@ -108,18 +108,19 @@ class JobCommitter:
                 metadata = metadata_of(devbox, archive, **{ROLE: ARCHIVE_ROLE, CONTENT_ID: content_id})
                 await self._create(devbox, claim(devbox, self.options, metadata))
             await self._create(devbox, self._job(devbox, archive))
-        except (Forbidden, Invalid) as error:
+        except (AlreadyExists, Forbidden, Invalid) as error:
             return CommitFailed(str(error))
-        except AlreadyExists as error:
-            # Just created, or hidden from the cache as it has not our labels.
-            found = await self.client.find(Job, commit_of(devbox), namespace=namespace, consistency="live")
-            if found is None or not is_part(devbox, found):
-                return CommitFailed(str(error))
         return Committing(f"the Job {commit_of(devbox)} is created")
 
     async def _create(self, devbox: Devbox, made: P) -> None:
         set_controller_reference(devbox, made)
-        await self.client.create(made)
+        try:
+            await self.client.create(made)
+        except AlreadyExists:
+            # Just created, or hidden from the cache as it lacks our labels.
+            found = await self.client.find(made, consistency="live")
+            if found is None or not is_part(devbox, found):
+                raise
 
     def _container(
         self, devbox: Devbox, name: str, script: str, *arguments: str, mounts: list[VolumeMount]

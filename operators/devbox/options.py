@@ -11,9 +11,6 @@ from kubewright import KubernetesError, Meta, Model, Quantity
 class Options(Model):
     """How the pods, the volumes and the commits of Devboxes are made."""
 
-    registry: Annotated[str, Meta(description="the registry of what commits and releases are called")] = (
-        "registry.local"
-    )
     storage_class: Annotated[str, Meta(description="the class of volumes (default: that of the cluster)")] = ""
     storage_size: Annotated[str, Meta(description="the size of volumes of a Devbox without a storageLimit")] = "10Gi"
     archive_image: Annotated[str, Meta(description="an image with sh, tar and gzip")] = "busybox:1.37"

@@ -60,7 +60,7 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
 
     async def cleanup(self, devbox: Devbox) -> None:
         """Wait until nothing uses the content, and remove the commits. The rest goes with the Devbox, as it owns it."""
-        found = await self.client.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
+        found = await self.client.find(Pod, devbox.key, consistency="live")  # also one that has lost its labels
         if found is not None and is_part(devbox, found):
             if found.metadata.deletion_timestamp is None:
                 await self.client.delete(found, uid=found.metadata.uid, missing_ok=True)
@@ -85,7 +85,7 @@ class DevboxReconciler(ObjectReconciler[Devbox]):
             return False
         status.network.unique_id = status.network.unique_id or unique_id(devbox.key)
         if status.content_id not in status.commit_records:
-            claims = await claims_of(context)
+            claims = [each for each in await claims_of(context) if each.metadata.deletion_timestamp is None]
             if claims:
                 found = claims[0].metadata
                 base, content_id = found.annotations.get(BASE_IMAGE), found.labels.get(CONTENT_ID)
