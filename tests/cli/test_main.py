@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-COMMANDS = "controlplane, deploy, generate, install, roles, types, undeploy, uninstall"
+COMMANDS = "controlplane, deploy, generate, install, requests, roles, types, undeploy, uninstall"
 COMMAND = [sys.executable, "-m", "kubewright"]
 WITHOUT_EXTRAS = """
 import sys
@@ -29,6 +29,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["deploy"], "  kubewright deploy podmanager --image example.com/podmanager:1.0"),
         (["generate"], "  kubewright generate podmanager --check"),
         (["install"], "  kubewright install podmanager"),
+        (["requests"], "  kubewright requests list -A --phase Failed"),
+        (["requests", "list"], "  kubewright requests list"),
+        (["requests", "show"], "  kubewright requests show operationrequest/grant-alice"),
+        (["requests", "cleanup"], "  kubewright requests cleanup --older-than 24h --dry-run"),
         (["roles"], "  kubewright roles podmanager"),
         (["types"], "example: kubewright types crd.yaml -o widgets.py"),
         (["undeploy"], "  kubewright undeploy podmanager --dry-run"),

@@ -37,6 +37,7 @@ def test_every_directory_is_described() -> None:
         "manager",
         "webhook",
         "network-policy",
+        "cleanup",
         "objects",
         "default",
         "samples",

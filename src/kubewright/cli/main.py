@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from kubewright.api.errors import KubernetesError
@@ -20,6 +20,7 @@ _COMMANDS: Final = {
     "deploy": "deploy",
     "generate": "generate",
     "install": "install",
+    "requests": "requests",
     "roles": "roles",
     "types": "types",
     "undeploy": "undeploy",
@@ -37,17 +38,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--version", action="version", version=f"kubewright {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _check_command(given)
+    _check_command(given, _COMMANDS)
     for name, module in _COMMANDS.items():
-        if given[:1] == [name] or not _is_command(given):
+        if name in given[:1] or not _COMMANDS.keys() & given[:1]:
             importlib.import_module(f"kubewright.cli.{module}").add_command(commands)
-    for command in commands.choices.values():
-        command.allow_abbrev = False  # half an option must not be taken for one that deletes something
+    command = _command(parser, given)
+    command.allow_abbrev = False  # half an option must not be taken for one that deletes something
     options, unknown = parser.parse_known_args(given)
     if further and not hasattr(options, "arguments"):
         unknown += further
     if unknown:
-        _refuse_argument(unknown[0], given[0], commands.choices[given[0]])
+        _refuse_argument(unknown[0], command)
     if further:
         options.arguments = further
     try:
@@ -68,26 +69,32 @@ def _split(given: list[str]) -> tuple[list[str], list[str]]:
     return given[:end], given[end + 1 :]
 
 
-def _is_command(arguments: Sequence[str]) -> bool:
-    return bool(arguments) and arguments[0] in _COMMANDS
+def _command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the command, or of the command within a command, that the arguments are for."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            _check_command(arguments, action.choices, parser.prog)
+            if arguments and arguments[0] in action.choices:
+                return _command(action.choices[arguments[0]], arguments[1:])
+    return parser
 
 
-def _check_command(arguments: Sequence[str]) -> None:
+def _check_command(arguments: Sequence[str], known: Collection[str], prog: str = "kubewright") -> None:
     """End the process when there is no such command; without any, and with options before it, the parser does."""
-    if arguments and not arguments[0].startswith("-") and not _is_command(arguments):
-        known = ", ".join(_COMMANDS)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in known:
         _refuse(
-            f'there is no command "{arguments[0]}"{did_you_mean(arguments[0], _COMMANDS)} (commands: {known}); '
-            "see kubewright --help"
+            f'there is no command "{arguments[0]}"{did_you_mean(arguments[0], known)} (commands: {", ".join(known)}); '
+            f"see {prog} --help"
         )
 
 
-def _refuse_argument(argument: str, command: str, parser: argparse.ArgumentParser) -> None:
+def _refuse_argument(argument: str, command: argparse.ArgumentParser) -> None:
     if not argument.startswith("-"):
-        _refuse(f'"{argument}" is one argument too many; see kubewright {command} --help')
+        _refuse(f'"{argument}" is one argument too many; see {command.prog} --help')
     option = argument.partition("=")[0]
-    known = [name for action in parser._actions for name in action.option_strings]
-    _refuse(f'{command} has no option "{option}"{did_you_mean(option, known)}; see kubewright {command} --help')
+    known = [name for action in command._actions for name in action.option_strings]
+    name = command.prog.removeprefix("kubewright ")
+    _refuse(f'{name} has no option "{option}"{did_you_mean(option, known)}; see {command.prog} --help')
 
 
 def _refuse(sentence: str) -> None:

@@ -7,5 +7,6 @@ from kubewright.deployment.dockerfile import dockerfile_of
 from kubewright.deployment.files import files_of, install_yaml
 from kubewright.deployment.layout import objects_of
 from kubewright.deployment.operator import Operator
+from kubewright.deployment.request_cleanup import RequestCleanup
 
-__all__ = ["Operator", "dockerfile_of", "files_of", "install_yaml", "objects_of", "with_setup"]
+__all__ = ["Operator", "RequestCleanup", "dockerfile_of", "files_of", "install_yaml", "objects_of", "with_setup"]

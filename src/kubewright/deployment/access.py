@@ -6,9 +6,11 @@ from typing import Final
 
 from kubewright.api.core.v1 import ServiceAccount
 from kubewright.api.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, Subject
+from kubewright.api.resources import Object
 from kubewright.deployment.extensions import definitions
-from kubewright.deployment.operator import Operator
-from kubewright.manager.roles import bindings_of
+from kubewright.deployment.operator import CLEANUP, Operator
+from kubewright.deployment.request_cleanup import RequestCleanup
+from kubewright.manager.roles import bindings_of, roles_of
 
 _USER_VERBS: Final = {
     "admin": ("*",),
@@ -32,6 +34,18 @@ def bindings(operator: Operator) -> list[ClusterRoleBinding | RoleBinding]:
     """What binds each role to the ServiceAccount, called as the role is."""
     subject = Subject(kind="ServiceAccount", name=operator.name, namespace=operator.namespace)
     return [*bindings_of(roles(operator), subject)]
+
+
+def cleanup_objects(operator: Operator, cleanup: RequestCleanup) -> dict[str, list[Object]]:
+    """Who the clean-up is and what it may do, by file."""
+    name = f"{operator.name}{CLEANUP}"
+    made = [operator.labelled(role) for role in roles_of(name, cleanup.permissions)]
+    subject = Subject(kind="ServiceAccount", name=name, namespace=operator.namespace)
+    return {
+        "service_account.yaml": [ServiceAccount(metadata=operator.metadata(CLEANUP))],
+        "role.yaml": [*made],
+        "role_binding.yaml": [*bindings_of(made, subject)],
+    }
 
 
 def metrics_reader(operator: Operator) -> ClusterRole:

@@ -34,7 +34,7 @@ def dockerfile_of(module: str, *, python: str = "3.13") -> str:
             "",
             f"FROM {base}",
             "COPY --from=build /operator /operator",
-            "ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1",
+            "ENV PATH=/operator/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1",
             f"USER {USER}:{USER}",
             f"ENTRYPOINT {json.dumps(['/operator/bin/python', '-m', module])}",
             "",

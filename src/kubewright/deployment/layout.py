@@ -11,6 +11,7 @@ from kubewright.api.resources import Object
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
 from kubewright.manifest.errors import ManifestError
+from kubewright.webhook import Versions
 
 Layout: TypeAlias = dict[str, dict[str, list[Object]]]
 """The objects by directory and file."""
@@ -63,6 +64,7 @@ def layout_of(operator: Operator) -> Layout:
             "manifests.yaml": [*extensions.configurations(operator)],
         },
         "network-policy": {"network_policy.yaml": [workload.network_policy(operator)]},
+        "cleanup": _cleanup(operator),
         "objects": _further(operator),
     }
     filled = {name: {file: found for file, found in files.items() if found} for name, files in directories.items()}
@@ -80,6 +82,17 @@ def objects_of(operator: Operator) -> list[Object]:
                 fix = f"it is deployed there, and requires it, too: deploy it to another one than {operator.namespace}"
             raise ManifestError(f"the operator {operator.name} has the {one.kind} {one.key} twice: {fix}")
     return found
+
+
+def _cleanup(operator: Operator) -> dict[str, list[Object]]:
+    if operator.cleanup is None:
+        return {}
+    hubs = [each.hub for each in operator.webhooks if isinstance(each, Versions)]
+    cleanup = operator.cleanup.of(operator.name, [*hubs, *operator.kinds])
+    return {
+        **access.cleanup_objects(operator, cleanup),
+        "cron_job.yaml": [workload.cleanup_job(operator, cleanup)],
+    }
 
 
 def _further(operator: Operator) -> dict[str, list[Object]]:

@@ -16,6 +16,7 @@ from kubewright.api.meta import ObjectMeta
 from kubewright.api.quantity import Quantity
 from kubewright.api.rbac.v1 import ClusterRole, Role
 from kubewright.api.resources import Object
+from kubewright.deployment.request_cleanup import RequestCleanup
 from kubewright.manager.manager import GRACE
 from kubewright.manifest.errors import ManifestError
 from kubewright.webhook import AdmissionWebhook, Versions
@@ -26,9 +27,12 @@ USER: Final = 65532
 """The user and group that the image runs as, as in distroless images."""
 HEALTH_PORT, METRICS_PORT, WEBHOOK_PORT = 8081, 8443, 9443
 NAME_LABEL: Final = "app.kubernetes.io/name"
+CLEANUP: Final = "-cleanup"
+"""What the objects of the clean-up are called after the name of the operator."""
 
 # The longest names that are made of it, "-webhook" and "-metrics", are labels of 63 characters.
 _MAX_NAME_LENGTH = 63 - len("-webhook")
+_MAX_CRON_JOB_NAME_LENGTH = 52
 _LABEL = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 
 
@@ -55,6 +59,8 @@ class Operator(Struct, frozen=True, kw_only=True):
     """What it may do; they are bound to its ServiceAccount."""
     objects: Sequence[Object] = ()
     """What else is deployed with it."""
+    cleanup: RequestCleanup | None = None
+    """When its finished requests are deleted, besides what it does itself."""
     samples: Sequence[Object] = ()
     """Objects to try it with; they are not deployed."""
     arguments: Sequence[str] = ()
@@ -83,6 +89,11 @@ class Operator(Struct, frozen=True, kw_only=True):
             raise ManifestError(
                 f'the operator {self.name} has the image "{self.image}": expected a name and a tag, such as '
                 f'"{self.name}:1.0"'
+            )
+        if self.cleanup is not None and len(f"{self.name}{CLEANUP}") > _MAX_CRON_JOB_NAME_LENGTH:
+            raise ManifestError(
+                f'the operator is called "{self.name}": with a clean-up, expected at most '
+                f"{_MAX_CRON_JOB_NAME_LENGTH - len(CLEANUP)} characters, as names of Jobs are made of it"
             )
         if self.replicas < 1:
             raise ManifestError(f"the operator {self.name} has replicas={self.replicas}: expected at least 1")

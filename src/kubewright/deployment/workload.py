@@ -10,6 +10,7 @@ import math
 from typing import Final
 
 from kubewright.api.apps.v1 import Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment
+from kubewright.api.batch.v1 import CronJob, CronJobSpec, JobSpec, JobTemplateSpec
 from kubewright.api.core.v1 import (
     Capabilities,
     Container,
@@ -37,7 +38,8 @@ from kubewright.api.meta import LabelSelector, ObjectMeta
 from kubewright.api.networking.v1 import NetworkPolicy, NetworkPolicyIngressRule, NetworkPolicyPort, NetworkPolicySpec
 from kubewright.api.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubewright.api.quantity import Quantity
-from kubewright.deployment.operator import HEALTH_PORT, METRICS_PORT, USER, WEBHOOK_PORT, Operator
+from kubewright.deployment.operator import CLEANUP, HEALTH_PORT, METRICS_PORT, USER, WEBHOOK_PORT, Operator
+from kubewright.deployment.request_cleanup import RequestCleanup
 from kubewright.manager.health import TIMEOUT
 from kubewright.manager.serving import CLOSE_GRACE
 
@@ -46,6 +48,8 @@ _POD_SECURITY: Final = "pod-security.kubernetes.io"
 _ENDPOINT_SECONDS: Final = 5
 # For what the manager does after its grace time: to release the lease, to send the last events.
 _RELEASE_SECONDS: Final = 5
+# One clean-up has an hour, or what is left is for the next.
+_CLEANUP_SECONDS: Final = 3600
 
 
 def namespace(operator: Operator) -> Namespace:
@@ -63,12 +67,7 @@ def deployment(operator: Operator) -> Deployment:
         spec=PodSpec(
             service_account_name=operator.name,
             containers=[_container(operator)],
-            security_context=PodSecurityContext(
-                run_as_non_root=True,
-                run_as_user=USER,
-                run_as_group=USER,
-                seccomp_profile=SeccompProfile(type="RuntimeDefault"),
-            ),
+            security_context=_pod_security(),
             termination_grace_period_seconds=_termination_seconds(operator),
             topology_spread_constraints=[
                 TopologySpreadConstraint(
@@ -87,6 +86,35 @@ def deployment(operator: Operator) -> Deployment:
     )
     spec = DeploymentSpec(replicas=operator.replicas, selector=selector, strategy=strategy, template=template)
     return Deployment(metadata=operator.metadata(), spec=spec)
+
+
+def cleanup_job(operator: Operator, cleanup: RequestCleanup) -> CronJob:
+    """The CronJob that deletes finished requests, one run at a time."""
+    container = Container(
+        name="cleanup",
+        image=operator.image,
+        command=cleanup.command,
+        resources=operator.resources,
+        security_context=_container_security(),
+        termination_message_policy="FallbackToLogsOnError",
+    )
+    pod = PodSpec(
+        service_account_name=f"{operator.name}{CLEANUP}",
+        containers=[container],
+        restart_policy="Never",
+        security_context=_pod_security(),
+    )
+    # Not the labels by which the Services and budgets of the operator select its pods.
+    template = PodTemplateSpec(metadata=ObjectMeta(labels=operator.labels), spec=pod)
+    job = JobSpec(backoff_limit=2, active_deadline_seconds=_CLEANUP_SECONDS, template=template)
+    spec = CronJobSpec(
+        schedule=cleanup.schedule,
+        concurrency_policy="Forbid",
+        successful_jobs_history_limit=1,
+        failed_jobs_history_limit=3,
+        job_template=JobTemplateSpec(spec=job),
+    )
+    return CronJob(metadata=operator.metadata(CLEANUP), spec=spec)
 
 
 def metrics_service(operator: Operator) -> Service:
@@ -152,14 +180,25 @@ def _container(operator: Operator) -> Container:
         if operator.webhooks
         else None,
         resources=operator.resources,
-        security_context=SecurityContext(
-            allow_privilege_escalation=False,
-            capabilities=Capabilities(drop=["ALL"]),
-            read_only_root_filesystem=True,
-        ),
+        security_context=_container_security(),
         # What the last line on standard error says is in the status of the pod.
         termination_message_policy="FallbackToLogsOnError",
         volume_mounts=[VolumeMount(name="tmp", mount_path="/tmp")],  # noqa: S108  # an emptyDir
+    )
+
+
+def _pod_security() -> PodSecurityContext:
+    return PodSecurityContext(
+        run_as_non_root=True,
+        run_as_user=USER,
+        run_as_group=USER,
+        seccomp_profile=SeccompProfile(type="RuntimeDefault"),
+    )
+
+
+def _container_security() -> SecurityContext:
+    return SecurityContext(
+        allow_privilege_escalation=False, capabilities=Capabilities(drop=["ALL"]), read_only_root_filesystem=True
     )
 
 

@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 from kubewright.api import Model, Object, Time, now
 from kubewright.api.markers import Choice
@@ -43,7 +43,8 @@ R = TypeVar("R", bound=Object)
 
 Phase: TypeAlias = Literal["Pending", "Processing", "Completed", "Failed"]
 
-_FINISHED = ("Completed", "Failed")
+FINISHED: Final[tuple[Phase, ...]] = ("Completed", "Failed")
+"""The phases of requests that are over."""
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class RequestReconciler(ABC, Generic[R]):
         if obj is None or obj.metadata.deletion_timestamp is not None:
             self._turns.leave(request)
             return None
-        if _status(obj).phase in _FINISHED:
+        if _status(obj).phase in FINISHED:
             self._turns.leave(request)
             return await self._retain(obj)
         if self._remaining(obj) <= 0:
@@ -227,7 +228,7 @@ class RequestReconciler(ABC, Generic[R]):
                 if not error.is_optimistic_lock:
                     raise
             there = await self.client.get(obj, consistency="live")
-            if there.metadata.uid != obj.metadata.uid or _status(there).phase in _FINISHED:
+            if there.metadata.uid != obj.metadata.uid or _status(there).phase in FINISHED:
                 return None
             cast(_Reporting, there).status = _status(obj)
             obj = there
@@ -256,7 +257,7 @@ class RequestReconciler(ABC, Generic[R]):
             return True
         for other in await self.client.list(self.kind):
             status = _status(other)
-            if other.metadata.uid == obj.metadata.uid or status.phase in _FINISHED:
+            if other.metadata.uid == obj.metadata.uid or status.phase in FINISHED:
                 continue
             try:
                 is_another = self.serialize_by(other) != turn

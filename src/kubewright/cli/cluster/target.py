@@ -43,13 +43,18 @@ class TargetCluster(Struct, frozen=True):
     """Those of the server that were printed."""
 
     def __str__(self) -> str:
-        return f"{self.config.server} ({f'context {self.config.context}' if self.config.context else 'in the cluster'})"
+        return f"{self.config.server} ({'in the cluster' if self.is_in_cluster else f'context {self.config.context}'})"
 
     @property
     def is_local(self) -> bool:
         """Whether its server is on this machine."""
         host = urlsplit(self.config.server).hostname or ""
         return self.config.proxy is None and is_this_machine(host)
+
+    @property
+    def is_in_cluster(self) -> bool:
+        """Whether this runs in a pod there, as its service account."""
+        return not self.config.context
 
     def client(self) -> Client:
         """A client that owns what it applies. Each warning of the server is printed once."""
