@@ -236,7 +236,13 @@ async def test_an_object_of_its_own_kind_is_deployed_with_an_operator(
     assert deployed.code == 0, deployed.errors
     assert "  create     Ferry default/first\n" in deployed.output
     assert (await run("deploy", "--image", "ferry:1", "--no-wait")).output.endswith(" unchanged\n")
-    assert (await run("undeploy", "--delete-objects")).code == 0
+    assert (await run("undeploy", "--keep-definitions")).code == 0
+    assert await admin.find(project.ferry(ObjectMeta(name="first", namespace="default"))) is not None
+    gone = await run("undeploy", "--delete-objects")
+    assert gone.output.splitlines()[1:] == [
+        f"  delete     CustomResourceDefinition {project.definition}: with 1 Ferry",
+        "2 deleted",
+    ]
     assert (await run("undeploy")).output.endswith("\n  nothing of it is there\n")
 
 

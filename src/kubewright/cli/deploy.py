@@ -45,7 +45,8 @@ def _run(options: argparse.Namespace) -> None:
             f"deploy needs --image: the image of {operator.name} where the cluster finds it, such as "
             f"example.com/{operator.name}:1.0"
         )
+    service = operator.webhook_service if operator.webhooks else None
+    desired = DesiredObjects(operator, objects_of(operator), service, prunes=True)
     cluster = cluster_of(options)
     print(f"deploy {operator.name} to {cluster}", flush=True)
-    service = operator.webhook_service if operator.webhooks else None
-    apply(DesiredObjects(operator, objects_of(operator), service, prunes=True), cluster, options)
+    apply(desired, cluster, options)

@@ -16,6 +16,7 @@ from kubewright.cli.cluster.removing import Remains, add_remove_arguments, remov
 from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_argument, cluster_of
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment import objects_of
+from kubewright.deployment.extensions import definitions
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -35,7 +36,9 @@ def add_command(commands: Commands) -> None:
     )
     add_operator_arguments(parser)
     parser.add_argument(
-        "--keep-definitions", action="store_true", help="keep the definitions of its kinds, and all of their objects"
+        "--keep-definitions",
+        action="store_true",
+        help="keep the definitions of its kinds, all of their objects, and what else it requires in the cluster",
     )
     add_cluster_arguments(parser)
     add_remove_arguments(parser)
@@ -45,14 +48,15 @@ def add_command(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     operator = asyncio.run(named_operator(options)).operator
-    cluster = cluster_of(options)
-    print(f"undeploy {operator.name} from {cluster}", flush=True)
-    kept = CustomResourceDefinition if options.keep_definitions else None
-    objects = [obj for obj in objects_of(operator) if type(obj) is not kept]
+    objects = objects_of(operator)
+    # What an operator requires is used by what it has made: without it, that would not work either.
+    kept = [*definitions(operator), *operator.objects] if options.keep_definitions else []
     certificates = secret_of(operator.webhook_service)
     made = [
         Lease(metadata=operator.metadata()),
         Secret(metadata=ObjectMeta(name=certificates.name, namespace=certificates.namespace)),
     ]
-    kinds = [kind for kind in kinds_of(objects) if kind is not kept]
-    remove(Remains(operator, objects, kinds, made), cluster, options)
+    kinds = [kind for kind in kinds_of(objects) if not (kept and kind is CustomResourceDefinition)]
+    cluster = cluster_of(options)
+    print(f"undeploy {operator.name} from {cluster}", flush=True)
+    remove(Remains(operator, objects, kinds, made, kept), cluster, options)

@@ -77,6 +77,8 @@ class Remains(Struct, frozen=True):
     """The kinds among which objects of earlier versions are looked for, by labels."""
     made: Sequence[Object] = ()
     """What it makes by itself, under fixed names."""
+    kept: Sequence[Object] = ()
+    """Those of the objects that stay."""
 
 
 def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace) -> None:
@@ -102,14 +104,20 @@ def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace
 
 async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
     async with cluster.client() as client, permitted(client, remains.objects, *_VERBS):
-        found = [each for each in [await _find(client, obj) for obj in remains.objects] if each is not None]
-        seen = {(type(each), each.key) for each in found}
+        kept = {(type(each), each.key) for each in remains.kept}
+        wanted = [each for each in remains.objects if (type(each), each.key) not in kept]
+        found = [each for each in [await _find(client, obj) for obj in wanted] if each is not None]
+        seen = kept | {(type(each), each.key) for each in found}
         found += [
             each
             async for each in labelled(client, remains.operator, remains.kinds)
             if (type(each), each.key) not in seen
         ]
         made = [each for each in [await _find(client, obj) for obj in remains.made] if each is not None]
+        defined = {
+            (each.spec.group, each.spec.names.kind) for each in found if isinstance(each, CustomResourceDefinition)
+        }
+        found = [each for each in found if (each.api_version.rpartition("/")[0], each.kind) not in defined]
         custom: list[CustomObjects] = []
         steps: list[PlannedChange] = []
         for each in _last_first(found, made):
