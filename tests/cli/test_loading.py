@@ -235,12 +235,18 @@ def test_a_function_may_return_the_whole_operator(project: Path) -> None:
     ("sample", "sentence"),
     [
         ("kind: Ferry\n", "{file}, document 1: a sample needs apiVersion and kind"),
+        (
+            "kind: a\napiVersion: a/b/c\n",
+            '{file}, document 1: "a/b/c", kind "a" does not name a kind: expected an '
+            'apiVersion such as "v1" or "apps/v1" and a kind such as "Deployment"',
+        ),
+        ("\udcff", "{file}: not YAML: it is not UTF-8"),
         ("a: [\n", "{file}, document 1, line 2, column 1: not YAML: did not find expected node content"),
     ],
 )
 def test_a_sample_that_is_no_object_is_a_sentence(sample: str, sentence: str, project: Path) -> None:
     file = project / "ferryman/samples/ferry.yaml"
-    file.write_text(sample)
+    file.write_bytes(sample.encode(errors="surrogateescape"))
     assert checked("ferryman", project).errors == f"kubewright: {sentence.format(file=file)}\n"
 
 

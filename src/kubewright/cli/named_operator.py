@@ -20,6 +20,7 @@ from kubewright.api.errors import DecodeError, KubernetesError, explain_misuse
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object, resource_info
 from kubewright.cli.loading import DEFAULT, LoadedObject, LoadError, load
+from kubewright.cli.text_file import text_of
 from kubewright.cli.user_frames import traceback_of
 from kubewright.deployment import Operator, with_setup
 from kubewright.manager.setup import SetupResult, check_setup
@@ -164,12 +165,12 @@ def _samples(named: LoadedObject, operator: Operator) -> Iterator[Object]:
     kinds = {resource_info(kind).gvk: kind for kind in operator.kinds}
     folder = Path(named.module.__file__ or "").parent / SAMPLES
     for file in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
-        for where, value in documents(file.read_text(encoding="utf-8"), str(file)):
+        for where, value in documents(text_of(file), str(file)):
             if not isinstance(value, dict) or not (value.get("apiVersion") and value.get("kind")):
                 raise ManifestError(f"{where}: a sample needs apiVersion and kind")
-            gvk = GroupVersionKind.parse(str(value["apiVersion"]), str(value["kind"]))
             try:
+                gvk = GroupVersionKind.parse(str(value["apiVersion"]), str(value["kind"]))
                 from_json(kinds.get(gvk, Dynamic), value)
                 yield from_json(Dynamic, value)
-            except DecodeError as error:
+            except (ValueError, DecodeError) as error:
                 raise ManifestError(f"{where}: {error}") from None

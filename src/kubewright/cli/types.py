@@ -15,6 +15,7 @@ from kubewright.api.codec import to_json
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.cli.cluster.target import add_cluster_arguments
+from kubewright.cli.text_file import text_of
 from kubewright.client import Client, Config
 from kubewright.client.errors import NotFound
 from kubewright.manifest.errors import ManifestError
@@ -89,7 +90,7 @@ def _definitions(options: argparse.Namespace) -> tuple[list[Definition], list[st
     if source == "-":
         return read_definitions(sys.stdin.read(), "standard input"), versions
     if Path(source).exists():
-        return read_definitions(_text(Path(source)), source), versions
+        return read_definitions(text_of(Path(source)), source), versions
     kind = _KIND.fullmatch(source)
     if kind is not None:
         gvk = GroupVersionKind(kind["group"], kind["version"], kind["kind"])
@@ -101,15 +102,6 @@ def _definitions(options: argparse.Namespace) -> tuple[list[Definition], list[st
         f"there is no file {source!r}, and it is neither GROUP/VERSION/KIND, such as cert-manager.io/v1/Certificate, "
         "nor the name of a definition, such as certificates.cert-manager.io"
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ManifestError(f"{path}: not YAML: it is not UTF-8") from None
-    except OSError as error:
-        raise ManifestError(f"cannot read {path}: {error.strerror}") from None
 
 
 async def _fetch(options: argparse.Namespace, wanted: GroupVersionKind | str) -> Definition:
