@@ -14,7 +14,7 @@ from msgspec import Struct
 from kubewright.api.errors import KubernetesError
 from kubewright.api.kinds import ObjectKey
 from kubewright.api.resources import Object
-from kubewright.cli.arguments import duration
+from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.permitted import permitted
 from kubewright.cli.cluster.plan import (
     FieldConflicts,
@@ -45,13 +45,7 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
         "--force-conflicts", action="store_true", help="take over fields that other managers, such as kubectl, own"
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the server has taken everything")
-    parser.add_argument(
-        "--timeout",
-        type=duration,
-        default=duration("5m"),
-        metavar="DURATION",
-        help="how long to wait until it is ready (default 5m)",
-    )
+    add_timeout_argument(parser, "it is ready")
 
 
 class DesiredObjects(Struct, frozen=True):

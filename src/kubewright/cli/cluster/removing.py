@@ -19,7 +19,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import Namespace, Pod
 from kubewright.api.resources import Object
-from kubewright.cli.arguments import duration
+from kubewright.cli.arguments import add_timeout_argument
 from kubewright.cli.cluster.custom_objects import CustomObjects, StillThere, custom_objects, delete_custom_objects
 from kubewright.cli.cluster.labelled import labelled
 from kubewright.cli.cluster.namespaces import reason_to_keep
@@ -45,13 +45,7 @@ def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do not ask before objects of the operator's own kinds are deleted",
     )
-    parser.add_argument(
-        "--timeout",
-        type=duration,
-        default=duration("5m"),
-        metavar="DURATION",
-        help="how long to wait until everything has gone (default 5m)",
-    )
+    add_timeout_argument(parser, "everything has gone")
 
 
 class _Removal(Struct, frozen=True):
