@@ -57,9 +57,7 @@ def test_further_objects_are_not_changed_and_are_refused_when_they_are_there_alr
     objects_of(operator)
     assert [each.metadata.labels for each in operator.objects] == [{}, {"tier": "ferries"}, {}]
     twice = msgspec.structs.replace(operator, objects=[Namespace(metadata=ObjectMeta(name="harbour"))])
-    with pytest.raises(
-        ManifestError, match="twice: it is deployed there, and requires it, too"
-    ):
+    with pytest.raises(ManifestError, match="twice: it is deployed there, and requires it, too"):
         objects_of(twice)
 
 
