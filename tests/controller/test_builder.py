@@ -25,7 +25,8 @@ from kubewright.controller.builder import controller_for
 from kubewright.controller.context import current
 from kubewright.controller.controllers import Controller
 from kubewright.controller.defaults import ControllerDefaults
-from kubewright.controller.handler import for_object
+from kubewright.controller.event import Event
+from kubewright.controller.handler import Handler, for_object
 from kubewright.controller.predicates import in_namespaces, labels_changed, resource_version_changed
 from kubewright.controller.ratelimit import ExponentialBackoff
 from kubewright.controller.reconcile import Attempt, Request, Result
@@ -489,6 +490,30 @@ async def test_an_own_kind_is_watched_with_its_status_when_where_says_so(home: H
         assert (await noting.news(), await everything.news()) == (["a"], ["a"])
         await home.client.delete(created)
         assert (await noting.news(), await everything.news()) == (["a"], ["a"])
+
+
+@at_home
+async def test_a_reconciler_can_follow_every_event_of_its_objects(home: Home) -> None:
+    class Following(Noting):
+        def __init__(self) -> None:
+            super().__init__()
+            self.followed: list[str] = []
+            self.own_events = Handler(self.follow)
+
+        def follow(self, event: Event[Object]) -> list[Request]:
+            self.followed.append(event.verb)
+            return [Request("default", "another")]
+
+    await installed(home.client)
+    following = Following()
+    controller_for(home, Gadget, where=labels_changed, namespace="default").complete(following)
+    created = await home.client.create(gadget())
+    async with home.running():
+        assert [informer.scope.namespace for informer in home.cache.informers()] == ["default"]
+        assert (await following.news(), following.followed) == (["a", "another"], ["added"])
+        created.status.seen = 1
+        await home.client.status.update(created)
+        assert (await following.news(), following.followed) == (["another"], ["added", "updated"])
 
 
 @at_home

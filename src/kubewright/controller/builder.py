@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from msgspec import UNSET, UnsetType
 
@@ -52,6 +52,15 @@ class ControllerHost(Protocol):
 
     def add(self, controller: Controller[Request], /) -> object:
         """Run the controller with everything else."""
+
+
+@runtime_checkable
+class FollowsObjects(Protocol):
+    """A reconciler that has to know of every event of the objects it reconciles, those of their status included."""
+
+    @property
+    def own_events(self) -> Handler[Request]:
+        """Called with each of them, whatever `where` leaves out; what it returns is reconciled besides."""
 
 
 def controller_for(
@@ -257,5 +266,8 @@ class Builder(Generic[T]):
         built = self._build(reconciler, self._workers)
         for source in self._sources:
             built.watch(source)
+        given: object = reconciler
+        if isinstance(given, FollowsObjects):
+            built.watch(self._watched.handled_by(checked_requests(given.own_events)))
         self._manager.add(built)
         return built

@@ -92,6 +92,16 @@ class Watched(Generic[Key]):
         self._watch: Callable[[], WatchHandle[Object]] = lambda: cache.watch(
             kind, namespace=namespace, labels=labels, fields=fields, transform=transform
         )
+        self._handled_by: Callable[[Handler[Key]], Watched[Key]] = lambda handler: Watched(
+            cache,
+            kind,
+            handler,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            transform=transform,
+            optional=optional,
+        )
         self._optional = optional
         self._resync = resync
         self._handle: WatchHandle[Object] | None = None
@@ -132,6 +142,10 @@ class Watched(Generic[Key]):
     def owner(self) -> type[Object] | None:
         """The kind that owns these objects, where events of them enqueue their owners."""
         return self._handler.owner if isinstance(self._handler, OwnerHandler) else None
+
+    def handled_by(self, handler: Handler[Key]) -> Watched[Key]:
+        """A source of all events of the same objects, by the same watch, which `handler` maps to keys."""
+        return self._handled_by(handler)
 
     def attach(self, begin: asyncio.Event, enqueue_own: Callable[[Reason], bool]) -> None:
         """For a controller: feed its queue not before `begin`; `enqueue_own` enqueues all objects of its own kind, and
