@@ -26,7 +26,7 @@ from kubewright.client.wait import deleted, exists
 from kubewright.deployment import Operator, RequestCleanup, objects_of
 from kubewright.deployment.operator import CLEANUP
 from kubewright.patterns import RequestStatus
-from kubewright.patterns.requests import Phase
+from kubewright.patterns.request_status import Phase
 from kubewright.testing import Install, unique_name
 
 GROUP = "requests.cli.test"

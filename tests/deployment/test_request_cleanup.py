@@ -12,7 +12,7 @@ from kubewright.deployment import Operator, RequestCleanup, files_of, objects_of
 from kubewright.deployment.workload import disruption_budget, network_policy
 from kubewright.manifest import ManifestError
 from kubewright.patterns import RequestStatus
-from kubewright.patterns.requests import Phase
+from kubewright.patterns.request_status import Phase
 
 GROUP = "cleanup.deployment.test"
 

@@ -18,7 +18,8 @@ from kubewright.manager import LeaderElection
 from kubewright.manager.manager import SetupError
 from kubewright.manager.roles import bindings_of, declared_permissions, roles_of, roles_yaml, rules_of
 from kubewright.patterns import ObjectReconciler
-from kubewright.patterns.requests import RequestReconciler, RequestStatus
+from kubewright.patterns.request_status import RequestStatus
+from kubewright.patterns.requests import RequestReconciler
 from kubewright.testing import restricted_client
 
 

@@ -21,20 +21,24 @@ DOCUMENT = (Path(__file__).parents[2] / "docs/patterns.md").read_text(encoding="
 
 
 @pytest.fixture
-def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The program of the document."""
-    ((name, text),) = re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT, re.DOTALL)
-    (tmp_path / name).write_text(text)
-    spec = importlib.util.spec_from_file_location("bucket", tmp_path / name)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "bucket", module)
-    spec.loader.exec_module(module)
-    return module
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
+    """The programs of the document, by their names."""
+    modules = {}
+    for file, text in re.findall(r"```python\n# (\S+)\n(.*?)```", DOCUMENT, re.DOTALL):
+        name = file.removesuffix(".py")
+        (tmp_path / file).write_text(text)
+        spec = importlib.util.spec_from_file_location(name, tmp_path / file)
+        assert spec is not None
+        assert spec.loader is not None
+        modules[name] = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, modules[name])
+        spec.loader.exec_module(modules[name])
+    return modules
 
 
-def test_the_operator_of_the_document_works(bucket: ModuleType) -> None:
+def test_the_operator_of_the_document_works(programs: dict[str, ModuleType]) -> None:
+    bucket = programs["bucket"]
+
     async def main() -> None:
         async with ControlPlane.embedded(definitions=[bucket.Bucket]) as plane, plane.client() as client:
             manager, store = Manager(client), bucket.Store()
@@ -53,6 +57,25 @@ def test_the_operator_of_the_document_works(bucket: ModuleType) -> None:
                 assert store.buckets == {}
 
     run_virtual(main)
+
+
+def test_the_requests_of_the_document_are_carried_out(programs: dict[str, ModuleType], tmp_path: Path) -> None:
+    grants = programs["grants"]
+
+    async def main() -> None:
+        async with ControlPlane.embedded(definitions=[grants.Grant]) as plane, plane.client() as client:
+            manager = Manager(client)
+            grants.setup(manager, tmp_path / "grants.jsonl")
+            async with manager.running():
+                for role, phase in (("reader", "Completed"), ("king", "Failed")):
+                    spec = grants.GrantSpec(user="ada", role=role)
+                    created = await client.create(
+                        grants.Grant(metadata=ObjectMeta(name=role, namespace="default"), spec=spec)
+                    )
+                    await client.wait_for(created, Field("status.phase").equals(phase), timeout=60)
+
+    run_virtual(main)
+    assert len((tmp_path / "grants.jsonl").read_text().splitlines()) == 4
 
 
 def test_everything_exported_is_documented() -> None:

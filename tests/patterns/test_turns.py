@@ -1,86 +1,106 @@
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kubewright import Request
-from kubewright.controller import Queue
-from kubewright.patterns.turns import Turns
+from kubewright.patterns.turns import Turn, Turns
 
 OLD, NEW, NEWEST = (Request("default", name) for name in ("old", "new", "newest"))
-KEY = "bob"
 
 
-def order(second: int) -> tuple[datetime, str]:
-    return datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC), "uid"
+def turn(second: int, key: str = "bob", *, is_begun: bool = False) -> Turn:
+    return Turn(key, (datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC), "uid"), is_begun)
 
 
-async def woken(turns: Turns) -> list[Request]:
-    """What was sent so far."""
-    queue: Queue[Request] = Queue()
-    task = asyncio.create_task(turns.woken.run(queue))
-    await asyncio.sleep(0)
-    found = []
-    while len(queue):
-        work = await queue.get()
-        found.append(work.key)
-        queue.done(work.key)
-    task.cancel()
-    await asyncio.wait([task])
-    return found
-
-
-async def test_a_key_is_taken_by_one_request_at_a_time() -> None:
+def test_the_oldest_of_a_key_is_next_in_whichever_order_they_come() -> None:
     turns = Turns()
-    assert turns.take(OLD, KEY)
-    assert not turns.take(NEW, KEY)
-    assert turns.take(NEW, "eve")
-    turns.release(KEY)
-    assert turns.take(NEWEST, KEY)
-
-
-async def test_only_the_oldest_is_woken_when_the_key_is_free() -> None:
-    turns = Turns()
-    turns.take(Request("default", "running"), KEY)
     for second, request in ((3, NEWEST), (1, OLD), (2, NEW)):
-        turns.wait(request, KEY, order(second))
-    assert await woken(turns) == []
-    turns.release(KEY)
-    assert await woken(turns) == [OLD]
-    turns.leave(OLD)
-    assert await woken(turns) == [NEW]
-    turns.leave(NEWEST)
-    assert await woken(turns) == []
+        assert turns.enter(request, turn(second)) is None
+    assert [turns.is_next(each) for each in (OLD, NEW, NEWEST)] == [True, False, False]
 
 
-async def test_what_had_the_key_and_leaves_wakes_the_next() -> None:
+def test_of_the_same_second_the_uid_decides() -> None:
     turns = Turns()
-    turns.take(OLD, KEY)
-    turns.release(KEY)
-    turns.wait(NEW, KEY, order(2))
-    assert await woken(turns) == []
-    turns.leave(OLD)
-    assert await woken(turns) == [NEW]
+    for name in ("b", "a"):
+        turns.enter(Request("", name), turn(1)._replace(order=(turn(1).order[0], name)))
+    assert turns.is_next(Request("", "a"))
+    assert not turns.is_next(Request("", "b"))
 
 
-async def test_a_request_that_changes_its_key_waits_for_the_new_one() -> None:
+def test_what_was_begun_goes_on_and_no_other_is_next_before_it_ends() -> None:
     turns = Turns()
-    turns.wait(OLD, KEY, order(1))
-    turns.wait(NEW, KEY, order(2))
-    turns.wait(OLD, "eve", order(1))
-    assert await woken(turns) == [NEW]
-    turns.take(NEWEST, "eve")
-    turns.release("eve")
-    assert await woken(turns) == [OLD]
+    turns.enter(OLD, turn(1))
+    turns.enter(NEW, turn(2, is_begun=True))
+    assert (turns.is_next(OLD), turns.is_next(NEW)) == (False, True)
+    assert turns.leave(NEW) == OLD
+    assert turns.is_next(OLD)
 
 
-async def test_nothing_is_kept_of_requests_that_have_left() -> None:
+def test_keys_do_not_wait_for_each_other() -> None:
     turns = Turns()
-    turns.take(OLD, KEY)
-    for _ in range(3):
-        turns.wait(NEW, KEY, order(2))
-    turns.release(KEY)
+    turns.enter(OLD, turn(1, is_begun=True))
+    turns.enter(NEW, turn(2, "eve"))
+    assert turns.is_next(NEW)
+
+
+def test_the_one_that_is_next_is_returned_when_one_leaves() -> None:
+    turns = Turns()
+    for second, request in ((1, OLD), (2, NEW), (3, NEWEST)):
+        turns.enter(request, turn(second))
+    assert turns.leave(NEWEST) == OLD
+    assert turns.leave(OLD) == NEW
+    assert turns.leave(NEW) is None
+    assert turns.leave(NEW) is None
+
+
+def test_a_request_that_changes_its_key_leaves_the_line_of_the_old_one() -> None:
+    turns = Turns()
+    turns.enter(OLD, turn(1))
+    turns.enter(NEW, turn(2))
+    assert turns.enter(OLD, turn(1, "eve")) == NEW
+    assert turns.is_next(OLD)
+    assert turns.is_next(NEW)
+
+
+def test_a_request_of_which_nothing_is_known_is_not_next() -> None:
+    assert not Turns().is_next(OLD)
+
+
+def test_nothing_is_kept_of_requests_that_have_left() -> None:
+    turns = Turns()
+    turns.enter(OLD, turn(1))
+    turns.enter(OLD, turn(1, is_begun=True))
+    turns.enter(NEW, turn(2))
+    turns.enter(NEW, turn(3))
     turns.leave(OLD)
     turns.leave(NEW)
     turns.leave(NEWEST)
-    assert (turns._taken, turns._keys, turns._waiting) == (set(), {}, {})
+    assert (turns._turns, turns._lines) == ({}, {})
+
+
+KEYS = ("bob", "eve")
+STEPS = st.tuples(
+    st.sampled_from([Request("", name) for name in "abcde"]),
+    st.none() | st.tuples(st.sampled_from(KEYS), st.integers(0, 3), st.booleans()),
+)
+
+
+@given(st.lists(STEPS))
+def test_turns_are_those_of_a_plain_search(steps: list[tuple[Request, tuple[str, int, bool] | None]]) -> None:
+    turns, known = Turns(), dict[Request, Turn]()
+    for request, given_turn in steps:
+        if given_turn is None:
+            turns.leave(request)
+            known.pop(request, None)
+        else:
+            key, second, is_begun = given_turn
+            known[request] = turn(second, key, is_begun=is_begun)
+            turns.enter(request, known[request])
+    for request, own in known.items():
+        line = {each: other for each, other in known.items() if other.key == own.key}
+        is_held = any(other.is_begun for other in line.values())
+        oldest = min(line, key=lambda each: (line[each].order, each))
+        assert turns.is_next(request) == (own.is_begun or (not is_held and oldest == request))

@@ -20,7 +20,7 @@ from kubewright.client import Client
 from kubewright.client.errors import Forbidden
 from kubewright.client.paths import may_be_custom
 from kubewright.manager.permissions import Permission, explain, missing_permissions
-from kubewright.patterns.requests import Phase
+from kubewright.patterns.request_status import Phase
 
 _VERSION: Final = r"v\d+((alpha|beta)\d+)?"
 

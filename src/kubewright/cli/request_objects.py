@@ -14,7 +14,7 @@ from kubewright.api.errors import DecodeError
 from kubewright.api.time import now
 from kubewright.cli.request_kinds import KindOfRequests
 from kubewright.client import Client
-from kubewright.patterns.requests import FINISHED, RequestStatus
+from kubewright.patterns.request_status import FINISHED, RequestStatus
 
 _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 

@@ -26,7 +26,7 @@ from kubewright.cli.request_objects import RequestFilter, RequestObject, request
 from kubewright.client import Client
 from kubewright.client.errors import Conflict, NotFound
 from kubewright.manifest.yaml import to_yaml
-from kubewright.patterns.requests import FINISHED
+from kubewright.patterns.request_status import FINISHED
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

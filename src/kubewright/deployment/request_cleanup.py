@@ -20,7 +20,7 @@ from kubewright.api.shape import Shape
 from kubewright.manager.durations import duration_text
 from kubewright.manager.permissions import Permission
 from kubewright.manifest.errors import ManifestError
-from kubewright.patterns.requests import FINISHED, Phase, RequestStatus
+from kubewright.patterns.request_status import FINISHED, Phase, RequestStatus
 
 
 class RequestCleanup(Struct, frozen=True, kw_only=True):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from kubewright.patterns.not_yet import NotYet
     from kubewright.patterns.object_reconciler import ObjectReconciler
     from kubewright.patterns.pipeline import Hook, Pipeline, StepOutcome
-    from kubewright.patterns.requests import Permanent, RequestReconciler, RequestStatus
+    from kubewright.patterns.request_outcome import Permanent
+    from kubewright.patterns.request_status import RequestStatus
+    from kubewright.patterns.requests import RequestReconciler
     from kubewright.patterns.steps import Done, Step, step
 
 __all__ = [
@@ -98,11 +100,9 @@ _MODULES = {
         "Pipeline",
         "StepOutcome",
     ),
-    "requests": (
-        "Permanent",
-        "RequestReconciler",
-        "RequestStatus",
-    ),
+    "request_outcome": ("Permanent",),
+    "request_status": ("RequestStatus",),
+    "requests": ("RequestReconciler",),
     "steps": (
         "Done",
         "Step",

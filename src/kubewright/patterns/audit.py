@@ -23,8 +23,13 @@ _log = logging.getLogger("kubewright.audit")
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A change of a request's phase: its creator, its action and its outcome."""
+    """A change of a request's phase: its creator, its action and its outcome.
 
+    A process that takes over a request that was begun writes one that goes from Processing to Processing.
+    """
+
+    id: str
+    """The uid of the request and its phase: records of the same id are about the same change."""
     time: datetime
     kind: str
     namespace: str
@@ -32,14 +37,14 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     uid: str
     generation: int
     creator: str
-    """The annotation `creator` of the request."""
+    """Who has created the request, from an annotation of it: `RequestReconciler.creator_annotation`."""
     action: dict[str, str]
     """The requested action: what `RequestReconciler.describe` returns."""
     before: str
     phase: str
     attempt: int
     seconds: float | None = None
-    """How long it took since the request was claimed; None before that."""
+    """The duration from its claim to its end; None before the end."""
     message: str = ""
     controller: str = ""
 

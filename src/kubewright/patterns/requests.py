@@ -8,8 +8,8 @@
             await ensure(self.client, binding_of(request))
             return f"{request.spec.user} is {request.spec.role} now"
 
-    reconciler = GrantReconciler(manager.client, manager.recorder("grants"))
-    controller_for(manager, Grant, workers=4).source(reconciler.turns).complete(reconciler)
+    reconciler = GrantReconciler(manager.client, manager.recorder("grants"), retention=timedelta(days=1))
+    controller_for(manager, Grant, workers=4).complete(reconciler)
 
 The phase of a request goes from Pending to Processing and on to Completed or Failed. A finished request is deleted
 after its retention time, and one that is not finished in time fails.
@@ -22,14 +22,15 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
 from contextlib import suppress
-from datetime import timedelta
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+from datetime import datetime, timedelta
+from typing import Generic, Protocol, TypeVar, cast
 
-from kubewright.api import Model, Object, Time, now
-from kubewright.api.markers import Choice
+from msgspec import Struct
+
+from kubewright.api import Object, now
 from kubewright.cache import CachedClient
-from kubewright.client.errors import AlreadyExists, Conflict, KubernetesError, NotFound
-from kubewright.controller import Request, Result, TerminalError
+from kubewright.client.errors import Conflict, NotFound
+from kubewright.controller import Handler, Request, Result
 from kubewright.controller.context import current
 from kubewright.manager import Recorder
 from kubewright.manager.permissions import Permission
@@ -37,31 +38,37 @@ from kubewright.patterns.audit import AuditRecord, AuditSink, LogAudit
 from kubewright.patterns.conditions import message_of
 from kubewright.patterns.kind_of import kind_of
 from kubewright.patterns.not_yet import NotYet
-from kubewright.patterns.turns import Order, Turns
+from kubewright.patterns.request_outcome import is_temporary, outcome_of
+from kubewright.patterns.request_status import Phase, RequestStatus, status_of
+from kubewright.patterns.request_turns import RequestTurns
 
 R = TypeVar("R", bound=Object)
 
-Phase: TypeAlias = Literal["Pending", "Processing", "Completed", "Failed"]
-
-FINISHED: Final[tuple[Phase, ...]] = ("Completed", "Failed")
-"""The phases of requests that are over."""
+_QUICK_ATTEMPTS = 12
+"""So many attempts that end with an unexpected exception have the back-off of the queue: the last of it is 20 s."""
 
 _log = logging.getLogger(__name__)
 
 
-class Permanent(Exception):
-    """The requested action cannot be done, now or later: the request fails with this message."""
+class _End(Struct, frozen=True):
+    """An outcome that may not be stored yet."""
+
+    phase: Phase
+    message: str
+    time: datetime
 
 
-class RequestStatus(Model):
-    """The status of a request. Derive from it to report more."""
+class _Progress(Struct):
+    """What this process has done about an unfinished request, beyond what is stored."""
 
-    phase: Choice[Phase] = "Pending"
-    message: str = ""
-    start_time: Time | None = None
-    completion_time: Time | None = None
-    attempts: int = 0
-    observed_generation: int = 0
+    uid: str
+    claimed_at: float | None = None
+    """When it has sent a claim, by the clock of the loop; the answer may have been lost."""
+    is_recorded: bool = False
+    """There is an audit record about its beginning."""
+    is_waiting: bool = False
+    """The last attempt goes on: it waits for something."""
+    end: _End | None = None
 
 
 class RequestReconciler(ABC, Generic[R]):
@@ -75,17 +82,24 @@ class RequestReconciler(ABC, Generic[R]):
     - A finished request is deleted when `retention` has passed since its completion, after a restart too. One that is
       not finished `expiry` after its creation fails, and an `act` that is still running then is cancelled.
     - Requests that `serialize_by` gives the same key run one at a time, the oldest first, with any number of workers.
-    - There is at most one audit record and one event for each change of phase that was stored, and without a crash
-      there is one record.
+      Those that wait cost nothing until it is their turn.
+    - Every phase that a request reaches has an audit record, whatever fails, and just one unless a process ends in
+      between: the one that takes over may write it again, with the same id. The event of its end comes with the record.
 
     Of several processes one acts, by leader election: who claimed a request is not stored, so that one that was claimed
     may be continued by any.
     """
 
-    retention: ClassVar[timedelta] = timedelta(hours=1)
-    expiry: ClassVar[timedelta] = timedelta(minutes=10)
-    retry: ClassVar[timedelta] = timedelta(seconds=30)
-    """Until a temporary error is retried."""
+    retention: timedelta = timedelta(hours=1)
+    expiry: timedelta = timedelta(minutes=10)
+    retry: timedelta = timedelta(seconds=30)
+    """Until a temporary error is retried; twice as long after each further one, up to `max_retry`."""
+    max_retry: timedelta = timedelta(minutes=2)
+    completed_reason: str = "Completed"
+    """The reason of the event of a request that is completed."""
+    failed_reason: str = "Failed"
+    creator_annotation: str = "creator"
+    """The annotation that names the creator of a request for audit records; have a webhook set it."""
 
     kind: type[R]
     """The kind of the requests, from the base class `RequestReconciler[Kind]`."""
@@ -97,16 +111,31 @@ class RequestReconciler(ABC, Generic[R]):
             cls.kind = cast("type[R]", kind)
 
     def __init__(
-        self, client: CachedClient, events: Recorder, *, audit: AuditSink | None = None, identity: str = ""
+        self,
+        client: CachedClient,
+        events: Recorder,
+        *,
+        audit: AuditSink | None = None,
+        identity: str = "",
+        retention: timedelta | None = None,
+        expiry: timedelta | None = None,
+        retry: timedelta | None = None,
+        max_retry: timedelta | None = None,
     ) -> None:
-        """`identity` names this process in audit records."""
+        """`identity` names this process in audit records. Times that are not given are those of the class."""
         self.client = client
         self.events = events
-        self._turns = Turns()
-        self.turns = self._turns.woken
-        """Enqueues a request when the one that it waited for has ended; without it, it is noticed after `retry`."""
+        self.retention = _checked("retention", self.retention if retention is None else retention, or_zero=True)
+        self.expiry = _checked("expiry", self.expiry if expiry is None else expiry)
+        self.retry = _checked("retry", self.retry if retry is None else retry)
+        self.max_retry = _checked("max_retry", self.max_retry if max_retry is None else max_retry)
+        self._turns = RequestTurns(client, self.kind, self.serialize_by)
+        self.own_events: Handler[Request] = Handler(self._turns.follow)
+        """Has the controller enqueue the requests whose turn it is, and those that another writer has finished."""
         self._audit = audit if audit is not None else LogAudit()
         self._identity = identity
+        self._progress: dict[Request, _Progress] = {}
+        self._running: set[Hashable] = set()
 
     @property
     def needed_permissions(self) -> list[Permission]:
@@ -123,7 +152,10 @@ class RequestReconciler(ABC, Generic[R]):
         """
 
     def serialize_by(self, request: R, /) -> Hashable | None:
-        """Of requests with the same key only one runs at a time. None: this one need not wait for any other."""
+        """Of requests with the same key only one runs at a time. None: this one need not wait for any other.
+
+        Give what does not change while a request is unfinished, such as fields of an immutable spec.
+        """
         return None
 
     def describe(self, request: R, /) -> Mapping[str, str]:
@@ -134,34 +166,33 @@ class RequestReconciler(ABC, Generic[R]):
         """Reconcile one request."""
         obj = await self.client.find(self.kind, request)
         if obj is None or obj.metadata.deletion_timestamp is not None:
-            self._turns.leave(request)
+            self._progress.pop(request, None)
             return None
-        if _status(obj).phase in FINISHED:
-            self._turns.leave(request)
+        if status_of(obj).is_finished:
+            self._progress.pop(request, None)
             return await self._retain(obj)
+        progress = self._progress_of(obj)
+        if progress.end is not None:
+            return await self._store_end(obj, progress.end)
         if self._remaining(obj) <= 0:
             return await self._expire(obj)
-        turn = self.serialize_by(obj)
-        if turn is None:
-            return await self._process(obj)
-        # Taken without waiting for anything in between: others may have taken it while those before it were read.
-        if not await self._is_next(obj, turn) or not self._turns.take(request, turn):
-            self._turns.wait(request, turn, _order(obj))
-            return self._again(obj, self.retry.total_seconds())
+        key = self.serialize_by(obj)
+        if key is None:
+            return await self._process(obj, progress)
+        if not await self._turns.is_next(obj):
+            return self._again(obj, self.expiry if self._turns.is_following else self.retry)
+        if key in self._running:  # the one before was deleted while this process acts upon it
+            return self._again(obj, timedelta(seconds=1))
+        self._running.add(key)
         try:
-            return await self._process(obj)
+            return await self._process(obj, progress)
         finally:
-            self._turns.release(turn)
+            self._running.remove(key)
 
-    async def _process(self, obj: R) -> Result | None:
-        status = _status(obj)
-        status.attempts += 1
-        if status.phase != "Processing":
-            before, status.phase, status.start_time, status.message = status.phase, "Processing", now(), ""
-            status.observed_generation = obj.metadata.generation
-            obj = await self.client.status.patch(obj, lock=True)
-            status = _status(obj)
-            await self._record(obj, before)
+    # Acting
+
+    async def _process(self, obj: R, progress: _Progress) -> Result | None:
+        obj = await self._begin(obj, progress)
         action = self._described(obj).get("action", "act")
         time = asyncio.get_running_loop().time
         began = time()
@@ -170,51 +201,96 @@ class RequestReconciler(ABC, Generic[R]):
             async with deadline:
                 message = await self.act(obj)
         except Exception as error:
-            outcome = "expired" if deadline.expired() else _outcome_of(error)
+            outcome = "expired" if deadline.expired() else outcome_of(error)
             _observe(action, outcome, time() - began)
             if outcome == "expired":
                 return await self._expire(obj)
             if outcome == "failed":
                 return await self._finish(obj, "Failed", message_of(error))
-            await self._note(obj, message_of(error))
-            if isinstance(error, NotYet):
-                return self._again(obj, error.after)
-            if not _is_temporary(error):
-                raise
-            _log.warning("attempt %d failed, and is repeated: %s", status.attempts, error)
-            return self._again(obj, self.retry.total_seconds())
+            return await self._put_off(obj, progress, error)
         _observe(action, "completed", time() - began)
         return await self._finish(obj, "Completed", message or "")
 
-    async def _note(self, obj: R, message: str) -> None:
-        """Report in the status why a request is not finished yet."""
-        _status(obj).message = message
+    async def _begin(self, obj: R, progress: _Progress) -> R:
+        """Claim the request, or go on with one that was claimed."""
+        status = status_of(obj)
+        before = status.phase
+        if before == "Pending":
+            status.phase, status.start_time, status.message = "Processing", now(), ""
+            status.attempts += 1
+            status.observed_generation = obj.metadata.generation
+            progress.claimed_at = asyncio.get_running_loop().time()
+            try:
+                obj = await self.client.status.patch(obj, lock=True)
+            except Conflict:
+                progress.claimed_at = None
+                raise
+        elif progress.claimed_at is not None and not progress.is_recorded:
+            before = "Pending"  # by this process, which has not seen the answer
+        elif not progress.is_waiting:
+            status.attempts += 1
+        progress.is_waiting = False
+        if not progress.is_recorded:
+            progress.is_recorded = True
+            await self._record(obj, before)
+        return obj
+
+    async def _put_off(self, obj: R, progress: _Progress, error: Exception) -> Result:
+        """Report why the request is not finished yet, and act upon it again later."""
+        status = status_of(obj)
+        status.message = message_of(error)
+        progress.is_waiting = isinstance(error, NotYet)
         with suppress(NotFound):
             await self._store(obj)
+        if isinstance(error, NotYet):
+            return self._again(obj, timedelta(seconds=error.after))
+        is_expected = is_temporary(error)
+        if not is_expected and status.attempts <= _QUICK_ATTEMPTS:
+            raise error
+        _log.warning(
+            "attempt %d failed, and is repeated: %s", status.attempts, error, exc_info=None if is_expected else error
+        )
+        doubled = min(status.attempts - 1, 30)  # an exponent that no number of attempts makes too large
+        return self._again(obj, min(self.retry * 2**doubled, max(self.retry, self.max_retry)))
+
+    def _again(self, obj: R, later: timedelta) -> Result:
+        """Not later than the request expires."""
+        return Result(requeue_after=min(later.total_seconds(), max(self._remaining(obj), 0.001)))
+
+    def _remaining(self, obj: R) -> float:
+        """Seconds until the request expires."""
+        created = obj.metadata.creation_timestamp or now()
+        return (created + self.expiry - now()).total_seconds()
+
+    # The end
 
     async def _expire(self, obj: R) -> Result | None:
-        waited = f": {_status(obj).message}" if _status(obj).message else ""
+        waited = f": {status_of(obj).message}" if status_of(obj).message else ""
         return await self._finish(obj, "Failed", f"expired after {self.expiry.total_seconds():g} s{waited}")
 
     async def _finish(self, obj: R, phase: Phase, message: str) -> Result | None:
-        """Store the end of a request."""
-        status = _status(obj)
-        before, status.phase, status.message = status.phase, phase, message
-        status.completion_time = now()
+        """Report the end of a request and store it, in this order: what was done is known whatever happens then."""
+        end = _End(phase, message, now())
+        self._progress_of(obj).end = end
+        await self._record(obj, status_of(obj).phase, end)
+        if phase == "Completed":
+            self.events.normal(obj, self.completed_reason, message or self.completed_reason)
+        else:
+            self.events.warning(obj, self.failed_reason, message or self.failed_reason)
+        return await self._store_end(obj, end)
+
+    async def _store_end(self, obj: R, end: _End) -> Result | None:
+        status = status_of(obj)
+        status.phase, status.message, status.completion_time = end.phase, end.message, end.time
         status.observed_generation = obj.metadata.generation
         try:
             stored = await self._store(obj)
         except NotFound:
+            _log.warning("it was deleted before it was stored that it has %s: %s", end.phase.lower(), end.message)
+            self._progress.pop(obj.key, None)
             return None
-        finally:
-            self._turns.leave(obj.key)
-        if stored is None:
-            return Result(requeue=True)
-        obj = stored
-        await self._record(obj, before)
-        record = self.events.normal if phase == "Completed" else self.events.warning
-        record(obj, phase, message or phase)
-        return await self._retain(obj)
+        del self._progress[obj.key]
+        return await self._retain(stored) if stored is not None else Result(requeue=True)
 
     async def _store(self, obj: R) -> R | None:
         """Write the status, whatever was written besides it meanwhile.
@@ -228,48 +304,28 @@ class RequestReconciler(ABC, Generic[R]):
                 if not error.is_optimistic_lock:
                     raise
             there = await self.client.get(obj, consistency="live")
-            if there.metadata.uid != obj.metadata.uid or _status(there).phase in FINISHED:
+            if there.metadata.uid != obj.metadata.uid or status_of(there).is_finished:
                 return None
-            cast(_Reporting, there).status = _status(obj)
+            cast(_Reporting, there).status = status_of(obj)
             obj = there
 
     async def _retain(self, obj: R) -> Result | None:
         """Delete a finished request when its time has come."""
-        ended = _status(obj).completion_time or obj.metadata.creation_timestamp or now()
+        ended = status_of(obj).completion_time or obj.metadata.creation_timestamp or now()
         remaining = (ended + self.retention - now()).total_seconds()
         if remaining > 0:
             return Result(requeue_after=remaining)
         await self.client.delete(obj, uid=obj.metadata.uid, missing_ok=True)
         return None
 
-    def _again(self, obj: R, seconds: float) -> Result:
-        """Not later than the request expires."""
-        return Result(requeue_after=min(seconds, max(self._remaining(obj), 0.001)))
+    def _progress_of(self, obj: R) -> _Progress:
+        """What is known of this very request; its name may have been that of another one."""
+        found = self._progress.get(obj.key)
+        if found is None or found.uid != obj.metadata.uid:
+            found = self._progress[obj.key] = _Progress(obj.metadata.uid)
+        return found
 
-    def _remaining(self, obj: R) -> float:
-        """Seconds until the request expires."""
-        created = obj.metadata.creation_timestamp or now()
-        return (created + self.expiry - now()).total_seconds()
-
-    async def _is_next(self, obj: R, turn: Hashable) -> bool:
-        """Whether no other request with the same key was begun, and none that waits is older."""
-        if _status(obj).phase == "Processing":
-            return True
-        for other in await self.client.list(self.kind):
-            status = _status(other)
-            if other.metadata.uid == obj.metadata.uid or status.phase in FINISHED:
-                continue
-            try:
-                is_another = self.serialize_by(other) != turn
-            except Exception:  # its own reconcile reports it, and it holds up no other
-                is_another = True
-            if is_another:
-                continue
-            if other.metadata.deletion_timestamp is None and (
-                status.phase == "Processing" or _order(other) < _order(obj)
-            ):
-                return False
-        return True
+    # Audit
 
     def _described(self, obj: R) -> Mapping[str, str]:
         try:
@@ -278,23 +334,23 @@ class RequestReconciler(ABC, Generic[R]):
             _log.exception("what %s requests could not be described", obj.key)
             return {}
 
-    async def _record(self, obj: R, before: str) -> None:
-        status, metadata = _status(obj), obj.metadata
-        is_end = status.completion_time is not None
+    async def _record(self, obj: R, before: str, end: _End | None = None) -> None:
+        status, metadata = status_of(obj), obj.metadata
         record = AuditRecord(
+            id=f"{metadata.uid}/{end.phase if end is not None else status.phase}",
             time=now(),
             kind=obj.kind,
             namespace=metadata.namespace,
             name=metadata.name,
             uid=metadata.uid,
             generation=metadata.generation,
-            creator=metadata.annotations.get("creator", ""),
+            creator=metadata.annotations.get(self.creator_annotation, ""),
             action=dict(self._described(obj)),
             before=before,
-            phase=status.phase,
+            phase=end.phase if end is not None else status.phase,
             attempt=status.attempts,
-            seconds=(now() - status.start_time).total_seconds() if is_end and status.start_time else None,
-            message=status.message,
+            seconds=self._duration(obj) if end is not None else None,
+            message=end.message if end is not None else status.message,
             controller=self._identity,
         )
         try:
@@ -302,34 +358,23 @@ class RequestReconciler(ABC, Generic[R]):
         except Exception:
             _log.exception("the audit record of %s could not be written: %s", obj.key, record.json().decode())
 
+    def _duration(self, obj: R) -> float | None:
+        """Seconds since the request was claimed; whole ones, where another process has done it."""
+        claimed_at, started = self._progress_of(obj).claimed_at, status_of(obj).start_time
+        if claimed_at is not None:
+            return round(asyncio.get_running_loop().time() - claimed_at, 3)
+        return (now() - started).total_seconds() if started is not None else None
+
 
 class _Reporting(Protocol):
     status: RequestStatus
 
 
-def _status(obj: Object) -> RequestStatus:
-    status: object = getattr(obj, "status", None)
-    if not isinstance(status, RequestStatus):
-        raise TypeError(f"{obj.kind} is no request: its status must derive from RequestStatus")
-    return status
-
-
-def _order(obj: Object) -> Order:
-    return obj.metadata.creation_timestamp or now(), obj.metadata.uid
-
-
-def _outcome_of(error: Exception) -> Literal["waiting", "error", "failed"]:
-    """What an exception of `act` means for the request."""
-    if isinstance(error, NotYet):
-        return "waiting"
-    is_final = isinstance(error, Permanent | TerminalError | KubernetesError) and not _is_temporary(error)
-    return "failed" if is_final else "error"
-
-
-def _is_temporary(error: Exception) -> bool:
-    if isinstance(error, KubernetesError):
-        return error.is_temporary or isinstance(error, Conflict | AlreadyExists)
-    return isinstance(error, OSError)  # connections of other clients, and timeouts
+def _checked(name: str, time: timedelta, *, or_zero: bool = False) -> timedelta:
+    if time < timedelta(0) or (not time and not or_zero):
+        expected = "0 or more" if or_zero else "more than 0"
+        raise ValueError(f"{name} is {time.total_seconds():g} s: expected {expected}")
+    return time
 
 
 def _observe(action: str, outcome: str, seconds: float) -> None:

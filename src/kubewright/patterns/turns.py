@@ -1,77 +1,89 @@
-"""Taking turns: of the requests with the same key one runs at a time, in this process, and the oldest is next."""
+"""Taking turns: of the unfinished requests of one key the one that was begun goes on, and then the oldest is next."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Hashable
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from kubewright.controller import Channel, Request
+from kubewright.controller import Request
 
 Order: TypeAlias = tuple[datetime, str]
 """The time of creation of a request, and its uid."""
 
 
-class Turns:
-    """The requests that have a key, and those that wait for it.
+class Turn(NamedTuple):
+    """Where a request stands: in the line of its key, by its order, unless it was begun already."""
 
-    Guarantees: a key is taken by one request at a time. When it is released, or a request that has or had it, or the
-    oldest that waits for it, leaves, then the oldest that still waits is sent to `woken`. Nothing is kept of requests
-    that have left.
+    key: Hashable
+    order: Order
+    is_begun: bool
+
+
+class Turns:
+    """The unfinished requests, each in the line of its key.
+
+    Guarantees: no call goes through a line to find its request, and nothing is kept of requests that have left.
     """
 
     def __init__(self) -> None:
-        self.woken: Channel[Request] = Channel("turn")
-        self._taken: set[Hashable] = set()
-        self._keys: dict[Request, Hashable] = {}
-        self._waiting: dict[Hashable, dict[Request, Order]] = {}
+        self._turns: dict[Request, Turn] = {}
+        self._lines: dict[Hashable, _Line] = {}
 
-    def take(self, request: Request, key: Hashable) -> bool:
-        """Take the key, unless another request has it. To be followed by `release`."""
-        if key in self._taken:
-            return False
-        self._move(request, key)
-        self._taken.add(key)
-        return True
+    def enter(self, request: Request, turn: Turn) -> Request | None:
+        """The request stands there now. Returns the one that is next in another line, if it has left one."""
+        before = self._turns.get(request)
+        if before == turn:
+            return None
+        next_ = self.leave(request)
+        self._turns[request] = turn
+        self._lines.setdefault(turn.key, _Line()).add(request, turn)
+        return next_ if before is not None and before.key != turn.key else None
 
-    def release(self, key: Hashable) -> None:
-        """Let another request have the key."""
-        self._taken.remove(key)
-        self._wake(key)
+    def leave(self, request: Request) -> Request | None:
+        """The request has ended. Returns the one that is next instead, if others waited in its line."""
+        turn = self._turns.pop(request, None)
+        if turn is None:
+            return None
+        line = self._lines[turn.key]
+        line.remove(request, turn)
+        if line.is_empty:
+            del self._lines[turn.key]
+        return line.next
 
-    def wait(self, request: Request, key: Hashable, order: Order) -> None:
-        """Wake the request when it may be its turn."""
-        self._move(request, key)
-        self._waiting.setdefault(key, {})[request] = order
-
-    def leave(self, request: Request) -> None:
-        """The request has ended: others need not wait for it."""
-        key = self._keys.get(request)
-        if key is not None and self._remove(request, key):
-            self._wake(key)
-
-    def _move(self, request: Request, key: Hashable) -> None:
-        """Neither run nor wait for another key, nor wait for this one."""
-        before = self._keys.get(request, key)
-        self._remove(request, before)
-        if before != key:
-            self._wake(before)
-        self._keys[request] = key
-
-    def _remove(self, request: Request, key: Hashable) -> bool:
-        """Forget the request. True when others may have waited for just this one."""
-        self._keys.pop(request, None)
-        waiting = self._waiting.get(key, {})
-        was_next = request not in waiting or request == _oldest(waiting)
-        waiting.pop(request, None)
-        if not waiting:
-            self._waiting.pop(key, None)
-        return was_next
-
-    def _wake(self, key: Hashable) -> None:
-        if key in self._waiting and key not in self._taken:
-            self.woken.send(_oldest(self._waiting[key]))
+    def is_next(self, request: Request) -> bool:
+        """Whether the request was begun, or may be: no other of its key was, and it is the oldest."""
+        turn = self._turns.get(request)
+        return turn is not None and (turn.is_begun or self._lines[turn.key].next == request)
 
 
-def _oldest(waiting: dict[Request, Order]) -> Request:
-    return min(waiting, key=waiting.__getitem__)
+class _Line:
+    """The requests of one key."""
+
+    __slots__ = ("_begun", "_waiting")
+
+    def __init__(self) -> None:
+        self._begun: set[Request] = set()
+        self._waiting: list[tuple[Order, Request]] = []
+
+    def add(self, request: Request, turn: Turn) -> None:
+        if turn.is_begun:
+            self._begun.add(request)
+        else:
+            insort(self._waiting, (turn.order, request))
+
+    def remove(self, request: Request, turn: Turn) -> None:
+        if turn.is_begun:
+            self._begun.remove(request)
+        else:
+            del self._waiting[bisect_left(self._waiting, (turn.order, request))]
+
+    @property
+    def next(self) -> Request | None:
+        """The one that may begin; None while one that was begun goes on."""
+        return self._waiting[0][1] if self._waiting and not self._begun else None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._begun and not self._waiting

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import ClassVar
 
 from kubewright import (
     CachedClient,
@@ -171,8 +170,8 @@ class Post:
 
 
 class MailReconciler(RequestReconciler[Mail]):
-    retention: ClassVar[timedelta] = RETENTION
-    retry: ClassVar[timedelta] = timedelta(seconds=10)
+    retention = RETENTION
+    retry = timedelta(seconds=10)
 
     def __init__(self, client: CachedClient, events: Recorder, post: Post) -> None:
         super().__init__(client, events)
@@ -189,7 +188,7 @@ class MailReconciler(RequestReconciler[Mail]):
 
 def mails(manager: Manager, post: Post) -> None:
     reconciler = MailReconciler(manager.client, manager.recorder("mails"), post)
-    controller_for(manager, Mail).source(reconciler.turns).complete(reconciler)
+    controller_for(manager, Mail).complete(reconciler)
 
 
 MAIL = Mail(metadata=named("hello"), spec=MailSpec(to="ada"))

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.patterns.errands import Errand, ErrandReconciler, errand, world
+
+from kubewright import ControlPlane, Field, Manager, controller_for
+from kubewright.api.core.v1 import Event
+from kubewright.patterns import FileAudit
+from kubewright.patterns.audit import AuditRecord
+from kubewright.testing import RecordedEvents, World, explore, run_virtual
+
+
+def test_item_87_a_record_has_creator_action_outcome_and_duration(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+
+    async def slow(request: Errand) -> str:
+        await asyncio.sleep(3)
+        return "fetched"
+
+    async def main() -> None:
+        async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
+            created = await admin.create(errand(user="bob"))
+            reconciler = ErrandReconciler(Manager(admin).client, RecordedEvents(), FileAudit(path))
+            reconciler.acting = slow
+            await reconciler.reconcile(created.key)
+
+    run_virtual(main)
+    start, end = (msgspec.json.decode(line) for line in path.read_text().splitlines())
+    assert start["phase"] == "Processing"
+    assert "seconds" not in start or start["seconds"] is None
+    assert end.pop("id") == f"{end.pop('uid')}/Completed"
+    del end["time"]
+    assert end == {
+        "kind": "Errand",
+        "namespace": "default",
+        "name": "one",
+        "generation": 1,
+        "creator": "alice",
+        "action": {"action": "Fetch", "user": "bob"},
+        "before": "Processing",
+        "phase": "Completed",
+        "attempt": 1,
+        "seconds": 3.0,
+        "message": "fetched",
+        "controller": "test",
+    }
+
+
+def test_records_go_to_the_log_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kubewright.audit")
+
+    async def main() -> None:
+        async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
+            created = await admin.create(errand())
+            await ErrandReconciler(Manager(admin).client, RecordedEvents()).reconcile(created.key)
+
+    run_virtual(main)
+    lines = [msgspec.json.decode(record.getMessage()) for record in caplog.records if record.name == "kubewright.audit"]
+    assert [line["phase"] for line in lines] == ["Processing", "Completed"]
+
+
+def test_a_sink_that_fails_changes_nothing_for_the_request(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with ControlPlane.embedded(definitions=[Errand], controllers=[]) as plane, plane.client() as admin:
+            created = await admin.create(errand())
+            audit = FileAudit(tmp_path / "missing" / "audit.jsonl")
+            await ErrandReconciler(Manager(admin).client, RecordedEvents(), audit).reconcile(created.key)
+            assert (await admin.get(created)).status.phase == "Completed"
+
+    run_virtual(main)
+    assert "the audit record of default/one could not be written" in caplog.text
+
+
+def test_the_annotation_of_the_creator_is_that_of_the_class() -> None:
+    class Stamped(ErrandReconciler):
+        creator_annotation = "example.com/creator"
+
+    async def main() -> None:
+        async with world(made=Stamped) as it:
+            request = errand()
+            request.metadata.annotations["example.com/creator"] = "bob"
+            await it.admin.create(request)
+            await asyncio.sleep(1)
+            assert [record.creator for record in it.records.records] == ["bob", "bob"]
+
+    run_virtual(main)
+
+
+@dataclass
+class Trail:
+    """An audit trail that outlives processes."""
+
+    records: list[AuditRecord] = field(default_factory=list)
+
+    async def write(self, record: AuditRecord, request: object) -> None:
+        self.records.append(record)
+
+
+ONE = errand(user="bob")
+
+
+def errands(manager: Manager, trail: Trail) -> None:
+    reconciler = ErrandReconciler(manager.client, manager.recorder("errands"), trail)
+    controller_for(manager, Errand).complete(reconciler)
+
+
+def once_unless_taken_over(world: World[Trail]) -> None:
+    """Of one process no two records have the same id; and nothing is finished of which there is no record."""
+    found = world.get(ONE)
+    records = world.outside.records
+    if found is not None and found.status.is_finished:
+        assert [record.phase for record in records][-1:] == [found.status.phase]
+    processes = 1 + sum(record.before == "Processing" == record.phase for record in records)
+    assert len(records) <= 2 * processes
+
+
+def test_every_phase_has_a_record_whatever_fails() -> None:
+    explore(
+        errands,
+        outside=Trail,
+        kinds=[Errand],
+        when=lambda world: world.create(ONE),
+        until=lambda world: world.wait(ONE, Field("status.phase").equals("Completed")),
+        always=once_unless_taken_over,
+        compare=lambda world: (
+            sorted({record.id.partition("/")[2] for record in world.outside.records}),
+            {event.reason for event in world.list(Event)},  # events are best effort, and here nothing delays one
+        ),
+        ignore={Errand: ["status.attempts"]},
+        events=1,
+        seeds=3,
+    ).same_end()
+
+
+def test_there_is_one_record_of_each_phase_and_one_event_although_answers_are_lost() -> None:
+    explore(
+        errands,
+        outside=Trail,
+        kinds=[Errand],
+        when=lambda world: world.create(ONE),
+        until=lambda world: world.wait(ONE, Field("status.phase").equals("Completed")),
+        compare=lambda world: [(record.before, record.phase, record.attempt) for record in world.outside.records],
+        events=0,
+        faults=["conflict", "throttle", "error", "errors", "timeout", "lost-answer", "late", "cut", "expired"],
+    ).same_end()
