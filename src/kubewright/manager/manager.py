@@ -126,7 +126,9 @@ class Manager:
         """What the program needs in the cluster besides its kinds; see `require_objects`."""
         self._preflight = Preflight(self._needs, self._dispensable_needs) if preflight else None
         self._expected: set[str] = set()  # controllers that are being built
-        self._events = EventBroadcaster(client, instance=instance or socket.gethostname())
+        self.instance = instance or socket.gethostname()
+        """Which of several replicas this is, in events and audit records: the name of the pod, or of the host."""
+        self._events = EventBroadcaster(client, instance=self.instance)
         self._lifecycle = Lifecycle(self.cluster, self._events, warm_standby=warm_standby, grace=grace)
         self.is_setting_up = False
         """While `run(setup)` calls its setup function."""
