@@ -12,6 +12,7 @@ from .deployed import required_objects
 from .kubeconfig import public_config
 from .names import OWNER, ROLE_LABEL, ROLE_NAMES, SYSTEM_NAMESPACE, cluster_role_of
 from .options import Options
+from .request_controllers import add_requests
 from .types import User
 from .user_reconciler import UserReconciler
 from .webhooks import check_user, default_user
@@ -24,7 +25,9 @@ def setup(manager: Manager, options: Options | None = None, *, quota: Quota | No
     """Users with their workspaces. A `quota` decides whether there may be one more."""
     if manager.cache.namespaces:
         raise SetupError("users have namespaces of their own: run the operator for all of them, without --namespace")
-    add_users(manager, options or Options(), quota)
+    options = options or Options()
+    add_users(manager, options, quota)
+    add_requests(manager, options)
 
 
 def add_users(manager: Manager, options: Options, quota: Quota | None) -> None:

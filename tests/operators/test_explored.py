@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from operators import builtins, devbox, podmanager
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
-from operators.user import User
+from operators.user import Deleterequest, Operationrequest, User
 from operators.user import setup as set_up_users
 from operators.user.deployed import required_objects
 from operators.user.names import KEEP_WORKSPACE
@@ -121,7 +121,7 @@ async def rotate(world: World[None]) -> None:
 def test_a_user_has_everything_and_its_kubeconfig_is_rotated_whatever_fails() -> None:
     explore(
         set_up_users,
-        kinds=[User],
+        kinds=[User, Operationrequest, Deleterequest],
         given=required_objects(),
         when=rotate,
         until=lambda world: world.wait(
@@ -155,7 +155,7 @@ def outlives_its_workspace(world: World[None]) -> bool:
 def test_a_user_is_deleted_whatever_fails() -> None:
     explore(
         set_up_users,
-        kinds=[User],
+        kinds=[User, Operationrequest, Deleterequest],
         given=required_objects(),
         when=delete_user,
         until=lambda world: world.settled(),

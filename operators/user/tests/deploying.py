@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Generic, NamedTuple, TypeVar
 
-from operators.user import Options, Quota, User, UserSpec, setup
+from operators.user import Deleterequest, Operationrequest, Options, Quota, User, UserSpec, setup
 from operators.user.kubeconfig import KEY
 from operators.user.names import SYSTEM_NAMESPACE, kubeconfig_of
 
@@ -20,6 +20,8 @@ from kubewright.manager.roles import declared_permissions
 from kubewright.testing import restricted_client, settled
 
 SOON = 30
+
+KINDS = (User, Operationrequest, Deleterequest)
 
 PlaneT = TypeVar("PlaneT", bound=ControlPlane)
 
@@ -100,7 +102,7 @@ async def site(options: Options | None = None, quota: Quota | None = None) -> As
 async def vacant() -> AsyncIterator[tuple[EmbeddedControlPlane, Client, Client]]:
     """The same before the operator is started: the control plane, a client with all rights, the operator's own."""
     async with (
-        ControlPlane.embedded(definitions=[User], nodes=0) as plane,
+        ControlPlane.embedded(definitions=KINDS, nodes=0) as plane,
         plane.client() as admin,
         deployed(plane) as own,
     ):

@@ -19,7 +19,7 @@ from operators.user.names import (
     workspace_of,
 )
 from operators.user.roles import RULES
-from operators.user.tests.deploying import SOON, Site, deployed, operating
+from operators.user.tests.deploying import KINDS, SOON, Site, deployed, operating
 
 from kubewright import Client, ControlPlane, Forbidden, KubernetesError, ObjectMeta, condition
 from kubewright.api import Object
@@ -37,7 +37,7 @@ AnySite = Site[ControlPlane]
 @pytest.fixture
 async def site(control_plane: ControlPlane, admin: Client, install: Install) -> AsyncIterator[AnySite]:
     """The operator at work."""
-    await install(User)
+    await install(*KINDS)
     async with deployed(control_plane) as own:
         async with operating(control_plane, admin, own) as running:
             yield running

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from operators.user import User, UserSpec, check_user, default_user, setup
 from operators.user.names import DISPLAY_NAME, OWNER
-from operators.user.tests.deploying import deployed
+from operators.user.tests.deploying import KINDS, deployed
 from operators.user.types import DEFAULT_EXPIRATION
 
 from kubewright import Client, ControlPlane, FieldCause, Invalid, Manager, ObjectMeta, Review
@@ -18,7 +18,7 @@ def user(name: str = "alice", **annotations: str) -> User:
 async def test_annotations_and_life_are_defaulted_and_wrong_annotations_are_denied(
     control_plane: ControlPlane, admin: Client, install: Install, running: Running, local_webhooks: LocalWebhooks
 ) -> None:
-    await install(User)
+    await install(*KINDS)
     async with deployed(control_plane) as own:
         manager = Manager(own, **local_webhooks.options)
         setup(manager)

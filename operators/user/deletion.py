@@ -1,0 +1,174 @@
+"""Carries out Deleterequests: deletes a User, the rights it has in the workspaces of others, and its own workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from datetime import timedelta
+
+from kubewright import CachedClient, Recorder, now
+from kubewright.api import metadata_only
+from kubewright.api.core.v1 import Namespace, Secret
+from kubewright.patterns import AuditSink, NotYet, Permanent, RequestReconciler
+
+from .membership import bindings_elsewhere, take_back, take_role
+from .names import API_VERSION, CREATOR, KEEP_WORKSPACE, OWNER, STATUS, SYSTEM_NAMESPACE, TYPE, workspace_of
+from .ownership import is_of
+from .request_guard import Guard
+from .request_types import PROTECTED_USER, Deleterequest, Operationrequest
+from .types import User
+
+WAIT = 5.0
+"""Seconds until it is looked again what is left."""
+
+
+class Gate:
+    """Keeps Users from being deleted that nobody has marked for it: a request alone may be a slip of the pen."""
+
+    def __init__(self, *, is_closed: bool = True) -> None:
+        """With `is_closed=False` every User may be deleted."""
+        self._is_closed = is_closed
+
+    def admits(self, user: User) -> bool:
+        """Whether the User may be deleted."""
+        labels = user.metadata.labels
+        return not self._is_closed or labels.get(STATUS) == "Deleted" or labels.get(TYPE) == "Group"
+
+    async def deletion_of(self, client: CachedClient, user: User) -> Deleterequest | None:
+        """The request by which the User is being deleted, if there is one."""
+        if not self.admits(user):
+            return None
+        found = await client.list(Deleterequest, fields={"spec.user": user.metadata.name})
+        return next((each for each in found if each.status.phase == "Processing"), None)
+
+
+class DeletionReconciler(RequestReconciler[Deleterequest]):
+    """Carries out Deleterequests, for one User at a time.
+
+    Guarantees, whatever is interrupted:
+    - No right of the User outlives it, in any workspace: one of that name who comes later has none of them.
+    - It is completed when the User is gone, and the workspace unless that is kept; until then it says what is left.
+    - A namespace that is not the User's own is never deleted.
+    """
+
+    completed_reason = "OperationCompleted"
+    failed_reason = "OperationFailed"
+    creator_annotation = CREATOR
+
+    def __init__(
+        self,
+        client: CachedClient,
+        events: Recorder,
+        guard: Guard,
+        gate: Gate,
+        *,
+        grace: timedelta = timedelta(seconds=30),
+        audit: AuditSink | None = None,
+        identity: str = "",
+        **times: timedelta,
+    ) -> None:
+        """The label of the `gate` is waited for until a request is older than `grace`."""
+        super().__init__(client, events, audit=audit, identity=identity, **times)
+        self.guard = guard
+        self.gate = gate
+        self.grace = grace
+
+    def serialize_by(self, request: Deleterequest) -> Hashable:
+        """One for a User at a time."""
+        return request.spec.user
+
+    def describe(self, request: Deleterequest) -> Mapping[str, str]:
+        """What is requested, for audit records."""
+        dependents = "true" if request.spec.delete_dependents else "false"
+        return {"action": "Delete", "user": request.spec.user, "deleteDependents": dependents}
+
+    async def act(self, request: Deleterequest) -> str:
+        """Take what the User has elsewhere, then delete it with what it owns: the request remembers what is left."""
+        await self.guard.check(request)
+        name = request.spec.user
+        if name == PROTECTED_USER:
+            raise Permanent(f"the User {PROTECTED_USER} cannot be deleted")
+        user = await self.client.find(User, name)
+        if user is None or user.metadata.deletion_timestamp is None:
+            if user is not None and not self.gate.admits(user):
+                raise self.unmarked(request)
+            await self.end_requests(name)
+            await self.take_roles(name)
+            await self.delete_secrets(name, user)
+        if user is not None:
+            await (self.delete_all(user) if request.spec.delete_dependents else self.delete_alone(user))
+        is_kept = await self.check_gone(name)
+        return f"the User {name} is gone" + (f", and {workspace_of(name)} was kept" if is_kept else "")
+
+    async def end_requests(self, name: str) -> None:
+        """Wait until nobody gives the User a role any more: its open Operationrequests fail now, of themselves."""
+        found = await self.client.list(Operationrequest, namespace=SYSTEM_NAMESPACE, fields={"spec.user": name})
+        unfinished = [each.metadata.name for each in found if not each.status.is_finished]
+        if unfinished:
+            raise NotYet(f"Operationrequests of {name} are open: {', '.join(sorted(unfinished))}", after=WAIT)
+
+    async def take_roles(self, name: str) -> None:
+        """Take the roles of the User in the workspaces of others."""
+        for binding in await bindings_elsewhere(self.client, name):
+            await take_back(self.client, binding.metadata.namespace, name)  # while the binding shows where
+            await take_role(self.client, binding)
+
+    async def delete_secrets(self, name: str, user: User | None) -> None:
+        """Delete the tokens of the User, but for its kubeconfig, which goes with it. What is in them is not read."""
+        secrets = self.client.list(metadata_only(Secret), namespace=SYSTEM_NAMESPACE, labels={OWNER: name})
+        for secret in await secrets:
+            if user is None or not is_of(user, secret):
+                await self.client.delete(secret, uid=secret.metadata.uid, missing_ok=True)
+
+    async def delete_all(self, user: User) -> None:
+        """Delete the User, which stays until its workspace and everything else that it owns is gone, and the workspace.
+
+        The other way round, what is deleted would be made again as long as the User is not being deleted.
+        """
+        if user.metadata.deletion_timestamp is None:
+            await self.client.delete(user, uid=user.metadata.uid, propagation="Foreground", missing_ok=True)
+        workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
+        if workspace is not None and is_of(user, workspace) and workspace.metadata.deletion_timestamp is None:
+            await self.client.delete(workspace, uid=workspace.metadata.uid, missing_ok=True)
+
+    async def delete_alone(self, user: User) -> None:
+        """Have the finalizer of the User leave the workspace behind.
+
+        Not in the foreground: the garbage collector would not wait for that.
+        """
+        if user.metadata.deletion_timestamp is None:
+            user.metadata.annotations[KEEP_WORKSPACE] = "true"
+            await self.client.patch(user)
+            await self.client.delete(user, uid=user.metadata.uid, propagation="Background", missing_ok=True)
+
+    async def check_gone(self, name: str) -> bool:
+        """Return when the User is gone, and its workspace: True when that was kept."""
+        user = await self.client.find(User, name)
+        workspace = await self.client.find(Namespace, workspace_of(name))
+        left = [] if user is None else [f"the User {name}"]
+        if workspace is not None and (workspace.metadata.deletion_timestamp is not None or _is_of(name, workspace)):
+            reasons = [
+                condition.message
+                for condition in workspace.status.conditions
+                if condition.status == "True" and condition.message
+            ]
+            left.append(f"the namespace {workspace.metadata.name}" + (f" ({'; '.join(reasons)})" if reasons else ""))
+        if left:
+            raise NotYet(f"waiting until these are gone: {', '.join(left)}", after=WAIT)
+        return workspace is not None and workspace.metadata.annotations.get(CREATOR) == name
+
+    def unmarked(self, request: Deleterequest) -> Exception:
+        """The error about a User who is not marked, or not yet."""
+        message = (
+            f"the User {request.spec.user} is not marked as deleted: it has neither the label {STATUS}=Deleted nor "
+            f"{TYPE}=Group"
+        )
+        age = now() - (request.metadata.creation_timestamp or now())
+        return NotYet(message, after=WAIT, reason="UserNotDeleted") if age < self.grace else Permanent(message)
+
+
+def _is_of(name: str, workspace: Namespace) -> bool:
+    """Whether the namespace belongs to a User of that name, who may be gone already."""
+    return any(
+        (owner.api_version, owner.kind, owner.name) == (API_VERSION, "User", name)
+        for owner in workspace.metadata.owner_references
+    )

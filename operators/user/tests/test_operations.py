@@ -1,0 +1,371 @@
+"""How Operationrequests are carried out, in virtual time; the weaknesses of the seed are numbered as in its review."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+import pytest
+from operators.user import Operationrequest, Options, User
+from operators.user.deletion import Gate
+from operators.user.names import OWNER, SYSTEM_NAMESPACE, role_reference, subjects_of
+from operators.user.operations import OperationReconciler
+from operators.user.request_guard import Guard
+from operators.user.tests.requesting import Desk, failing, operation, virtual_desk
+
+from kubewright import Manager, ObjectMeta, now
+from kubewright.api.core.v1 import Namespace
+from kubewright.api.events.v1 import Event
+from kubewright.api.rbac.v1 import RoleBinding, Subject
+from kubewright.client import MergePatch
+from kubewright.client.errors import InternalError, Status
+from kubewright.testing import RecordedEvents, count_requests, settled, virtual
+
+AWAY = InternalError(Status(code=500, reason="InternalError", message="etcd is away"), "write")
+
+
+async def people(at: Desk, *names: str) -> None:
+    for name in names or ("alice", "bob"):
+        await at.user(name)
+
+
+def reconciler(at: Desk) -> OperationReconciler:
+    """One that reads from the server."""
+    client = Manager(at.own, namespaces=[SYSTEM_NAMESPACE]).client
+    return OperationReconciler(client, RecordedEvents(), Guard(client), Gate())
+
+
+# The weaknesses of the seed
+
+
+@virtual
+async def test_weakness_1_a_request_that_failed_is_no_error_and_is_not_tried_again() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        ended = await at.carried_out("Grant", "nobody", "ns-alice", "Developer")
+        before = await at.admin.get(ended)
+        await at.admin.create(User(metadata=ObjectMeta(name="nobody")))
+        await asyncio.sleep(600)
+        assert await at.admin.get(ended) == before
+        assert [controller.statistics.errors for controller in at.manager.controllers] == [0, 0]
+
+
+@virtual
+async def test_weakness_2_a_binding_that_does_not_exist_is_created_with_its_name() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        assert (await at.carried_out("Grant", "bob", "ns-alice", "Developer")).status.phase == "Completed"
+        assert await at.roles("ns-alice") == {"bob-Developer": "workspace-developer"}
+
+
+@pytest.mark.parametrize("path", ["/rolebindings", "/users/bob", "/namespaces/ns-alice"])
+@virtual
+async def test_weakness_3_an_error_of_reading_is_not_taken_for_absence(path: str) -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+        request = await at.admin.create(operation("Update", "bob", "ns-alice", "Manager"), dry_run=True)
+        with failing(at.own, AWAY, method="GET", path=path), pytest.raises(InternalError):
+            await reconciler(at).act(request)
+        assert await at.roles("ns-alice") == {"bob-Developer": "workspace-developer"}
+
+
+@virtual
+async def test_weakness_4_a_binding_that_refers_to_another_role_is_replaced() -> None:
+    """What a binding refers to cannot be changed: the server refuses it."""
+    async with virtual_desk() as at:
+        await people(at)
+        metadata = ObjectMeta(name="bob-Developer", namespace="ns-alice")
+        await at.admin.create(RoleBinding(metadata=metadata, role_ref=role_reference("Owner")))
+        assert (await at.carried_out("Grant", "bob", "ns-alice", "Developer")).status.phase == "Completed"
+        binding = await at.admin.get(RoleBinding, "bob-Developer", namespace="ns-alice")
+        assert (binding.role_ref, binding.subjects) == (role_reference("Developer"), subjects_of("bob"))
+
+
+@pytest.mark.parametrize("others", [["eve"], []])
+@virtual
+async def test_weakness_5_all_subjects_are_compared(others: list[str]) -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        added = [Subject(api_group="rbac.authorization.k8s.io", kind="User", name=name) for name in others]
+        metadata = ObjectMeta(name="bob-Developer", namespace="ns-alice", labels={OWNER: "bob"})
+        subjects = [subjects_of("bob")[0], *added]
+        await at.admin.create(RoleBinding(metadata=metadata, role_ref=role_reference("Developer"), subjects=subjects))
+        await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+        assert (await at.admin.get(RoleBinding, "bob-Developer", namespace="ns-alice")).subjects == subjects_of("bob")
+
+
+@virtual
+async def test_weakness_6_completed_and_failed_requests_live_for_an_hour_and_not_two() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        for user in ("bob", "nobody"):
+            ended = await at.carried_out("Grant", user, "ns-alice", "Developer")
+            await asyncio.sleep(1800)
+            await at.admin.patch(Operationrequest, ended.key, MergePatch({"metadata": {"labels": {"a": "b"}}}))
+            await asyncio.sleep(1790)
+            assert await at.admin.find(ended) is not None
+            await asyncio.sleep(15)
+            assert await at.admin.find(ended) is None
+
+
+@virtual
+async def test_weakness_7_an_end_that_could_not_be_stored_is_not_lost() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        for number in (1, 2):
+            with failing(at.own, AWAY, at=number, path="/status"):
+                ended = await at.carried_out("Grant", "nobody", "ns-alice", "Developer")
+            assert (ended.status.phase, ended.status.message) == ("Failed", "there is no User nobody")
+
+
+@virtual
+async def test_weakness_8_what_was_begun_is_done_again_safely() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+        for action, role, expected in (
+            ("Update", "Manager", {"bob-Manager": "workspace-manager"}),
+            ("Deprive", None, {}),
+        ):
+            request = operation(action, "bob", "ns-alice", role)  # type: ignore[arg-type]  # both are known
+            for _ in range(2):
+                await reconciler(at).act(request)
+            assert await at.roles("ns-alice") == expected
+
+
+@virtual
+async def test_weakness_9_a_failure_is_recorded_as_one_and_stored(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path: Path = tmp_path_factory.mktemp("audit") / "audit.jsonl"
+    async with virtual_desk(Options(audit_file=path)) as at:
+        await people(at)
+        ended = await at.carried_out("Grant", "nobody", "ns-alice", "Developer")
+        assert ended.status.phase == "Failed"
+    end = msgspec.json.decode(path.read_text().splitlines()[-1])
+    assert (end["phase"], end["message"]) == ("Failed", "there is no User nobody")
+
+
+@virtual
+async def test_weakness_10_roles_are_updated_and_taken() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        created = await at.carried_out("Update", "bob", "ns-alice", "Developer")
+        assert created.status.message == "bob is Developer of ns-alice now, and had no role before"
+        await at.carried_out("Update", "bob", "ns-alice", "Manager")
+        other = await at.carried_out("Deprive", "bob", "ns-alice", "Developer")
+        assert other.status.message == "bob has no role Developer in ns-alice"
+        assert await at.roles("ns-alice") == {"bob-Manager": "workspace-manager"}
+        await at.carried_out("Deprive", "bob", "ns-alice", "Manager")
+        assert await at.roles("ns-alice") == {}
+
+
+@virtual
+async def test_weakness_12_retries_are_no_events() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice")
+        created = await at.ask("Grant", "late", "ns-alice", "Developer")
+        await asyncio.sleep(21)
+        await at.user("late")
+        ended = await at.finished(created)
+        assert ended.status.phase == "Completed"
+        await asyncio.sleep(5)
+        events = [each.reason for each in await at.admin.list(Event, namespace=SYSTEM_NAMESPACE)]
+        assert events == ["OperationCompleted"]
+
+
+# Owners
+
+
+@virtual
+async def test_an_owner_is_named_in_the_annotation_of_the_workspaces_user_as_long_as_it_is_one() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+
+        async def owner() -> str | None:
+            return (await at.admin.get(User, "alice")).metadata.annotations.get(OWNER)
+
+        assert await owner() is None, "there need not be any annotation"
+        await at.carried_out("Grant", "alice", "ns-alice", "Owner")
+        assert await owner() == "alice"
+        for action, role, expected in (
+            ("Grant", "Owner", "bob"),
+            ("Update", "Owner", "bob"),
+            ("Update", "Manager", "alice"),
+            ("Update", "Owner", "bob"),
+            ("Deprive", None, "alice"),
+        ):
+            await give_alice_her_binding(at)
+            ended = await at.carried_out(action, "bob", "ns-alice", role)  # type: ignore[arg-type]  # both are known
+            assert (ended.status.phase, await owner()) == ("Completed", expected), ended.status.message
+
+
+async def give_alice_her_binding(at: Desk) -> None:
+    """As the pipeline of a User has it."""
+    binding = RoleBinding(
+        metadata=ObjectMeta(name="alice", namespace="ns-alice"),
+        role_ref=role_reference("Owner"),
+        subjects=subjects_of("alice"),
+    )
+    if await at.admin.find(binding) is None:
+        await at.admin.create(binding)
+
+
+@virtual
+async def test_the_last_owner_stays() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        for action, role in (("Deprive", None), ("Deprive", "Owner"), ("Update", "Manager"), ("Grant", "Developer")):
+            ended = await at.carried_out(action, "bob", "ns-alice", role)  # type: ignore[arg-type]  # both are known
+            assert (ended.status.phase, ended.status.message) == (
+                "Failed",
+                "bob is the last Owner of ns-alice: give that role to another user first",
+            )
+        assert await at.roles("ns-alice") == {"bob-Owner": "workspace-owner"}
+
+
+@virtual
+async def test_of_two_owners_who_lose_their_role_at_the_same_time_one_stays() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice", "bob", "carol")
+        for name in ("bob", "carol"):
+            await at.carried_out("Grant", name, "ns-alice", "Owner")
+        created = [await at.ask("Deprive", name, "ns-alice") for name in ("bob", "carol")]
+        ended = [(await at.finished(each)).status.phase for each in created]
+        assert sorted(ended) == ["Completed", "Failed"]
+        assert len(await at.roles("ns-alice")) == 1
+
+
+@virtual
+async def test_the_user_of_a_workspace_stays_its_owner() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await give_alice_her_binding(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        for action, role in (("Deprive", None), ("Deprive", "Owner"), ("Update", "Developer"), ("Grant", "Manager")):
+            ended = await at.carried_out(action, "alice", "ns-alice", role)  # type: ignore[arg-type]  # both are known
+            assert (ended.status.phase, ended.status.message) == (
+                "Failed",
+                "ns-alice is the workspace of alice, who stays its Owner",
+            )
+        assert set(await at.roles("ns-alice")) == {"alice", "bob-Owner"}
+
+
+# What does not exist
+
+
+@virtual
+async def test_a_user_who_is_being_created_is_waited_for() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice")
+        created = await at.ask("Grant", "bob", "ns-alice", "Developer")
+        await asyncio.sleep(20)
+        waiting = (await at.admin.get(created)).status
+        assert (waiting.phase, waiting.message) == ("Processing", "there is no User bob")
+        await at.user("bob")
+        assert (await at.finished(created)).status.phase == "Completed"
+
+
+@virtual
+async def test_a_user_or_a_workspace_that_does_not_come_fails_the_request_after_the_grace_time() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice", "bob")
+        await at.admin.create(User(metadata=ObjectMeta(name="homeless")))
+        for user, workspace, message in (
+            ("nobody", "ns-alice", "there is no User nobody"),
+            ("bob", "ns-nobody", "there is no User nobody, whose workspace ns-nobody would be"),
+            ("bob", "ns-homeless", "there is no workspace ns-homeless"),
+        ):
+            began = now()
+            ended = await at.carried_out("Grant", user, workspace, "Developer")
+            assert (ended.status.phase, ended.status.message) == ("Failed", message)
+            assert timedelta(seconds=29) <= now() - began <= timedelta(seconds=40)
+
+
+@virtual
+async def test_the_roles_of_a_user_who_is_gone_can_be_taken() -> None:
+    async with virtual_desk() as at:
+        await people(at, "alice")
+        metadata = ObjectMeta(name="bob-Developer", namespace="ns-alice")  # of the seed: without a label
+        await at.admin.create(
+            RoleBinding(metadata=metadata, role_ref=role_reference("Developer"), subjects=subjects_of("bob"))
+        )
+        assert (await at.carried_out("Deprive", "bob", "ns-alice")).status.phase == "Completed"
+        assert await at.roles("ns-alice") == {}
+
+
+@virtual
+async def test_bindings_that_others_have_made_are_left_alone() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        own = RoleBinding(
+            metadata=ObjectMeta(name="mine", namespace="ns-alice"),
+            role_ref=role_reference("Developer"),
+            subjects=subjects_of("bob"),
+        )
+        await at.admin.create(own)
+        await at.carried_out("Grant", "bob", "ns-alice", "Manager")
+        await at.carried_out("Deprive", "bob", "ns-alice")
+        assert list(await at.roles("ns-alice")) == ["mine"]
+
+
+@virtual
+async def test_a_user_is_never_without_a_role_on_the_way_to_another() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+        with failing(at.own, AWAY, method="DELETE", path="/rolebindings"):
+            created = await at.ask("Update", "bob", "ns-alice", "Manager")
+            await asyncio.sleep(5)
+            assert set(await at.roles("ns-alice")) == {"bob-Developer", "bob-Manager"}
+        assert (await at.finished(created)).status.phase == "Completed"
+        assert set(await at.roles("ns-alice")) == {"bob-Manager"}
+
+
+# Many at a time
+
+
+@virtual
+async def test_the_back_off_after_unexpected_errors_is_the_configured_one() -> None:
+    options = Options(request_min_retry_delay=timedelta(seconds=1), request_max_retry_delay=timedelta(seconds=4))
+    async with virtual_desk(options) as at:
+        await people(at)
+        began: list[float] = []
+
+        class Broken(Guard):
+            async def check(self, request: object) -> None:
+                began.append(asyncio.get_running_loop().time())
+                if len(began) < 6:
+                    raise KeyError("a bug")
+
+        at.operations.guard = Broken(at.manager.client)
+        assert (await at.carried_out("Grant", "bob", "ns-alice", "Developer")).status.phase == "Completed"
+        assert [round(after - before) for before, after in pairwise(began)] == [1, 2, 4, 4, 4]
+
+
+@virtual
+async def test_a_grant_costs_a_read_and_four_writes_and_a_finished_request_nothing() -> None:
+    """The bindings of the workspace; its claim, the binding, its end and the event of that."""
+    async with virtual_desk() as at:
+        await people(at)
+        await settled(at.manager)
+        with count_requests(at.own) as requests:
+            await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+            await asyncio.sleep(10)
+        assert (requests.reads, requests.writes) == (1, 4), requests.by_path
+        with count_requests(at.own) as requests:
+            await asyncio.sleep(60)
+        assert requests.attempts == []
+
+
+@virtual
+async def test_a_workspace_that_is_going_gets_no_roles() -> None:
+    async with virtual_desk() as at:
+        await people(at)
+        await at.admin.patch(Namespace, "ns-alice", MergePatch({"metadata": {"finalizers": ["example.com/held"]}}))
+        await at.admin.delete(Namespace, "ns-alice")
+        ended = await at.carried_out("Grant", "bob", "ns-alice", "Developer")
+        assert (ended.status.phase, ended.status.message) == ("Failed", "the workspace ns-alice is being deleted")
