@@ -20,6 +20,7 @@ NAMES = (
     "patterns",
     "explore",
     "webhooks",
+    "users",
     "widgets",
 )
 QUICK = "--quick"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
 
+from bench.in_flight import each
 from bench.peers.widget import (
     STAMP,
     Container,
@@ -27,7 +27,6 @@ from kubewright.client.wait import established
 from kubewright.manifest.crd import definition_of
 
 NAMESPACE = "default"
-IN_FLIGHT = 64
 
 _WORDS = ("amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "haven", "islet", "jetty", "knoll", "larch")
 
@@ -39,12 +38,12 @@ async def define(client: Client) -> None:
 
 async def create(client: Client, count: int) -> None:
     """Create Widgets that are all different, of 3 KB each as the server sends them."""
-    await _each(range(count), lambda number: client.create(_widget(number)))
+    await each(range(count), lambda number: client.create(_widget(number)))
 
 
 async def create_small(client: Client, count: int) -> None:
     """Create Widgets that say little."""
-    await _each(range(count), lambda number: client.create(_named(number, WidgetSpec(size=number % 100))))
+    await each(range(count), lambda number: client.create(_named(number, WidgetSpec(size=number % 100))))
 
 
 async def clear(client: Client) -> None:
@@ -77,7 +76,7 @@ async def converged(client: Client, count: int) -> None:
 async def relabel(client: Client, count: int, value: str) -> None:
     """Give every Widget another label: a change that leaves an operator nothing to do."""
     patch = MergePatch({"metadata": {"labels": {"touched": value}}})
-    await _each(range(count), lambda number: _patch(client, number, patch))
+    await each(range(count), lambda number: _patch(client, number, patch))
 
 
 async def stamp(client: Client, count: int, rate: int, seconds: float) -> float:
@@ -89,7 +88,7 @@ async def stamp(client: Client, count: int, rate: int, seconds: float) -> float:
         await asyncio.sleep(began + number / rate - time.monotonic())
         await _patch(client, number % count, MergePatch({"metadata": {"annotations": {STAMP: str(time.time_ns())}}}))
 
-    await _each(range(total), one)
+    await each(range(total), one)
     return total / (time.monotonic() - began)
 
 
@@ -131,15 +130,3 @@ def _named(number: int, spec: WidgetSpec) -> Widget:
 
 def _name(number: int) -> str:
     return f"widget-{number:06}"
-
-
-async def _each(numbers: Iterable[int], work: Callable[[int], Awaitable[object]]) -> None:
-    remaining = iter(numbers)
-
-    async def worker() -> None:
-        for number in remaining:
-            await work(number)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(IN_FLIGHT):
-            group.create_task(worker())

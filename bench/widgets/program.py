@@ -98,6 +98,11 @@ class Program:
         self._process.send_signal(signal.SIGUSR1)
         await self.says("requeued")
 
+    async def kill(self) -> None:
+        """End it as a lost machine does."""
+        self._process.kill()
+        await self._process.communicate()
+
     async def stop(self) -> Counted:
         """End it, and hear what it counted."""
         if self._process.returncode is None:
