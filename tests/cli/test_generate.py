@@ -109,6 +109,8 @@ def test_files_that_are_no_longer_needed_are_removed_but_not_those_of_others(pro
     (project / "config/crd/patches").mkdir()
     mine = project / "config/crd/patches/mine.yaml"
     mine.write_text("kind: Mine\n")
+    empty = project / "config/crd/patches/empty.yaml"
+    empty.touch()
     program = project / "ferryman/program.py"
     program.write_text(program.read_text().replace("Ferry", "Raft"))
     (project / "ferryman/samples/ferry.yaml").unlink()
@@ -121,6 +123,7 @@ def test_files_that_are_no_longer_needed_are_removed_but_not_those_of_others(pro
     assert removed == {"config/crd/bases/ferryman.cli.test_ferries.yaml", *roles, *samples}
     assert not any((project / path).exists() for path in (*removed, "config/samples"))
     assert mine.read_text() == "kind: Mine\n"
+    assert empty.exists()
 
 
 def test_files_of_others_are_not_overwritten(project: Path) -> None:
@@ -163,6 +166,32 @@ def test_an_error_leaves_everything_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "config/c").unlink()
     assert contents(tmp_path) == before
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.yaml", "b", "b.yaml", "config"]
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3, 4])
+def test_an_interrupt_right_after_a_move_leaves_everything_as_it_was(
+    moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, compared(tmp_path, {"config/a.yaml": "a: 1\n", "config/b.yaml": "b: 1\n"}))
+    before = contents(tmp_path)
+    move, made = Path.replace, []
+
+    def interrupted(path: Path, target: Path) -> Path:
+        made.append(move(path, target))
+        if len(made) == moves:
+            raise KeyboardInterrupt
+        return made[-1]
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, compared(tmp_path, {"config/a.yaml": "a: 2\n", "config/b.yaml": "b: 2\n"}))
+    assert contents(tmp_path) == before
+
+
+def test_a_file_that_is_nested_too_deeply_to_be_compared_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"{MARK}\na: {'[' * 3000}{']' * 3000}\n")
+    (found,) = compared(tmp_path, {"a.yaml": "a: 1\n"})
+    assert (found.outcome, found.diff() != "") == ("written", True)
 
 
 @pytest.mark.parametrize("path", ["config", "config/manager/manager.yaml"])

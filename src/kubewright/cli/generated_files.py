@@ -69,7 +69,7 @@ def compared(directory: Path, files: Mapping[str, str]) -> list[GeneratedFile]:
     for path in _generated_before(directory):
         if path not in rendered:
             stale = GeneratedFile(path, _read(directory / path), None)
-            if not stale.is_foreign:
+            if stale.before and not stale.is_foreign:  # an empty one has no mark
                 found.append(stale)
     # Many projects have a Dockerfile, and there is nothing that depends on ours.
     return sorted(
@@ -113,17 +113,17 @@ def _replace(directory: Path, aside: Path, changed: list[GeneratedFile]) -> None
         for each in changed:
             target = directory / each.path
             target.parent.mkdir(parents=True, exist_ok=True)
+            undone.append(each)  # before it is moved: an interrupt may come right after that
             if each.before is not None:
                 target.replace(old / each.path)
-            undone.append(each)
             if each.after is not None:
                 (new / each.path).replace(target)
     except BaseException:
         for each in reversed(undone):
-            if each.before is not None:
-                (old / each.path).replace(directory / each.path)
-            else:
+            if each.before is None:
                 (directory / each.path).unlink(missing_ok=True)
+            elif (old / each.path).exists():
+                (old / each.path).replace(directory / each.path)
         raise
 
 
@@ -158,9 +158,9 @@ def _meaning(path: str, text: str) -> str:
         return "\n".join(line for line in lines if line and not line.startswith("#"))
     try:
         values = [document.value for document in documents(text, path)]
-    except ManifestError:
+        return msgspec.json.encode(values, order="deterministic").decode()
+    except (ManifestError, RecursionError):  # nothing that is generated is nested so deeply
         return text
-    return msgspec.json.encode(values, order="deterministic").decode()
 
 
 def _shown(path: str, text: str | None) -> list[str]:
@@ -168,6 +168,6 @@ def _shown(path: str, text: str | None) -> list[str]:
     if text is None:
         return []
     if path.endswith(_SUFFIXES):
-        with suppress(ManifestError):
+        with suppress(ManifestError, RecursionError):
             text = "---\n".join(to_yaml(document.value) for document in documents(text, path))
     return text.splitlines(keepends=True)
