@@ -90,6 +90,7 @@ SETUPS = {
     "asking": "from kubewright.api.core.v1 import Pod\nasync def setup(manager): await manager.live.list(Pod)",
     "hidden": "from __future__ import annotations\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
     "    from options import Options\ndef setup(manager, options: Options): ...",
+    "ending": "import sys\ndef setup(manager): sys.exit(0)",
     "exiting": "import sys\nsys.exit(3)",
     "running": 'from kubewright import run\nrun(lambda manager: None, name="it")',
 }
@@ -189,6 +190,47 @@ def test_an_error_of_a_setup_function_is_shown_with_the_frames_of_its_own(tmp_pa
         f'  File "{tmp_path}/failing.py", line 3, in setup'
     ]
     assert lines[-1].startswith("TypeError: ")
+
+
+def test_a_setup_function_that_ends_the_process_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "ending.py").write_text(SETUPS["ending"])
+    done = checked("ending", tmp_path)
+    assert done.code == 1
+    assert done.errors.startswith("kubewright: ending:setup failed:\n")
+    assert done.errors.endswith("\nSystemExit: 0\n")
+
+
+def test_what_a_program_prints_is_not_in_the_output(project: Path) -> None:
+    with (project / "ferryman/program.py").open("a") as program:
+        program.write("\nprint('hello')\n")
+    done = command("roles", "ferryman", cwd=project)
+    assert (done.output.splitlines()[0], done.errors) == ("apiVersion: rbac.authorization.k8s.io/v1", "hello\n")
+
+
+PARAMETERS = """
+from kubewright import Manager, Model
+from ferryman import program
+
+class Options(Model):
+    zone: str = "east"
+
+def optional(manager: Manager, options: Options | None = None, *, rivers: int | None = None) -> None:
+    assert options is not None and options.zone == "west"
+    program.setup(manager)
+
+def keyword(manager: Manager, *, rivers: int | None = None) -> None:
+    program.setup(manager)
+
+def further(manager: Manager, rivers: int = 3, **others: object) -> None:
+    program.setup(manager)
+"""
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("optional", ["--", "--zone=west"]), ("keyword", []), ("further", [])])
+def test_parameters_that_may_be_left_out_are_no_options(name: str, arguments: list[str], project: Path) -> None:
+    (project / "ferryman/parameters.py").write_text(PARAMETERS)
+    done = command("roles", f"ferryman.parameters:{name}", *arguments, cwd=project)
+    assert (done.code, done.errors) == (0, "")
 
 
 def test_options_of_the_operator_are_given_after_two_dashes(project: Path) -> None:

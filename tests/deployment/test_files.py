@@ -89,3 +89,6 @@ def test_samples_of_one_kind_have_their_names_in_those_of_their_files() -> None:
     assert {"config/samples/ferries_v1_ferry_big.yaml", "config/samples/ferries_v1_ferry_small.yaml"} <= {*files}
     with pytest.raises(ManifestError, match="two samples are the Ferry"):
         files_of(msgspec.structs.replace(ferries(), samples=[two[0], two[0]]))
+    elsewhere = Ferry(metadata=ObjectMeta(name="../../../small"), spec=FerrySpec())
+    with pytest.raises(ManifestError, match=r"a sample is the Ferry .*: neither kinds nor names have a slash"):
+        files_of(msgspec.structs.replace(ferries(), samples=[two[0], elsewhere]))

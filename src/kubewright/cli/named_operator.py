@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TypeGuard, cast
+from types import NoneType
+from typing import Final, TypeGuard, cast, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,6 +29,8 @@ from kubewright.deployment import Operator, with_setup
 from kubewright.manager.setup import SetupResult, check_setup
 from kubewright.manifest.documents import documents
 from kubewright.manifest.errors import ManifestError
+
+_POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 SAMPLES = "samples"
 """The folder beside a module that has the samples."""
@@ -67,7 +72,15 @@ class NamedOperator(Struct):
 
 
 async def named_operator(options: argparse.Namespace) -> NamedOperator:
-    """The operator that parsed arguments describe. Raises `LoadError` and `ManifestError`."""
+    """The operator that parsed arguments describe. Raises `LoadError` and `ManifestError`.
+
+    What the program prints goes to standard error: the output is the command's own.
+    """
+    with redirect_stdout(sys.stderr):
+        return await _named_operator(options)
+
+
+async def _named_operator(options: argparse.Namespace) -> NamedOperator:
     named = load(options.operator)
     given = {"name": options.name, "namespace": options.namespace, "image": getattr(options, "image", None)}
     flags = {field: value for field, value in given.items() if value is not None}
@@ -83,7 +96,7 @@ async def named_operator(options: argparse.Namespace) -> NamedOperator:
         operator = await with_setup(described, setup.function, options=setup.options)
     except (KubernetesError, OSError):
         raise
-    except Exception as error:
+    except (SystemExit, Exception) as error:  # an exit with 0 would be a success that has done nothing
         explain_misuse(error)
         raise LoadError(f"{named.name} failed:\n{traceback_of(error).rstrip()}") from None
     samples = [*operator.samples, *_samples(named, operator)]
@@ -133,23 +146,26 @@ def _described(value: object) -> str:
 
 
 def _options(named: LoadedObject, function: Callable[..., SetupResult]) -> type[Struct] | None:
-    """The type of the second parameter."""
-    parameters = _parameters(function)
-    if len(parameters) != 2:
+    """The type of the second argument, `Options` or `Options | None`; None where there is none, or it needs none."""
+    positional = [each for each in _parameters(function) if each.kind in _POSITIONAL]
+    if len(positional) < 2 or any(each.default is each.empty for each in positional[2:]):
         return None
+    second = positional[1]
     try:
-        annotation = list(inspect.signature(function, eval_str=True).parameters.values())[1].annotation
+        annotation = inspect.signature(function, eval_str=True).parameters[second.name].annotation
     except (NameError, AttributeError) as error:
         raise LoadError(
-            f"{named.name}: the type of {parameters[1].name} cannot be found ({error}): import it outside of "
-            "if TYPE_CHECKING:"
+            f"{named.name}: the type of {second.name} cannot be found ({error}): import it outside of if TYPE_CHECKING:"
         ) from None
-    if not (inspect.isclass(annotation) and issubclass(annotation, Struct)):
-        raise LoadError(
-            f"{named.name}: annotate {parameters[1].name} with the class that is given to run(options=...), so that "
-            "its flags are known"
-        )
-    return annotation
+    for found in get_args(annotation) if NoneType in get_args(annotation) else (annotation,):
+        if inspect.isclass(found) and issubclass(found, Struct):
+            return found
+    if second.default is not second.empty:
+        return None
+    raise LoadError(
+        f"{named.name}: annotate {second.name} with the class that is given to run(options=...), so that its flags "
+        "are known"
+    )
 
 
 def _is_function(value: object) -> TypeGuard[Callable[..., object]]:

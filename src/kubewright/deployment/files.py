@@ -44,6 +44,8 @@ def _samples(operator: Operator) -> dict[str, str]:
     files: dict[str, str] = {}
     for sample, kind in zip(operator.samples, kinds, strict=True):
         file = f"{kind}.yaml" if kinds.count(kind) == 1 else f"{kind}_{sample.metadata.name}.yaml"
+        if "/" in file:  # it would be a path to somewhere else
+            raise ManifestError(f"a sample is the {sample.kind} {sample.key}: neither kinds nor names have a slash")
         if file in files:
             raise ManifestError(f"two samples are the {sample.kind} {sample.key}: give each a name of its own")
         files[file] = _documents([sample])
