@@ -38,6 +38,10 @@ class FieldConflicts(KubernetesError):
     """Others own fields that are to be applied with other values."""
 
 
+class BeingDeleted(KubernetesError):
+    """An object is to be applied that is going: whatever is applied to it is lost."""
+
+
 class Verb(StrEnum):
     """What happens to an object."""
 
@@ -72,7 +76,7 @@ def changes(steps: Iterable[PlannedChange]) -> list[PlannedChange]:
 async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: bool) -> list[PlannedChange]:
     """What applying them does, in their order. Nothing is written.
 
-    Raises `FieldConflicts` with all fields that others own, unless `force` takes these over.
+    Raises `FieldConflicts` with all fields that others own, unless `force` takes these over, and `BeingDeleted`.
     """
     steps: list[PlannedChange] = []
     conflicts: list[str] = []
@@ -85,6 +89,9 @@ async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: boo
             steps.append(PlannedChange(Verb.CREATE, obj))
             continue
         live = await client.find(obj)
+        if live is not None and live.metadata.deletion_timestamp is not None:
+            held = f" (finalizers: {', '.join(live.metadata.finalizers)})" if live.metadata.finalizers else ""
+            raise BeingDeleted(f"{described(obj)} is being deleted{held}: run this again when it has gone")
         if live is None and isinstance(obj, Namespace):
             namespaces.add(obj.metadata.name)
         elif live is None and isinstance(obj, CustomResourceDefinition):
