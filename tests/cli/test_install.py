@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from tests.cli.command import Done, command_beside
 from tests.cli.ferryman import Ferryman
 
 from kubewright import Client, Config, ControlPlane
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.meta import ObjectMeta
+from kubewright.cli.cluster.target import TargetCluster
+from kubewright.client import MergePatch
 
 
 async def install(project: Ferryman, kubeconfig: str, *arguments: str, verb: str = "install") -> Done:
@@ -96,3 +101,56 @@ async def test_what_others_applied_is_taken_over_without_changing_it(
         "1 changed",
     ]
     assert (await install(project, kubeconfig)).output.endswith("\n1 unchanged\n")
+
+
+async def test_a_definition_that_is_being_deleted_is_not_taken_for_one_that_is_there(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    await install(project, kubeconfig)
+    metadata = ObjectMeta(name="big", namespace="default", finalizers=[f"{project.group}/cleanup"])
+    ferry = await admin.create(project.ferry(metadata))
+    definition = await admin.get(CustomResourceDefinition, project.definition)
+    await admin.delete(definition)
+    done = await install(project, kubeconfig)
+    assert (done.code, done.errors) == (
+        1,
+        f"kubewright: CustomResourceDefinition {project.definition} is being deleted (finalizers: "
+        "customresourcecleanup.apiextensions.k8s.io): run this again when it has gone\n",
+    )
+    await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
+
+
+async def test_objects_that_were_created_after_the_question_are_not_deleted(
+    admin: Client, kubeconfig: str, project: Ferryman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await install(project, kubeconfig)
+    metadata = ObjectMeta(name="late", namespace="default")
+
+    async def created() -> None:
+        async with Client(Config.from_kubeconfig(kubeconfig)) as client:
+            await client.create(project.ferry(metadata))
+
+    monkeypatch.setattr(TargetCluster, "consent", lambda cluster, yes: asyncio.run(created()))
+    done = await install(project, kubeconfig, verb="uninstall")
+    assert (done.code, done.errors) == (
+        1,
+        "kubewright: 1 Ferry created meanwhile would be deleted, such as default/late: see who does that and run this "
+        "again, or confirm with --delete-objects\n",
+    )
+    assert await admin.find(project.ferry(metadata)) is not None
+
+
+async def test_a_definition_whose_objects_cannot_be_counted_is_not_deleted(
+    admin: Client, kubeconfig: str, project: Ferryman
+) -> None:
+    await install(project, kubeconfig)
+    definition = await admin.get(CustomResourceDefinition, project.definition)
+    definition.spec.versions[0].served = False
+    await admin.update(definition)
+    done = await install(project, kubeconfig, verb="uninstall")
+    assert (done.code, done.errors) == (
+        1,
+        f"kubewright: CustomResourceDefinition {project.definition} serves no version, so that its objects cannot be "
+        "counted: serve one, or delete it and all of its objects with kubectl\n",
+    )
+    assert await admin.find(definition) is not None

@@ -11,6 +11,7 @@ from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.dynamic import Dynamic, PartialObject, metadata_only
 from kubewright.api.errors import KubernetesError
 from kubewright.cli.cluster.status_line import StatusLine
+from kubewright.cli.cluster.target import Refused
 from kubewright.cli.cluster.waiting import Deadline, wait_until_none
 from kubewright.client import Client
 from kubewright.client.errors import NotFound
@@ -38,12 +39,15 @@ class CustomObjects(Struct, frozen=True):
 
 
 async def custom_objects(client: Client, definition: CustomResourceDefinition) -> CustomObjects:
-    """The objects of a definition, by what the server has now."""
+    """The objects of a definition, by what the server has now. Raises where no version is served to list them in."""
     spec = definition.spec
     served = [version.name for version in spec.versions if version.served]
     stored = [version.name for version in spec.versions if version.served and version.storage]
     if not served:
-        return CustomObjects(Dynamic, [])
+        raise KubernetesError(
+            f"CustomResourceDefinition {definition.key} serves no version, so that its objects cannot be counted: serve "
+            "one, or delete it and all of its objects with kubectl"
+        )
     kind = Dynamic.of(
         f"{spec.group}/{(stored or served)[0]}",
         spec.names.kind,
@@ -59,6 +63,18 @@ async def _listed(client: Client, kind: type[Dynamic]) -> list[PartialObject]:
         return await client.list(metadata_only(kind))
     except NotFound:
         return []
+
+
+async def check_none_is_new(client: Client, known: Sequence[CustomObjects]) -> None:
+    """Raise `Refused` when there are others by now: the user has not agreed to lose these."""
+    for each in known:
+        uids = {obj.metadata.uid for obj in each.objects}
+        new = [obj for obj in await _listed(client, each.kind) if obj.metadata.uid not in uids]
+        if new:
+            raise Refused(
+                f"{CustomObjects(each.kind, new)} created meanwhile would be deleted, such as {new[0].key}: see who "
+                "does that and run this again, or confirm with --delete-objects"
+            )
 
 
 async def delete_custom_objects(

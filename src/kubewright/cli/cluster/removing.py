@@ -20,7 +20,13 @@ from kubewright.api.apps.v1 import Deployment
 from kubewright.api.core.v1 import Namespace, Pod
 from kubewright.api.resources import Object
 from kubewright.cli.arguments import add_timeout_argument
-from kubewright.cli.cluster.custom_objects import CustomObjects, StillThere, custom_objects, delete_custom_objects
+from kubewright.cli.cluster.custom_objects import (
+    CustomObjects,
+    StillThere,
+    check_none_is_new,
+    custom_objects,
+    delete_custom_objects,
+)
 from kubewright.cli.cluster.labelled import labelled
 from kubewright.cli.cluster.namespaces import reason_to_keep
 from kubewright.cli.cluster.permitted import permitted
@@ -92,7 +98,7 @@ def remove(remains: Remains, cluster: TargetCluster, options: argparse.Namespace
         ask(f"Delete {counts} from {cluster}?", f"{counts} would be deleted: confirm with --delete-objects")
     else:
         cluster.consent(yes=options.yes)
-    asyncio.run(_removed(removal, cluster, options.timeout))
+    asyncio.run(_removed(removal, cluster, options))
     print(f"{len(changes(removal.steps)) + removal.count} deleted")
 
 
@@ -159,12 +165,15 @@ async def _warning(client: Client, operator: Operator, custom: Sequence[CustomOb
     )
 
 
-async def _removed(removal: _Removal, cluster: TargetCluster, timeout: float) -> None:
-    deadline = Deadline(timeout)
+async def _removed(removal: _Removal, cluster: TargetCluster, options: argparse.Namespace) -> None:
+    deadline = Deadline(options.timeout)
     going = [step.obj for step in changes(removal.steps)]
     async with cluster.client() as client, permitted(client, going, *_VERBS):
         with StatusLine() as line:
+            agreed = [] if options.delete_objects else removal.custom
+            await check_none_is_new(client, agreed)
             await delete_custom_objects(client, removal.custom, deadline=deadline, line=line)
+            await check_none_is_new(client, agreed)
             for obj in going:
                 line.doing(f"delete {described(obj)}")
                 propagation: Propagation | None = "Foreground" if isinstance(obj, Deployment) else None
