@@ -15,7 +15,8 @@ from tests.cli.ferryman import Ferryman
 
 from kubewright import Client, Config, ControlPlane, Manager
 from kubewright.api.apps.v1 import Deployment
-from kubewright.api.core.v1 import ConfigMap, Namespace, ServiceAccount
+from kubewright.api.core.v1 import ConfigMap, Namespace, ResourceQuota, ServiceAccount
+from kubewright.api.dynamic import Dynamic
 from kubewright.api.meta import ObjectMeta
 from kubewright.api.rbac.v1 import ClusterRole, RoleBinding
 from kubewright.cli.cluster.labelled import kinds_of
@@ -119,6 +120,15 @@ async def test_what_an_operator_no_longer_has_goes_and_what_others_have_is_kept(
     kept = "this operator no longer has it; delete it when its objects are not needed"
     assert f"  keep       CustomResourceDefinition {project.definition}: {kept}\n" in raft.output
 
+    # Neither what others have goes with the namespace, whatever kind it is, nor objects whose definition is kept.
+    metadata = ObjectMeta(name=project.name, namespace=project.namespace)
+    own = Dynamic.of(f"{project.group}/v1", "Raft")(metadata=metadata, content={"spec": {}})
+    for mine in (own, ResourceQuota(metadata=metadata)):
+        await admin.create(mine)
+        tried = await run("undeploy", "--keep-definitions", "--dry-run")
+        reason = f"it has the {mine.kind} {project.name}, which is not of this operator"
+        assert f"  keep       Namespace {project.namespace}: {reason}\n" in tried.output
+        await admin.delete(mine)
     await admin.create(ConfigMap(metadata=ObjectMeta(name="mine", namespace=project.namespace)))
     undeployed = await run("undeploy", "--keep-definitions")
     assert undeployed.code == 0, undeployed.errors

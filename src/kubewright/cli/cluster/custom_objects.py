@@ -45,8 +45,8 @@ async def custom_objects(client: Client, definition: CustomResourceDefinition) -
     stored = [version.name for version in spec.versions if version.served and version.storage]
     if not served:
         raise KubernetesError(
-            f"CustomResourceDefinition {definition.key} serves no version, so that its objects cannot be counted: serve "
-            "one, or delete it and all of its objects with kubectl"
+            f"CustomResourceDefinition {definition.key} serves no version, so that its objects cannot be counted: "
+            "serve one, or delete it and all of its objects with kubectl"
         )
     kind = Dynamic.of(
         f"{spec.group}/{(stored or served)[0]}",

@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 
-from kubewright.api.apps.v1 import DaemonSet, Deployment, StatefulSet
-from kubewright.api.batch.v1 import CronJob, Job
-from kubewright.api.core.v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount
-from kubewright.api.dynamic import metadata_only
-from kubewright.api.kinds import ObjectKey
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.builtin import MODULES
+from kubewright.api.dynamic import Dynamic, metadata_only
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resources import Object
+from kubewright.cli.cluster.plan import described
 from kubewright.client import Client
+from kubewright.client.errors import APIError, NotFound
 from kubewright.deployment import Operator
 
 _KUBERNETES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
-# What would be missed. Kubernetes has two of these in every namespace.
-_KINDS: Final[tuple[type[Object], ...]] = (
-    Deployment,
-    StatefulSet,
-    DaemonSet,
-    CronJob,
-    Job,
-    Pod,
-    PersistentVolumeClaim,
-    Secret,
-    ConfigMap,
-    Service,
-    ServiceAccount,
-)
-_EVERYWHERE: Final = {ConfigMap: "kube-root-ca.crt", ServiceAccount: "default"}
+# What Kubernetes has in every namespace, and what it writes there about other objects.
+_EVERYWHERE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"))
+_ABOUT_OTHERS: Final = ("Event", "Endpoints")
 
 
-async def reason_to_keep(client: Client, operator: Operator, namespace: str, own: Collection[ObjectKey]) -> str:
+async def reason_to_keep(client: Client, operator: Operator, namespace: str, going: Collection[Object]) -> str:
     """Why a namespace is not deleted: it is Kubernetes' own, or has what is not of the operator. Empty if it can go.
 
-    `own` are the objects there that the operator has made itself.
+    `going` are objects that go anyway, such as what the operator has made itself, and definitions with their objects.
     """
     if namespace in _KUBERNETES:
         return "it is Kubernetes' own"
-    for kind in _KINDS:
-        for found in await client.list(metadata_only(kind), namespace=namespace):
-            name = found.metadata.name
-            is_labelled = operator.labels.items() <= found.metadata.labels.items()
-            is_owned = bool(found.metadata.owner_references)
-            if not (is_labelled or is_owned or found.key in own or _EVERYWHERE.get(kind) == name):
-                return f"it has the {kind.__name__} {name}, which is not of this operator"
+    names = {described(obj) for obj in going}
+    try:
+        async for kind in _kinds(client, names):
+            for found in await client.list(metadata_only(kind), namespace=namespace):
+                key = (kind.__name__, found.metadata.name)
+                is_labelled = operator.labels.items() <= found.metadata.labels.items()
+                is_owned = bool(found.metadata.owner_references)  # the owner is found itself, whatever it is
+                if not (is_labelled or is_owned or f"{key[0]} {found.key}" in names or key in _EVERYWHERE):
+                    return f"it has the {' '.join(key)}, which is not of this operator"
+    except APIError as error:  # it may not be listed, or cannot be, as a webhook of others does not answer
+        return f"it may have what is not of this operator: {error}"
     return ""
+
+
+async def _kinds(client: Client, going: Collection[str]) -> AsyncIterator[type[Dynamic]]:
+    """Each kind that objects in a namespace may have, but for those whose definitions are going."""
+    seen: set[tuple[str, str]] = set()
+    for api_version in reversed(MODULES):  # the core first
+        try:
+            served = await client.discover(api_version)
+        except NotFound:
+            continue
+        group = GroupVersionKind.parse(api_version, "*").group
+        for each in served:
+            can_go = "/" not in each.name and {"list", "delete"} <= {*each.verbs}
+            if each.namespaced and can_go and each.kind not in _ABOUT_OTHERS and (group, each.kind) not in seen:
+                seen.add((group, each.kind))
+                yield Dynamic.of(api_version, each.kind, plural=each.name, namespaced=True)
+    for definition in await client.list(CustomResourceDefinition):
+        spec = definition.spec
+        versions = [version.name for version in spec.versions if version.served]
+        if spec.scope == "Namespaced" and versions and described(definition) not in going:
+            api_version = f"{spec.group}/{versions[0]}"
+            yield Dynamic.of(api_version, spec.names.kind, plural=spec.names.plural, namespaced=True)

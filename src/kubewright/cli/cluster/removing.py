@@ -127,8 +127,8 @@ async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
                 custom.append(await custom_objects(client, each))
                 steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
             elif isinstance(each, Namespace):
-                own = [obj.key for obj in made]
-                reason = await reason_to_keep(client, remains.operator, each.metadata.name, own)
+                going = [step.obj for step in changes(steps)]
+                reason = await reason_to_keep(client, remains.operator, each.metadata.name, going)
                 steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
             else:
                 steps.append(PlannedChange(Verb.DELETE, each))
