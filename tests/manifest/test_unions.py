@@ -159,6 +159,7 @@ def test_the_rules_of_a_member_hold_for_that_member_only() -> None:
             AtMostOneOf("soft", "hard"),
             Rule("self.size >= oldSelf.size", message="cannot shrink", reason="FieldValueForbidden"),
             Rule("self.size == oldSelf.value().size", optional_old_self=True),
+            Rule("self.size > 0 // or there is none"),
         ],
     ):
         size: int
@@ -178,6 +179,7 @@ def test_the_rules_of_a_member_hold_for_that_member_only() -> None:
         f"{guard}((has(self.soft) ? 1 : 0) + (has(self.hard) ? 1 : 0) <= 1)",
         f"{unchanged}(self.size >= oldSelf.size)",
         f"{maybe}(self.size == oldSelf.value().size)",
+        f"{guard}(self.size > 0 // or there is none\n)",
         f"{unchanged}(!has(oldSelf.hard) || has(self.hard))",
     ]
     assert found[4]["message"] == "cannot shrink"

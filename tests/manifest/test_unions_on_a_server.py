@@ -32,7 +32,7 @@ class File(Model, tag="File", rules=[AtMostOneOf("owner", "group")]):
     retries: int = 3
 
 
-class Url(Model, tag="URL", rules=[Rule("self.url.startsWith('https:')", message="must be secure")]):
+class Url(Model, tag="URL", rules=[Rule("self.url.startsWith('https:') // TLS", message="must be secure")]):
     """Fetched with HTTP."""
 
     url: str

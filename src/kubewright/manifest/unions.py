@@ -168,7 +168,8 @@ def _guarded(rule: Schema, tag_field: str, tag: str) -> Schema:
     guard = always
     if re.search(r"\boldSelf\b", source):
         guard = if_it_was if rule.get("optionalOldSelf") else while_it_stays
-    return {**rule, "rule": f"{guard}({source})"}
+    end = "\n" if "//" in source.rpartition("\n")[2] else ""  # of what may be a comment
+    return {**rule, "rule": f"{guard}({source}{end})"}
 
 
 def unguarded(rule: Schema, tag_field: str, tag: str) -> Schema | None:
@@ -176,7 +177,7 @@ def unguarded(rule: Schema, tag_field: str, tag: str) -> Schema | None:
     source = str(rule["rule"])
     for guard in reversed(_guards(tag_field, tag)):  # the longer ones begin as the first does
         if source.startswith(f"{guard}(") and source.endswith(")"):
-            return {**rule, "rule": source.removeprefix(f"{guard}(")[:-1]}
+            return {**rule, "rule": source.removeprefix(f"{guard}(")[:-1].removesuffix("\n")}
     return None
 
 
