@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def test_check_shows_the_difference_in_meaning_and_writes_nothing(project: Path)
     service = project / "config/manager/metrics_service.yaml"
     service.write_text(service.read_text().replace("port: 8443", "port:   8444 # secure"))
     (project / "config/default/kustomization.yaml").unlink()
-    (project / "config/old.yaml").write_text(f"{MARK}\na: 1\n")
+    (project / "config/rbac/old.yaml").write_text(f"{MARK}\na: 1\n")
     before = contents(project)
 
     done = generate(project, "--check")
@@ -88,7 +89,7 @@ def test_check_shows_the_difference_in_meaning_and_writes_nothing(project: Path)
         "+++ b/config/manager/metrics_service.yaml",
         "-    port: 8444",
         "+    port: 8443",
-        "--- a/config/old.yaml",
+        "--- a/config/rbac/old.yaml",
         "+++ /dev/null",
         "-a: 1",
     ]
@@ -111,6 +112,8 @@ def test_files_that_are_no_longer_needed_are_removed_but_not_those_of_others(pro
     mine.write_text("kind: Mine\n")
     empty = project / "config/crd/patches/empty.yaml"
     empty.touch()
+    overlay = project / "config/production"
+    shutil.copytree(project / "config/default", overlay)
     program = project / "ferryman/program.py"
     program.write_text(program.read_text().replace("Ferry", "Raft"))
     (project / "ferryman/samples/ferry.yaml").unlink()
@@ -124,6 +127,7 @@ def test_files_that_are_no_longer_needed_are_removed_but_not_those_of_others(pro
     assert not any((project / path).exists() for path in (*removed, "config/samples"))
     assert mine.read_text() == "kind: Mine\n"
     assert empty.exists()
+    assert (overlay / "kustomization.yaml").exists()
 
 
 def test_files_of_others_are_not_overwritten(project: Path) -> None:
