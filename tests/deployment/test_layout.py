@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.deployment.ferries import ferries
 
-from kubewright.api.core.v1 import Namespace
+from kubewright.api.core.v1 import ConfigMap, Namespace
 from kubewright.api.meta import ObjectMeta
 from kubewright.deployment import Operator, objects_of
 from kubewright.deployment.layout import layout_of
@@ -59,6 +59,15 @@ def test_further_objects_are_not_changed_and_are_refused_when_they_are_there_alr
     twice = msgspec.structs.replace(operator, objects=[Namespace(metadata=ObjectMeta(name="harbour"))])
     with pytest.raises(ManifestError, match="twice: it is deployed there, and requires it, too"):
         objects_of(twice)
+
+
+def test_further_objects_have_names_and_are_in_the_namespace_of_the_operator_unless_they_say_otherwise() -> None:
+    plain = Operator(name="plain", image="plain:1", objects=[ConfigMap(metadata=ObjectMeta(name="tides"))])
+    (placed,) = [each for each in objects_of(plain) if isinstance(each, ConfigMap)]
+    assert placed.key == ("plain-system", "tides")
+    nameless = msgspec.structs.replace(plain, objects=[ConfigMap(metadata=ObjectMeta(generate_name="tides-"))])
+    with pytest.raises(ManifestError, match="the operator plain has a ConfigMap without a name: give it one"):
+        objects_of(nameless)
 
 
 def test_two_roles_of_one_name_are_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kubewright.api.apiextensions.v1 import CustomResourceDefinition
 from kubewright.api.core.v1 import Namespace
-from kubewright.api.resources import Object
+from kubewright.api.resources import Object, resource_info
 from kubewright.deployment import access, extensions, workload
 from kubewright.deployment.operator import Operator
 from kubewright.manifest.errors import ManifestError
@@ -98,7 +98,12 @@ def _cleanup(operator: Operator) -> dict[str, list[Object]]:
 def _further(operator: Operator) -> dict[str, list[Object]]:
     files: dict[str, list[Object]] = {}
     for obj in sorted(operator.objects, key=position):
-        files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(operator.labelled(obj))
+        if not obj.metadata.name:
+            raise ManifestError(f"the operator {operator.name} has a {obj.kind} without a name: give it one")
+        placed = operator.labelled(obj)
+        if resource_info(type(obj)).namespaced and not obj.metadata.namespace:
+            placed.metadata.namespace = operator.namespace  # and not that of whoever deploys it
+        files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(placed)
     return files
 
 
