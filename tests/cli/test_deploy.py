@@ -164,6 +164,15 @@ async def test_fields_of_others_are_a_conflict_that_names_them(
         "apps/v1\n"
         "take them over with --force-conflicts, or let the others give them up\n",
     )
+    role = await admin.get(ClusterRole, f"{name}-metrics-reader")
+    role.metadata.labels = {}
+    await admin.patch(role)
+    refused = await deploy("--no-wait")
+    assert (refused.code, refused.errors) == (
+        1,
+        f"kubewright: not made for {name}, by their labels: ClusterRole {name}-metrics-reader; rename what this "
+        "operator has, or take them over with --force-conflicts, to be deleted with it\n",
+    )
     forced = await deploy("--no-wait", "--force-conflicts")
     assert f"  change     Deployment {namespace}/{name}: spec.replicas\n" in forced.output
     assert (await admin.get(Deployment, name, namespace=namespace)).spec.replicas == 2

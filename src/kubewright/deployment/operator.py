@@ -113,6 +113,10 @@ class Operator(Struct, frozen=True, kw_only=True):
         """The labels of every object."""
         return {NAME_LABEL: self.name, "app.kubernetes.io/managed-by": "kubewright"}
 
+    def owns(self, obj: Object) -> bool:
+        """Whether an object has these labels."""
+        return self.labels.items() <= obj.metadata.labels.items()
+
     def labelled(self, obj: T) -> T:
         """A copy with the labels of every object besides its own."""
         labelled = copy.deepcopy(obj)

@@ -42,7 +42,7 @@ def add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     """Add how objects are applied, and how long is waited."""
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument(
-        "--force-conflicts", action="store_true", help="take over fields that other managers, such as kubectl, own"
+        "--force-conflicts", action="store_true", help="take over objects and fields of others, such as kubectl"
     )
     parser.add_argument("--no-wait", action="store_true", help="return when the server has taken everything")
     add_timeout_argument(parser, "it is ready")
@@ -78,7 +78,7 @@ def apply(desired: DesiredObjects, cluster: TargetCluster, options: argparse.Nam
 async def _planned(desired: DesiredObjects, cluster: TargetCluster, *, force: bool) -> list[PlannedChange]:
     objects = desired.objects
     async with cluster.client() as client, permitted(client, objects, *_VERBS):
-        steps = await plan_to_apply(client, objects, force=force)
+        steps = await plan_to_apply(client, desired.operator, objects, force=force)
         return steps + (await plan_to_prune(client, desired.operator, objects) if desired.prunes else [])
 
 

@@ -33,9 +33,8 @@ async def reason_to_keep(client: Client, operator: Operator, namespace: str, goi
         async for kind in _kinds(client, names):
             for found in await client.list(metadata_only(kind), namespace=namespace):
                 key = (kind.__name__, found.metadata.name)
-                is_labelled = operator.labels.items() <= found.metadata.labels.items()
                 is_owned = bool(found.metadata.owner_references)  # the owner is found itself, whatever it is
-                if not (is_labelled or is_owned or f"{key[0]} {found.key}" in names or key in _EVERYWHERE):
+                if not (operator.owns(found) or is_owned or f"{key[0]} {found.key}" in names or key in _EVERYWHERE):
                     return f"it has the {' '.join(key)}, which is not of this operator"
     except APIError as error:  # it may not be listed, or cannot be, as a webhook of others does not answer
         return f"it may have what is not of this operator: {error}"

@@ -38,6 +38,10 @@ class FieldConflicts(KubernetesError):
     """Others own fields that are to be applied with other values."""
 
 
+class NotOurs(KubernetesError):
+    """Others have made objects of the same names, which would be deleted with the operator."""
+
+
 class BeingDeleted(KubernetesError):
     """An object is to be applied that is going: whatever is applied to it is lost."""
 
@@ -73,11 +77,15 @@ def changes(steps: Iterable[PlannedChange]) -> list[PlannedChange]:
     return [step for step in steps if step.verb in (Verb.CREATE, Verb.CHANGE, Verb.DELETE)]
 
 
-async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: bool) -> list[PlannedChange]:
+async def plan_to_apply(
+    client: Client, operator: Operator, objects: Sequence[Object], *, force: bool
+) -> list[PlannedChange]:
     """What applying them does, in their order. Nothing is written.
 
-    Raises `FieldConflicts` with all fields that others own, unless `force` takes these over, and `BeingDeleted`.
+    Raises `FieldConflicts` with all fields that others own, and `NotOurs` for objects that others have made, unless
+    `force` takes these over; and `BeingDeleted`. A namespace may have been there before.
     """
+    foreign: list[str] = []
     steps: list[PlannedChange] = []
     conflicts: list[str] = []
     namespaces: set[str] = set()
@@ -92,6 +100,8 @@ async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: boo
         if live is not None and live.metadata.deletion_timestamp is not None:
             held = f" (finalizers: {', '.join(live.metadata.finalizers)})" if live.metadata.finalizers else ""
             raise BeingDeleted(f"{described(obj)} is being deleted{held}: run this again when it has gone")
+        if live is not None and not isinstance(obj, Namespace) and not operator.owns(live):
+            foreign.append(described(obj))
         if live is None and isinstance(obj, Namespace):
             namespaces.add(obj.metadata.name)
         elif live is None and isinstance(obj, CustomResourceDefinition):
@@ -106,6 +116,11 @@ async def plan_to_apply(client: Client, objects: Sequence[Object], *, force: boo
         fields = _changed_fields(_value(live), _value(result)) if live is not None else []
         verb = Verb.CREATE if live is None else Verb.CHANGE if fields else Verb.UNCHANGED
         steps.append(PlannedChange(verb, obj, _listed(fields)))
+    if foreign and not force:
+        raise NotOurs(
+            f"not made for {operator.name}, by their labels: {', '.join(foreign)}; rename what this operator has, or "
+            "take them over with --force-conflicts, to be deleted with it"
+        )
     if conflicts:
         raise FieldConflicts(conflict_message(conflicts))
     return steps

@@ -121,7 +121,7 @@ async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
         custom: list[CustomObjects] = []
         steps: list[PlannedChange] = []
         for each in _last_first(found, made):
-            if not remains.operator.labels.items() <= each.metadata.labels.items() and each not in made:
+            if not remains.operator.owns(each) and each not in made:
                 steps.append(PlannedChange(Verb.KEEP, each, "it does not have the labels of this operator"))
             elif isinstance(each, CustomResourceDefinition):
                 custom.append(await custom_objects(client, each))
