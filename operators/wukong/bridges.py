@@ -1,0 +1,201 @@
+"""Bridges on nodes, by NMState: one policy for each bridge, shared by all Wukongs that use it.
+
+Each user has an annotation of its own on the policy. The last one to leave has the bridge removed from the nodes, waits
+until that is done, and deletes the policy: a deletion alone would leave the bridge. Both changes are guarded by the
+revision, so that nobody joins a bridge that is being removed without it being made again.
+
+The interface below a bridge must be one that the nodes do not need themselves: it gets no address, and neither does the
+bridge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from typing import NamedTuple
+
+from kubewright import Client, ObjectMeta, Request
+from kubewright.api.markers import JSONObject
+from kubewright.patterns import NotYet, get_condition
+
+from .failures import BridgeConflict, BridgeFailed
+from .nmstate import POLICY_LABEL, NodeNetworkConfigurationEnactment, NodeNetworkConfigurationPolicy, PolicySpec
+from .types import Network, Wukong, bridge_of
+
+USER_PREFIX = "user.vm.novasphere.dev/"
+"""Followed by the uid of a Wukong; the value is its namespace and name."""
+BRIDGE_LABEL = "vm.novasphere.dev/bridge"
+
+
+class Bridge(NamedTuple):
+    """A bridge on some nodes."""
+
+    name: str
+    type: str
+    """Of the network: bridge or ovs."""
+    interface: str
+    vlan_id: int | None
+    node_selector: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, network: Network) -> Bridge:
+        """The bridge of a network."""
+        vlan_id = network.vlan_id if network.type == "bridge" else None  # of ovs, its ports are tagged
+        selector = tuple(sorted(network.node_selector.items()))
+        return cls(bridge_of(network), network.type or "", network.physical_interface or "", vlan_id, selector)
+
+    @property
+    def policy_name(self) -> str:
+        """The same for all Wukongs that want just this bridge."""
+        readable = re.sub("[^a-z0-9]+", "-", f"{self.name}-{self.interface}".lower()).strip("-")
+        return f"wukong-{readable}-{sha256(json.dumps(self).encode()).hexdigest()[:8]}"
+
+    @property
+    def port(self) -> str:
+        """The interface that is put into the bridge."""
+        return self.interface if self.vlan_id is None else f"{self.interface}.{self.vlan_id}"
+
+    def conflicts(self, other: Bridge) -> bool:
+        """Whether some node cannot have both."""
+        is_apart = self.node_selector and other.node_selector and self.node_selector != other.node_selector
+        return self.name == other.name and self != other and not is_apart
+
+    def desired_state(self) -> JSONObject:
+        """The interfaces, as they are to be."""
+        options: JSONObject = {"stp": {"enabled": False}} if self.type == "bridge" else {"stp": False}
+        bridge: JSONObject = {
+            "name": self.name,
+            "type": _TYPES[self.type],
+            "state": "up",
+            "bridge": {"options": options, "port": [{"name": self.port}]},
+        }
+        if self.type == "bridge":
+            bridge |= {"ipv4": {"enabled": False}, "ipv6": {"enabled": False}}
+        if self.vlan_id is None:
+            return {"interfaces": [bridge]}
+        vlan: JSONObject = {"base-iface": self.interface, "id": self.vlan_id}
+        return {"interfaces": [{"name": self.port, "type": "vlan", "state": "up", "vlan": vlan}, bridge]}
+
+    def absent_state(self) -> JSONObject:
+        """The interfaces, as they are to be when nobody uses them."""
+        gone: list[JSONObject] = [{"name": self.name, "type": _TYPES[self.type], "state": "absent"}]
+        if self.vlan_id is not None:
+            gone.append({"name": self.port, "type": "vlan", "state": "absent"})
+        return {"interfaces": [*gone]}
+
+
+_TYPES = {"bridge": "linux-bridge", "ovs": "ovs-bridge"}
+
+
+class Bridges:
+    """A `NodeNetworks` that makes and removes bridges."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def tags(self, network: Network) -> bool:
+        """See `NodeNetworks`."""
+        return network.type == "bridge" and _is_made(network)
+
+    async def configure(self, wukong: Wukong) -> None:
+        """See `NodeNetworks`."""
+        wanted = dict.fromkeys(Bridge.of(network) for network in wukong.spec.networks if _is_made(network))
+        if not wanted:
+            return
+        if not await self._client.serves(NodeNetworkConfigurationPolicy):
+            raise NotYet("NMState is not installed, and bridges are to be made", reason="NMStateMissing")
+        policies = [(bridge, await self._join(wukong, bridge)) for bridge in wanted]
+        for bridge, policy in policies:
+            problem = await self._pending(policy)
+            if problem:
+                raise NotYet(f"the bridge {bridge.name} is not on all nodes yet: {problem}", reason="NMStatePending")
+
+    async def release(self, wukong: Wukong, *, everything: bool = False) -> None:
+        """See `NodeNetworks`."""
+        networks = [] if everything else wukong.spec.networks
+        kept = {Bridge.of(network).policy_name for network in networks if _is_made(network)}
+        user = USER_PREFIX + wukong.metadata.uid
+        waiting: list[str] = []
+        for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
+            if user in policy.metadata.annotations and policy.metadata.name not in kept:
+                waiting += await self._leave(policy, user)
+        if waiting:
+            raise NotYet(f"bridges are being removed from nodes: {'; '.join(waiting)}", after=2)
+
+    async def _join(self, wukong: Wukong, bridge: Bridge) -> NodeNetworkConfigurationPolicy:
+        user = USER_PREFIX + wukong.metadata.uid
+        policy = await self._client.find(NodeNetworkConfigurationPolicy, bridge.policy_name)
+        if policy is None:
+            await self._check_conflicts(bridge)
+            metadata = ObjectMeta(
+                name=bridge.policy_name,
+                labels={BRIDGE_LABEL: "true"},
+                annotations={user: str(wukong.key), BRIDGE_LABEL: json.dumps(bridge)},
+            )
+            spec = PolicySpec(node_selector=dict(bridge.node_selector), desired_state=bridge.desired_state())
+            return await self._client.create(NodeNetworkConfigurationPolicy(metadata=metadata, spec=spec))
+        policy.metadata.annotations[user] = str(wukong.key)
+        policy.spec.desired_state = bridge.desired_state()
+        return await self._client.patch(policy, lock=True)
+
+    async def _check_conflicts(self, bridge: Bridge) -> None:
+        for policy in await self._client.list(NodeNetworkConfigurationPolicy, labels={BRIDGE_LABEL: True}):
+            other = bridge_in(policy)
+            if other is not None and bridge.conflicts(other):
+                users = ", ".join(str(key) for key in users_of(policy))
+                raise BridgeConflict(
+                    f"the bridge {bridge.name} on {bridge.port} is wanted, and {users} has it on {other.port}: choose "
+                    "another bridgeName, or nodes that differ in their nodeSelector"
+                )
+
+    async def _leave(self, policy: NodeNetworkConfigurationPolicy, user: str) -> list[str]:
+        """Leave a policy; what is to be waited for, if it goes with us."""
+        if len(users_of(policy)) > 1:
+            del policy.metadata.annotations[user]
+            await self._client.patch(policy, lock=True)
+            return []
+        bridge = bridge_in(policy)
+        if bridge is not None:
+            policy.spec.desired_state = bridge.absent_state()
+            policy = await self._client.patch(policy, lock=True)
+            problem = await self._pending(policy)
+            if problem:
+                return [f"{bridge.name}: {problem}"]
+        revision = policy.metadata.resource_version
+        await self._client.delete(policy, uid=policy.metadata.uid, resource_version=revision, missing_ok=True)
+        return []
+
+    async def _pending(self, policy: NodeNetworkConfigurationPolicy) -> str:
+        """What is missing until all nodes are as the policy says now; empty when they are. Raises `BridgeFailed`."""
+        name, generation = policy.metadata.name, policy.metadata.generation
+        enactments = await self._client.list(NodeNetworkConfigurationEnactment, labels={POLICY_LABEL: name})
+        old = [each.metadata.name for each in enactments if each.status.policy_generation != generation]
+        if old:
+            return f"{len(old)} of {len(enactments)} nodes have not seen it"
+        degraded, available = get_condition(policy, "Degraded"), get_condition(policy, "Available")
+        if degraded is not None and degraded.status == "True":
+            raise BridgeFailed(f"the policy {name} failed: {degraded.message or degraded.reason or 'no reason given'}")
+        if available is None or available.status != "True":
+            return (available.message or available.reason or "" if available is not None else "") or "it is in progress"
+        return ""
+
+
+def _is_made(network: Network) -> bool:
+    """Whether the network has a bridge that is put on an interface of nodes."""
+    return network.physical_interface is not None and network.nad_name is None and network.type in _TYPES
+
+
+def bridge_in(policy: NodeNetworkConfigurationPolicy) -> Bridge | None:
+    """The bridge that a policy is about; None when somebody has taken that away."""
+    try:
+        name, type_, interface, vlan_id, selector = json.loads(policy.metadata.annotations[BRIDGE_LABEL])
+        return Bridge(name, type_, interface, vlan_id, tuple((key, value) for key, value in selector))
+    except (KeyError, ValueError):
+        return None
+
+
+def users_of(policy: NodeNetworkConfigurationPolicy) -> list[Request]:
+    """The Wukongs that use a policy."""
+    keys = [value for name, value in policy.metadata.annotations.items() if name.startswith(USER_PREFIX)]
+    return [Request(namespace, name) for namespace, _, name in (key.partition("/") for key in keys)]

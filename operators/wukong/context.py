@@ -1,0 +1,100 @@
+"""What the steps of one reconcile of a Wukong share."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from kubewright import Quantity
+from kubewright.api import Object
+from kubewright.api.core.v1 import PersistentVolumeClaim
+from kubewright.patterns import Context
+
+from .failures import Failure
+from .kubevirt import VirtualMachine
+from .ssh_keys import SSHKeys
+from .types import Disk, Network, Wukong
+
+BindingName: TypeAlias = Literal["masquerade", "bridge", "sriov", "macvtap"]
+
+
+class Attachment(NamedTuple):
+    """An interface of the machine."""
+
+    network: str
+    nad: str
+    """The NetworkAttachmentDefinition; empty for the pod's own network."""
+    binding: BindingName
+    is_primary: bool = False
+
+
+class DiskVolume(NamedTuple):
+    """The volume of a disk, as it was found."""
+
+    disk: Disk
+    claim_name: str
+    claim: PersistentVolumeClaim | None
+    is_imported: bool
+    """Whether the machine refers to its DataVolume."""
+    is_usable: bool
+    """Whether the machine can be made: it is bound, or waits for its first consumer."""
+    problem: str = ""
+    """What it waits for."""
+    failure: Failure | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether there is a volume behind the claim."""
+        return self.claim is not None and self.claim.status.phase == "Bound"
+
+    @property
+    def capacity(self) -> Quantity | None:
+        """The size of the volume."""
+        return self.claim.status.capacity.get("storage") if self.claim is not None else None
+
+
+class NodeNetworks(Protocol):
+    """What is done to the interfaces of nodes for the networks of a Wukong."""
+
+    async def configure(self, wukong: Wukong) -> None:
+        """Provide for its networks; raises `NotYet` and `Failure`."""
+
+    async def release(self, wukong: Wukong, *, everything: bool = False) -> None:
+        """Undo what its networks no longer need, or all of it; raises `NotYet`."""
+
+    def tags(self, network: Network) -> bool:
+        """Whether frames of the network get their VLAN tag on the node, below its bridge."""
+
+
+class NoNodeNetworks:
+    """The interfaces of nodes are left alone."""
+
+    async def configure(self, wukong: Wukong) -> None:
+        """See `NodeNetworks`."""
+
+    async def release(self, wukong: Wukong, *, everything: bool = False) -> None:
+        """See `NodeNetworks`."""
+
+    def tags(self, network: Network) -> bool:
+        """See `NodeNetworks`."""
+        return False
+
+
+class WukongContext(Context[Wukong]):
+    """One reconcile of a Wukong."""
+
+    nodes: NodeNetworks
+    nodes_first: bool
+    """Whether nodes are configured before the attachments are made."""
+    keys: SSHKeys
+    machine: VirtualMachine | None
+    """As it is when the reconcile begins."""
+    attachments: list[Attachment]
+    volumes: list[DiskVolume]
+
+    def created(self, child: Object) -> None:
+        """Tell users that a child was created."""
+        self.events.normal(self.object, "Created", f"Created {child.kind} {child.metadata.name}")
+
+    def deleted(self, child: Object) -> None:
+        """Tell users that a child was deleted."""
+        self.events.normal(self.object, "Deleted", f"Deleted {child.kind} {child.metadata.name}")

@@ -1,0 +1,81 @@
+"""What becomes of a Wukong that is deleted: first the machine goes, then its volumes, then its networks.
+
+Each stage begins when nothing of the one before is left, and deletes what belongs to the Wukong, whatever its spec says
+now. Volumes that are to be retained are released instead, for the next Wukong of the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubewright.api import Object
+from kubewright.api.core.v1 import PersistentVolumeClaim
+from kubewright.patterns import NotYet
+
+from .cdi import DataVolume
+from .children import RETAINED_LABEL, UID_LABEL, WUKONG_LABEL, children_of, machine_name
+from .context import WukongContext
+from .kubevirt import VirtualMachine, VirtualMachineInstance
+from .multus import NetworkAttachmentDefinition
+
+WAIT = 2.0
+
+
+async def delete_children(context: WukongContext) -> None:
+    """Delete everything, in order. Raises `NotYet` while something is left."""
+    wukong, client = context.object, context.client
+    await _gone(context, await children_of(client, VirtualMachine, wukong))
+    await _without_instance(context)
+    volumes: list[Object] = [
+        *await children_of(client, DataVolume, wukong),
+        *await children_of(client, PersistentVolumeClaim, wukong),
+    ]
+    if wukong.spec.volume_retention == "Retain":
+        for volume in volumes:
+            await _release(context, volume)
+    else:
+        await _gone(context, volumes)
+        await _without_claims(context)
+    await _gone(context, await children_of(client, NetworkAttachmentDefinition, wukong))
+    await context.nodes.release(wukong, everything=True)
+
+
+async def _gone(context: WukongContext, children: Sequence[Object]) -> None:
+    for child in children:
+        if child.metadata.deletion_timestamp is None:
+            await context.client.delete(child, uid=child.metadata.uid, missing_ok=True)
+            context.deleted(child)
+    if children:
+        names = ", ".join(f"{child.kind} {child.metadata.name}" for child in children)
+        raise NotYet(f"being deleted: {names}", after=WAIT)
+
+
+async def _without_instance(context: WukongContext) -> None:
+    """The garbage collector deletes the guest after its machine, and it still uses the volumes."""
+    wukong = context.object
+    name = machine_name(wukong)
+    found = await context.client.find(VirtualMachineInstance, name, namespace=wukong.metadata.namespace)
+    if found is not None and found.metadata.labels.get(WUKONG_LABEL) == wukong.metadata.name:
+        raise NotYet(f"being deleted: VirtualMachineInstance {name}", after=WAIT)
+
+
+async def _without_claims(context: WukongContext) -> None:
+    """And the claims after their DataVolumes. A claim whose DataVolume is there is somebody else's: ours are gone."""
+    client, namespace = context.client, context.object.metadata.namespace
+    for name in dict.fromkeys(volume.pvc_name for volume in context.object.status.volumes):
+        claim = await client.find(PersistentVolumeClaim, name, namespace=namespace)
+        owners = claim.metadata.owner_references if claim is not None else []
+        is_imported = any(owner.kind == "DataVolume" for owner in owners)
+        if is_imported and await client.find(DataVolume, name, namespace=namespace) is None:
+            raise NotYet(f"being deleted: PersistentVolumeClaim {name}", after=WAIT)
+
+
+async def _release(context: WukongContext, volume: Object) -> None:
+    """Leave a volume to the next Wukong of the name: without its owner the garbage collector keeps it."""
+    wukong = context.object
+    references = volume.metadata.owner_references
+    volume.metadata.owner_references = [each for each in references if each.uid != wukong.metadata.uid]
+    volume.metadata.labels[RETAINED_LABEL] = wukong.metadata.name
+    volume.metadata.labels.pop(UID_LABEL, None)
+    await context.client.patch(volume)
+    context.events.normal(wukong, "Retained", f"Retained {volume.kind} {volume.metadata.name}")

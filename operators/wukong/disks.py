@@ -1,0 +1,188 @@
+"""The disks of a Wukong: a DataVolume for each that has an image, a PersistentVolumeClaim for any other.
+
+Which claim a disk has is decided when the machine is made. A restore gives it another one, which the machine then
+refers to.
+"""
+
+from __future__ import annotations
+
+from kubewright import Quantity, set_controller_reference
+from kubewright.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kubewright.api.storage.v1 import StorageClass
+from kubewright.patterns import Done, NotYet, step
+
+from .cdi import (
+    FAILED,
+    SUCCEEDED,
+    WAITING_PHASES,
+    DataVolume,
+    DataVolumeSource,
+    DataVolumeSpec,
+    HTTPSource,
+    RegistrySource,
+)
+from .children import belongs_to, find_child, metadata_of, volume_name
+from .context import DiskVolume, WukongContext
+from .failures import Failure, ImportFailed, VolumeLost
+from .kubevirt import Volume
+from .resizing import expand
+from .types import Disk, VolumeStatus
+
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+CDI_MISSING = "has an image, and CDI is not installed"
+_SCHEMES = ("docker://", "oci-archive://")
+
+
+@step("VolumesBound")
+async def volumes(context: WukongContext) -> Done:
+    """Make the volumes, let them grow, and wait until the machine can use them."""
+    wukong = context.object
+    used = context.machine.spec.template.spec.volumes if context.machine is not None else []
+    there = {volume.name: volume for volume in used}
+    context.volumes = [await _volume(context, disk, there.get(disk.name)) for disk in wukong.spec.disks]
+    await expand(context)
+    wukong.status.volumes = [_status(volume) for volume in context.volumes]
+    failure = next((volume.failure for volume in context.volumes if volume.failure is not None), None)
+    if failure is not None:
+        raise failure
+    unusable = [volume for volume in context.volumes if not volume.is_usable]
+    if unusable:
+        raise NotYet("; ".join(f"{each.disk.name} {each.problem}" for each in unusable), reason=_reason(unusable))
+    waiting = [volume.disk.name for volume in context.volumes if not volume.is_bound]
+    message = f"{len(context.volumes)} volumes are ready"
+    return Done(message + (f", {', '.join(waiting)} when first used" if waiting else ""), "VolumesReady")
+
+
+def _reason(unusable: list[DiskVolume]) -> str:
+    return "CDIMissing" if any(each.problem == CDI_MISSING for each in unusable) else "VolumesPending"
+
+
+async def _volume(context: WukongContext, disk: Disk, used: Volume | None) -> DiskVolume:
+    """The volume of a disk, made if there is none. `used` is what the machine has of it."""
+    name = volume_name(context.object, disk.name)
+    claim_name = _claim_of(used) or await _remembered(context, disk) or name
+    if claim_name != name:
+        claim = await _find_claim(context, claim_name)
+        return _claimed(disk, claim_name, claim, False, await _is_late(context, disk))
+    try:
+        return await (_empty(context, disk, name) if disk.image is None else _imported(context, disk, name, disk.image))
+    except Failure as failure:
+        return DiskVolume(disk, name, None, disk.image is not None, False, failure=failure)
+
+
+def _claim_of(used: Volume | None) -> str | None:
+    if used is None:
+        return None
+    if used.persistent_volume_claim is not None:
+        return used.persistent_volume_claim.claim_name
+    return used.data_volume.name if used.data_volume is not None else None
+
+
+async def _remembered(context: WukongContext, disk: Disk) -> str | None:
+    """The claim that the disk had before, for a machine that is made again after a restore."""
+    known = next((each for each in context.object.status.volumes if each.name == disk.name), None)
+    if known is None or known.pvc_name == volume_name(context.object, disk.name):
+        return None
+    return known.pvc_name if await _find_claim(context, known.pvc_name) is not None else None
+
+
+async def _find_claim(context: WukongContext, name: str) -> PersistentVolumeClaim | None:
+    return await context.client.find(PersistentVolumeClaim, name, namespace=context.object.metadata.namespace)
+
+
+async def _empty(context: WukongContext, disk: Disk, name: str) -> DiskVolume:
+    wukong = context.object
+    claim = await find_child(context.client, PersistentVolumeClaim, name, wukong)
+    if claim is None:
+        claim = PersistentVolumeClaim(metadata=metadata_of(wukong, name), spec=_claim_spec(disk))
+        set_controller_reference(wukong, claim)
+        claim = await context.client.create(claim)
+        _created(context, disk, claim)
+    return _claimed(disk, name, claim, False, await _is_late(context, disk))
+
+
+async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -> DiskVolume:
+    wukong, client = context.object, context.client
+    claim = await _find_claim(context, name)
+    if not await client.serves(DataVolume):
+        return DiskVolume(disk, name, claim, True, False, CDI_MISSING)
+    volume = await find_child(client, DataVolume, name, wukong)
+    if volume is None and claim is not None and belongs_to(claim, wukong):
+        # CDI may delete a DataVolume that it is done with, and leaves the claim to its owner.
+        return _claimed(disk, name, claim, True, await _is_late(context, disk))
+    if volume is None:
+        volume = DataVolume(
+            metadata=metadata_of(wukong, name),
+            spec=DataVolumeSpec(source=source_of(image), pvc=_claim_spec(disk, volume_mode=True)),
+        )
+        set_controller_reference(wukong, volume)
+        volume = await client.create(volume)
+        _created(context, disk, volume)
+    phase = volume.status.phase
+    if phase == FAILED:
+        failure = ImportFailed(f"the import of {image} into {disk.name} failed{_explained(volume)}")
+        return DiskVolume(disk, name, claim, True, False, failure=failure)
+    is_late = await _is_late(context, disk)
+    if phase == SUCCEEDED:
+        return _claimed(disk, name, claim, True, is_late)
+    if phase in WAITING_PHASES and is_late:
+        return DiskVolume(disk, name, claim, True, True)
+    progress = f", {volume.status.progress}" if volume.status.progress else ""
+    return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'}{progress})")
+
+
+def _explained(volume: DataVolume) -> str:
+    messages = [each.message for each in volume.status.conditions if each.status == "False" and each.message]
+    return f": {'; '.join(messages)}" if messages else ""
+
+
+def _claimed(
+    disk: Disk, name: str, claim: PersistentVolumeClaim | None, is_imported: bool, is_late: bool
+) -> DiskVolume:
+    """A volume by the phase of its claim. `is_late` claims are bound when they are first used."""
+    phase = claim.status.phase if claim is not None else None
+    if claim is None or phase == "Lost":
+        what = "is gone" if claim is None else "has lost its volume"
+        failure = VolumeLost(f"the claim {name} of {disk.name} {what}: restore it from a backup or a snapshot")
+        return DiskVolume(disk, name, claim, is_imported, False, failure=failure)
+    is_usable = phase == "Bound" or (phase in (None, "Pending") and is_late)
+    return DiskVolume(disk, name, claim, is_imported, is_usable, "" if is_usable else f"is {phase or 'Pending'}")
+
+
+async def _is_late(context: WukongContext, disk: Disk) -> bool:
+    found = await context.client.find(StorageClass, disk.storage_class_name or "")
+    return found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+
+def _created(context: WukongContext, disk: Disk, child: PersistentVolumeClaim | DataVolume) -> None:
+    context.created(child)
+    if any(each.name == disk.name and each.bound for each in context.object.status.volumes):
+        note = f"the volume of {disk.name} was deleted, and is made again without what it had"
+        context.events.warning(context.object, "VolumeRecreated", note)
+
+
+def source_of(image: str) -> DataVolumeSource:
+    """Where CDI gets an image from. It wants the scheme of a registry, which users leave out."""
+    if image.startswith(("http://", "https://")):
+        return DataVolumeSource(http=HTTPSource(url=image))
+    url = image if image.startswith(_SCHEMES) else f"docker://{image}"
+    return DataVolumeSource(registry=RegistrySource(url=url, pull_method="pod"))
+
+
+def _claim_spec(disk: Disk, *, volume_mode: bool = False) -> PersistentVolumeClaimSpec:
+    return PersistentVolumeClaimSpec(
+        access_modes=["ReadWriteOnce"],
+        resources=VolumeResourceRequirements(requests={"storage": Quantity(disk.size)}),
+        storage_class_name=disk.storage_class_name,
+        volume_mode="Filesystem" if volume_mode else None,
+    )
+
+
+def _status(volume: DiskVolume) -> VolumeStatus:
+    capacity = volume.capacity
+    return VolumeStatus(
+        name=volume.disk.name,
+        pvc_name=volume.claim_name,
+        bound=volume.is_bound,
+        size=str(capacity) if capacity is not None else None,
+    )

@@ -1,0 +1,109 @@
+"""What the operator consists of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from kubewright import Manager, Meta, Model, Permission, controller_for, serve_webhooks
+from kubewright.api.core.v1 import PersistentVolumeClaim, Secret
+from kubewright.api.storage.v1 import StorageClass
+from kubewright.controller.builder import Builder
+
+from .bridges import Bridges
+from .cdi import DataVolume
+from .cloud_init import PART_LABEL
+from .context import NodeNetworks, NoNodeNetworks
+from .kubevirt import VirtualMachine, VirtualMachineInstance
+from .kubevirt_snapshots import (
+    VirtualMachineRestore,
+    VirtualMachineRestoreV1Alpha1,
+    VirtualMachineSnapshot,
+    VirtualMachineSnapshotV1Alpha1,
+)
+from .multus import NetworkAttachmentDefinition
+from .nmstate import NodeNetworkConfigurationEnactment, NodeNetworkConfigurationPolicy
+from .reconciler import WukongReconciler
+from .snapshot_types import WukongSnapshot
+from .snapshots import WukongSnapshotReconciler
+from .types import Wukong
+from .watches import (
+    ATTACHMENTS,
+    CLAIMS,
+    CLASSES,
+    SECRETS,
+    SNAPSHOTS,
+    WUKONGS,
+    enactment_users,
+    index_references,
+    instance_owner,
+    policy_users,
+    referring,
+)
+from .webhooks import check_wukong, default_wukong
+
+
+class Options(Model):
+    """What the operator may be told."""
+
+    nmstate: Annotated[
+        Literal["off", "before", "after"],
+        Meta(description="Make bridges on nodes by NMState, before or after the attachments of networks"),
+    ] = "off"
+
+
+def setup(manager: Manager, options: Options | None = None) -> None:
+    """A controller of Wukongs, which all that they depend on wakes, one of their snapshots, and the webhooks."""
+    order = options.nmstate if options is not None else "off"
+    index_references(manager.cache)
+    nodes = NoNodeNetworks() if order == "off" else Bridges(manager.client)
+    set_up_wukongs(manager, nodes, nodes_first=order != "after")
+    set_up_snapshots(manager)
+    serve_webhooks(manager, default_wukong, check_wukong)
+
+
+def set_up_wukongs(manager: Manager, nodes: NodeNetworks, *, nodes_first: bool) -> None:
+    """The controller of Wukongs, with what is done to nodes for them."""
+    client = manager.client
+    reconciler = WukongReconciler(client, manager.recorder("wukong"), nodes, nodes_first=nodes_first)
+    builder = (
+        controller_for(manager, Wukong, workers=8)
+        .owns(Secret, labels={PART_LABEL: True})
+        .owns(VirtualMachine, DataVolume, NetworkAttachmentDefinition, optional=True)
+        .owns(VirtualMachineRestore, VirtualMachineRestoreV1Alpha1, optional=True)
+        .watches(VirtualMachineInstance, instance_owner, optional=True)
+        .watches(PersistentVolumeClaim, referring(client, CLAIMS))
+        .watches(NetworkAttachmentDefinition, referring(client, ATTACHMENTS), optional=True)
+        .watches(StorageClass, referring(client, CLASSES))
+        .watches(WukongSnapshot, referring(client, SNAPSHOTS))
+        .watches_metadata(Secret, referring(client, SECRETS))
+    )
+    if isinstance(nodes, Bridges):
+        watch_nodes(manager, builder)
+    builder.complete(reconciler)
+    manager.require(
+        Permission(VirtualMachine, "create", "patch", "delete"),
+        Permission(DataVolume, "create", "patch", "delete"),
+        Permission(PersistentVolumeClaim, "create", "patch", "delete"),
+        Permission(NetworkAttachmentDefinition, "create", "patch", "delete"),
+        Permission(Secret, "create", "patch"),
+        Permission(VirtualMachineRestore, "create", "delete"),
+    )
+
+
+def watch_nodes(manager: Manager, builder: Builder[Wukong]) -> None:
+    """What bridges need besides."""
+    builder.watches(NodeNetworkConfigurationPolicy, policy_users, optional=True)
+    builder.watches(NodeNetworkConfigurationEnactment, enactment_users(manager.client), optional=True)
+    manager.require(Permission(NodeNetworkConfigurationPolicy, "create", "patch", "delete"))
+
+
+def set_up_snapshots(manager: Manager) -> None:
+    """The controller of snapshots."""
+    reconciler = WukongSnapshotReconciler(manager.client, manager.recorder("wukong"))
+    (
+        controller_for(manager, WukongSnapshot)
+        .owns(VirtualMachineSnapshot, VirtualMachineSnapshotV1Alpha1, optional=True)
+        .watches(Wukong, referring(manager.client, WUKONGS, WukongSnapshot))
+        .complete(reconciler)
+    )
+    manager.require(Permission(VirtualMachineSnapshot, "create"))

@@ -1,0 +1,111 @@
+"""Makes the networks, the disks and the machine of a Wukong, in this order, and reports what there is.
+
+Nothing is made for a spec that is not valid. What is waited for is watched; the requeues are for what a watch may miss.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from kubewright import CachedClient, Recorder, Request, Result
+from kubewright.client.errors import APIError, RequestTimeout
+from kubewright.controller.cancelled import Cancelled, outcome
+from kubewright.patterns import NotYet, ObjectReconciler, Pipeline, set_condition
+from kubewright.patterns.conditions import is_lost_race
+
+from .children import find_child, machine_name
+from .context import NodeNetworks, WukongContext
+from .deletion import delete_children
+from .disks import volumes
+from .failures import Failure
+from .kubevirt import VirtualMachine
+from .machine import ensure_machine
+from .networks import networks, prune_networks
+from .restores import restore
+from .ssh_keys import SSHKeys
+from .status import READY, find_instance, report
+from .types import Wukong
+from .validation import check
+
+WAITING, AFTER_FAILURE, INVALID = 10.0, 30.0, 60.0
+"""Seconds until the next reconcile of a Wukong that waits, that has failed, or that is not valid."""
+
+pipeline = Pipeline[WukongContext](networks, volumes, ready=None)
+
+_log = logging.getLogger(__name__)
+
+
+class WukongReconciler(ObjectReconciler[Wukong]):
+    """Reconciles Wukongs."""
+
+    finalizer = "wukong.novasphere.dev/finalizer"
+
+    def __init__(self, client: CachedClient, events: Recorder, nodes: NodeNetworks, *, nodes_first: bool) -> None:
+        """With `nodes_first` nodes are configured before the attachments of networks are made, else afterwards."""
+        super().__init__(client)
+        self.events = events
+        self.nodes = nodes
+        self.nodes_first = nodes_first
+        self.keys = SSHKeys(client)
+
+    async def reconcile(self, request: Request) -> Result | None:
+        """Reconcile one Wukong. One that is interrupted stays as it is, and comes again."""
+        try:
+            return await outcome(super().reconcile(request))
+        except (Cancelled, RequestTimeout) as interruption:
+            _log.info("interrupted: %s", interruption)
+            return Result(requeue_after=WAITING)
+
+    async def converge(self, wukong: Wukong) -> Result | None:
+        """Make everything, and report it."""
+        causes = check(wukong)
+        if causes:
+            return self._refuse(wukong, "; ".join(map(str, causes)))
+        if wukong.status.observed_generation == 0:
+            wukong.status.phase = "Pending"
+            return Result(requeue=True)
+        context = self._context(wukong)
+        problem: Exception | None = None
+        try:
+            await self._make(context)
+        except (NotYet, Failure) as error:
+            problem = error
+        except APIError as error:
+            if is_lost_race(error):
+                raise
+            problem = error
+        await report(context, context.machine, problem)
+        if problem is not None and not isinstance(problem, Failure):
+            raise problem
+        return self._next(wukong, problem)
+
+    async def cleanup(self, wukong: Wukong) -> None:
+        """Delete everything."""
+        await delete_children(self._context(wukong))
+
+    async def _make(self, context: WukongContext) -> None:
+        wukong = context.object
+        context.machine = await find_child(self.client, VirtualMachine, machine_name(wukong), wukong)
+        await pipeline.run(context)
+        context.machine = await ensure_machine(context)
+        instance = await find_instance(context, context.machine)
+        await restore(context, context.machine, instance)
+        await prune_networks(context, instance)
+        await self.nodes.release(wukong)
+
+    def _next(self, wukong: Wukong, problem: Exception | None) -> Result | None:
+        if problem is not None or wukong.status.phase == "Error":
+            return Result(requeue_after=AFTER_FAILURE)
+        return Result(requeue_after=WAITING) if wukong.status.phase == "Creating" else None
+
+    def _refuse(self, wukong: Wukong, message: str) -> Result:
+        wukong.status.phase = "Error"
+        if set_condition(wukong, READY, False, "InvalidSpec", message):
+            self.events.warning(wukong, "InvalidSpec", message)
+        return Result(requeue_after=INVALID)
+
+    def _context(self, wukong: Wukong) -> WukongContext:
+        context = WukongContext(wukong, self.client, self.events)
+        context.nodes, context.nodes_first, context.keys = self.nodes, self.nodes_first, self.keys
+        context.machine, context.attachments, context.volumes = None, [], []
+        return context

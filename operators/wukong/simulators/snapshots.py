@@ -1,0 +1,110 @@
+"""A simulation of KubeVirt's snapshots: they become ready, and a restore gives the disks of a machine new claims."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from kubewright import CachedClient, Manager, ObjectMeta, Result, controller_for, now
+from kubewright.api.core.v1 import PersistentVolumeClaim
+from kubewright.patterns import NotYet, ObjectReconciler, set_condition
+
+from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, Volume
+from ..kubevirt_snapshots import SnapshotError, VirtualMachineRestore, VirtualMachineSnapshot
+from .kubevirt import _claim_name
+
+
+@dataclass
+class SnapshotScript:
+    """What snapshots do."""
+
+    step: float = 0.05
+    """Seconds until a snapshot is ready, and until a restore is complete."""
+    failing: set[str] = field(default_factory=set)
+    """The snapshots and restores that fail."""
+
+
+def set_up_snapshots(manager: Manager, script: SnapshotScript | None = None) -> None:
+    """The controllers of snapshots and restores."""
+    script = script or SnapshotScript()
+    snapshots, restores = SnapshotReconciler(manager.client, script), RestoreReconciler(manager.client, script)
+    controller_for(manager, VirtualMachineSnapshot, name="virt-snapshots").complete(snapshots)
+    controller_for(manager, VirtualMachineRestore, name="virt-restores").complete(restores)
+
+
+class _Delayed:
+    """What is done some time after it was first seen."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._begun: dict[str, float] = {}
+
+    def wait(self, uid: str) -> None:
+        """Raise `NotYet` until the time has passed."""
+        time = asyncio.get_running_loop().time()
+        remaining = self._begun.setdefault(uid, time) + self._seconds - time
+        if remaining > 0:
+            raise NotYet("in progress", after=remaining)
+
+
+class SnapshotReconciler(ObjectReconciler[VirtualMachineSnapshot]):
+    """Takes snapshots."""
+
+    def __init__(self, client: CachedClient, script: SnapshotScript) -> None:
+        super().__init__(client)
+        self._script = script
+        self._delayed = _Delayed(script.step)
+
+    async def converge(self, snapshot: VirtualMachineSnapshot) -> Result | None:
+        """Be ready after a while."""
+        status = snapshot.status
+        if status.phase in ("Succeeded", "Failed"):
+            return None
+        status.phase = "InProgress"
+        self._delayed.wait(snapshot.metadata.uid)
+        if snapshot.metadata.name in self._script.failing:
+            status.phase, status.error = "Failed", SnapshotError(message="the volumes cannot be frozen")
+            set_condition(snapshot, "Failure", True, "Failed", "snapshot deadline exceeded")
+        else:
+            status.phase, status.ready_to_use, status.creation_time = "Succeeded", True, now()
+        return None
+
+
+class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
+    """Restores snapshots into machines that are stopped."""
+
+    def __init__(self, client: CachedClient, script: SnapshotScript) -> None:
+        super().__init__(client)
+        self._script = script
+        self._delayed = _Delayed(script.step)
+
+    async def converge(self, restore: VirtualMachineRestore) -> Result | None:
+        """Give the machine new claims."""
+        if restore.status.complete:
+            return None
+        name, namespace = restore.spec.target.name, restore.metadata.namespace
+        if await self.client.find(VirtualMachineInstance, name, namespace=namespace) is not None:
+            raise NotYet("the machine runs", after=1)
+        self._delayed.wait(restore.metadata.uid)
+        if restore.metadata.name in self._script.failing:
+            set_condition(restore, "Failure", True, "Failed", "the content of the snapshot is gone")
+            return None
+        machine = await self.client.get(VirtualMachine, name, namespace=namespace)
+        spec = machine.spec.template.spec
+        spec.volumes = [await self._restored(restore, machine, volume) for volume in spec.volumes]
+        await self.client.patch(machine)
+        restore.status.complete = True
+        return None
+
+    async def _restored(self, restore: VirtualMachineRestore, machine: VirtualMachine, volume: Volume) -> Volume:
+        old_name = _claim_name(volume)
+        if old_name is None:
+            return volume
+        namespace = machine.metadata.namespace
+        old = await self.client.get(PersistentVolumeClaim, old_name, namespace=namespace)
+        name = f"restore-{restore.metadata.name}-{volume.name}"
+        if await self.client.find(PersistentVolumeClaim, name, namespace=namespace) is None:
+            old.spec.volume_name = None
+            metadata = ObjectMeta(name=name, namespace=namespace, owner_references=[machine.as_owner()])
+            await self.client.create(PersistentVolumeClaim(metadata=metadata, spec=old.spec))
+        return Volume(name=volume.name, persistent_volume_claim=ClaimVolume(claim_name=name))

@@ -1,0 +1,59 @@
+"""The public keys that may log in, from Secrets of users.
+
+Of Secrets that are not ours only the metadata is in the cache. That is enough to know that one has not changed since it
+was read.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import NamedTuple
+
+from kubewright import Client, Request
+from kubewright.api.core.v1 import Secret
+from kubewright.api.dynamic import metadata_only
+from kubewright.patterns import NotYet
+
+from .failures import SSHKeyMissing
+
+KEY_NAMES = ("ssh-publickey", "id_rsa.pub", "authorized_keys", "publickey")
+"""Where keys are looked for first."""
+
+SecretMetadata = metadata_only(Secret)
+
+
+class _Read(NamedTuple):
+    revision: str
+    keys: list[str]
+
+
+class SSHKeys:
+    """Reads a Secret once for each of its revisions."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._read: dict[Request, _Read] = {}
+
+    async def read(self, namespace: str, name: str) -> list[str]:
+        """The keys in a Secret. Raises `NotYet` when it does not exist, `SSHKeyMissing` when there are none in it."""
+        key = Request(namespace, name)
+        there = await self._client.find(SecretMetadata, name, namespace=namespace)
+        known = self._read.get(key)
+        if there is not None and known is not None and known.revision == there.metadata.resource_version:
+            return known.keys
+        secret = await self._client.find(Secret, name, namespace=namespace) if there is not None else None
+        if secret is None:
+            self._read.pop(key, None)
+            raise NotYet(f"the Secret {name} with the public keys does not exist", reason="SSHKeyMissing")
+        keys = keys_in(secret)
+        if not keys:
+            raise SSHKeyMissing(f"the Secret {name} has no public key: put them into its {KEY_NAMES[0]}")
+        self._read[key] = _Read(secret.metadata.resource_version, keys)
+        return keys
+
+
+def keys_in(secret: Secret) -> list[str]:
+    """The keys of the first entry that is not empty, one of the usual names before all others."""
+    texts = {name: b64decode(value).decode(errors="replace").strip() for name, value in secret.data.items()}
+    text = next((texts[name] for name in (*KEY_NAMES, *sorted(texts)) if texts.get(name)), "")
+    return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]

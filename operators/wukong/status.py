@@ -1,0 +1,136 @@
+"""The status of a Wukong, from the machine and the guest that there are."""
+
+from __future__ import annotations
+
+from kubewright.patterns import NotYet, get_condition, remove_condition, set_condition
+from kubewright.patterns.conditions import message_of, reason_of
+
+from .children import belongs_to
+from .context import WukongContext
+from .kubevirt import HALTED, MANUAL, RESTART_REQUIRED, VirtualMachine, VirtualMachineInstance
+from .types import DEFAULT_NETWORK, NetworkStatus, Phase
+
+READY = "Ready"
+
+_CREATING = ("", "Pending", "Scheduling", "Scheduled", "WaitForSync")
+_FAILED = ("Failed", "Unknown")
+
+
+async def find_instance(context: WukongContext, machine: VirtualMachine | None) -> VirtualMachineInstance | None:
+    """The guest of the machine; not one that an earlier machine of the name has left."""
+    if machine is None:
+        return None
+    found = await context.client.find(
+        VirtualMachineInstance, machine.metadata.name, namespace=machine.metadata.namespace
+    )
+    owners = found.metadata.owner_references if found is not None else []
+    return found if any(owner.uid == machine.metadata.uid for owner in owners) else None
+
+
+def phase_of(machine: VirtualMachine | None, instance: VirtualMachineInstance | None) -> Phase:
+    """What a machine and its guest come to."""
+    if instance is None:
+        return "Stopped" if machine is not None and is_at_rest(machine) else "Creating"
+    phase = instance.status.phase
+    if phase == "Running":
+        return "Running"
+    if phase in _FAILED:
+        return "Error"
+    return "Stopped" if phase == "Succeeded" else "Creating"
+
+
+def is_at_rest(machine: VirtualMachine) -> bool:
+    """Whether a machine without a guest is not about to have one."""
+    strategy, state = machine.spec.run_strategy, machine.status.printable_status
+    if strategy == HALTED:
+        return True
+    if strategy == MANUAL:
+        return state != "Starting"
+    # After a run; a machine that is to run always is stopped for a moment only.
+    return strategy != "Always" and state == "Stopped"
+
+
+async def report(context: WukongContext, machine: VirtualMachine | None, problem: Exception | None) -> None:
+    """Put into the status what there is, and what keeps the reconcile from being done."""
+    wukong, status = context.object, context.object.status
+    machine = machine if machine is not None and belongs_to(machine, wukong) else None
+    instance = await find_instance(context, machine)
+    phase = phase_of(machine, instance)
+    before, status.phase = status.phase, "Error" if is_failure(problem) else phase
+    status.vm_name = machine.metadata.name if machine is not None else None
+    status.node_name = instance.status.node_name if instance is not None else None
+    status.networks = _networks(context, instance)
+    _report_ready(context, machine, instance, phase, problem)
+    _report_restart(context, machine)
+    if status.phase != before and status.phase in ("Running", "Stopped"):
+        where = f" on {status.node_name}" if status.phase == "Running" and status.node_name else ""
+        context.events.normal(wukong, status.phase, f"The machine is {status.phase.lower()}{where}")
+
+
+def is_failure(problem: Exception | None) -> bool:
+    """Whether something is wrong, rather than not done yet."""
+    return problem is not None and not isinstance(problem, NotYet)
+
+
+def _report_ready(
+    context: WukongContext,
+    machine: VirtualMachine | None,
+    instance: VirtualMachineInstance | None,
+    phase: Phase,
+    problem: Exception | None,
+) -> None:
+    wukong = context.object
+    if problem is not None and (machine is None or is_failure(problem)):
+        set_condition(wukong, READY, False, reason_of(problem), message_of(problem))
+    elif phase == "Running" and instance is not None:
+        set_condition(wukong, READY, True, "VMRunning", f"the machine runs on {instance.status.node_name or 'a node'}")
+    elif phase == "Error" and instance is not None:
+        message = f"the machine is {instance.status.phase}{_explained(instance)}"
+        if set_condition(wukong, READY, False, "VMFailed", message):
+            context.events.warning(wukong, "VMFailed", message)
+    elif phase == "Creating":
+        stage = instance.status.phase if instance is not None else ""
+        set_condition(wukong, READY, False, "VMCreating", f"the machine is {stage or 'being created'}")
+    else:
+        set_condition(wukong, READY, False, "VMNotReady", "the machine is stopped")
+
+
+def _explained(instance: VirtualMachineInstance) -> str:
+    messages = [each.message for each in instance.status.conditions if each.status == "False" and each.message]
+    parts = [instance.status.reason, *messages]
+    return f": {'; '.join(part for part in parts if part)}" if any(parts) else ""
+
+
+def _report_restart(context: WukongContext, machine: VirtualMachine | None) -> None:
+    """KubeVirt says when changes take effect at the next start only."""
+    found = get_condition(machine, RESTART_REQUIRED) if machine is not None else None
+    if found is None or found.status != "True":
+        remove_condition(context.object, RESTART_REQUIRED)
+        return
+    message = found.message or "the machine has changes that a restart brings into effect"
+    if set_condition(context.object, RESTART_REQUIRED, True, RESTART_REQUIRED, message):
+        context.events.warning(context.object, RESTART_REQUIRED, message)
+
+
+def _networks(context: WukongContext, instance: VirtualMachineInstance | None) -> list[NetworkStatus]:
+    """What the guest has of each network. Unless the attachments are known, they are as they were."""
+    wukong = context.object
+    interfaces = {each.name: each for each in instance.status.interfaces} if instance is not None else {}
+    if context.attachments:
+        attached = {each.network: each.nad or None for each in context.attachments}
+    else:
+        attached = {each.name: each.nad_name for each in wukong.status.networks}
+    primary = {network.name for network in wukong.spec.networks if network.primary}
+    wanted = [network.name for network in wukong.spec.networks if network.name != DEFAULT_NETWORK]
+    names = ([DEFAULT_NETWORK] if DEFAULT_NETWORK in attached else []) + wanted
+    return [
+        NetworkStatus(
+            name=name,
+            nad_name=attached.get(name),
+            interface=interfaces[name].interface_name if name in interfaces else None,
+            ip_address=interfaces[name].ip_address if name in interfaces else None,
+            mac_address=interfaces[name].mac if name in interfaces else None,
+            primary=True if name in primary else None,
+        )
+        for name in names
+    ]

@@ -1,0 +1,245 @@
+"""The disks of a Wukong: what is made for them, when the machine may use them, and how they grow."""
+
+from __future__ import annotations
+
+import pytest
+from operators.wukong.cdi import DataVolume
+from operators.wukong.disks import source_of
+from operators.wukong.kubevirt import VirtualMachine
+from operators.wukong.tests.worlds import Scripts, World, definition, verdict, virtual_world
+
+from kubewright import ObjectMeta, Quantity, condition
+from kubewright.api.codec import to_json
+from kubewright.api.core.v1 import (
+    HostPathVolumeSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+)
+from kubewright.api.storage.v1 import StorageClass
+from kubewright.client import MergePatch
+from kubewright.client.wait import deleted
+from kubewright.controlplane.definitions import load_definitions
+from kubewright.testing import virtual
+
+IMAGE = "quay.io/containerdisks/ubuntu:24.04"
+
+
+@pytest.mark.parametrize(
+    ("image", "source"),
+    [
+        ("https://images.test/a.qcow2", {"http": {"url": "https://images.test/a.qcow2"}}),
+        ("http://images.test/a.img", {"http": {"url": "http://images.test/a.img"}}),
+        (IMAGE, {"registry": {"url": f"docker://{IMAGE}", "pullMethod": "pod"}}),
+        (f"docker://{IMAGE}", {"registry": {"url": f"docker://{IMAGE}", "pullMethod": "pod"}}),
+        ("oci-archive://a.tar", {"registry": {"url": "oci-archive://a.tar", "pullMethod": "pod"}}),
+    ],
+)
+def test_an_image_keeps_the_scheme_that_cdi_wants(image: str, source: object) -> None:
+    assert to_json(source_of(image)) == source
+
+
+async def lose(world: World, claim_name: str) -> None:
+    """Take the volume of a claim away, as a disk that fails."""
+    claim = await world.client.get(PersistentVolumeClaim, claim_name)
+    volume = claim.spec.volume_name or ""
+    await world.client.delete(PersistentVolume, volume)
+    await world.client.patch(PersistentVolume, volume, MergePatch({"metadata": {"finalizers": None}}))
+
+
+@virtual
+async def test_a_claim_that_has_lost_its_volume_is_an_error() -> None:
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root"), world.disk("data")])
+        await lose(world, "web-data")
+        failed = await world.reaches("Error", timeout=9)
+        assert verdict(failed, "VolumesBound") == (
+            "False",
+            "VolumeLost",
+            "the claim web-data of data has lost its volume: restore it from a backup or a snapshot",
+        )
+        assert [(each.name, each.bound) for each in failed.status.volumes] == [("root", True), ("data", False)]
+
+
+@virtual
+async def test_an_import_that_fails_is_an_error_with_its_reason() -> None:
+    scripts = Scripts()
+    scripts.cdi.failing = {f"docker://{IMAGE}"}
+    async with virtual_world(scripts=scripts) as world:
+        await world.create(disks=[world.disk("root", image=IMAGE), world.disk("data")])
+        await world.settled()
+        failed = await world.get()
+        assert failed.status.phase == "Error"
+        assert verdict(failed, "VolumesBound") == (
+            "False",
+            "ImportFailed",
+            f"the import of {IMAGE} into root failed: Unable to connect to the data source",
+        )
+        assert await world.names(PersistentVolumeClaim) == {"web-root", "web-data"}, "the other disk is made"
+        assert await world.names(VirtualMachine) == set()
+        (reason,) = [reason for reason, note in await world.events() if note and "volumes failed" in note]
+        assert reason == "ImportFailed"
+
+
+@virtual
+async def test_without_cdi_a_condition_says_so_and_its_installation_is_noticed() -> None:
+    async with virtual_world(kinds=["kubevirt", "multus"]) as world:
+        await world.create(disks=[world.disk("root", image=IMAGE), world.disk("data")])
+        await world.settled()
+        assert verdict(await world.get(), "VolumesBound") == (
+            "False",
+            "CDIMissing",
+            "root has an image, and CDI is not installed",
+        )
+        for loaded in load_definitions([definition("cdi")]):
+            await world.client.create(loaded.value)
+        await world.client.wait_for(DataVolume, "web-root", lambda volume: True, timeout=9)
+
+
+@virtual
+async def test_volumes_that_wait_for_their_first_consumer_are_bound_by_the_machine() -> None:
+    async with virtual_world() as world:
+        created = await world.running(disks=[world.disk("root", "late", image=IMAGE), world.disk("data", "late")])
+        assert verdict(created, "VolumesBound") == ("True", "VolumesReady", "2 volumes are ready")
+        assert [each.bound for each in created.status.volumes] == [True, True]
+
+
+@virtual
+async def test_a_claim_that_cdi_has_left_behind_is_used_as_it_is() -> None:
+    """CDI deletes DataVolumes that it is done with, where it is told so, and hands their claims over."""
+    async with virtual_world() as world:
+        created = await world.running(disks=[world.disk("root", image=IMAGE)])
+        claim = await world.client.get(PersistentVolumeClaim, "web-root")
+        claim.metadata.owner_references = [created.as_owner()]
+        await world.client.update(claim)
+        await world.client.delete(DataVolume, "web-root")
+        await world.settled()
+        assert await world.names(DataVolume) == set()
+        assert verdict(await world.get(), "VolumesBound") == ("True", "VolumesReady", "1 volumes are ready")
+
+
+@virtual
+async def test_a_volume_that_was_deleted_is_made_again_and_said_to_be_empty() -> None:
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root")])
+        before = await world.client.get(PersistentVolumeClaim, "web-root")
+        await world.client.delete(before)
+        await world.settled()
+        assert (await world.client.get(PersistentVolumeClaim, "web-root")).metadata.uid != before.metadata.uid
+        assert "VolumeRecreated" in [reason for reason, _ in await world.events()]
+
+
+@virtual
+async def test_two_disks_of_different_wukongs_whose_claims_would_have_one_name_do_not_share_it() -> None:
+    async with virtual_world() as world:
+        await world.running("a-b", disks=[world.disk("c")])
+        await world.create("a", disks=[world.disk("b-c")])
+        await world.settled()
+        refused = await world.get("a")
+        found = verdict(refused, "VolumesBound")
+        assert found is not None
+        assert found[1] == "NameTaken"
+        await world.client.delete(refused)
+        await world.client.wait_for(refused, deleted)
+        assert await world.names(PersistentVolumeClaim) == {"a-b-c"}
+
+
+@virtual
+async def test_a_disk_that_grows_asks_its_claim_for_more_and_reports_what_it_gets() -> None:
+    async with virtual_world() as world:
+        created = await world.running(disks=[world.disk("root", image=IMAGE), world.disk("data")])
+        assert [each.size for each in created.status.volumes] == ["1Gi", "1Gi"]
+        await world.change_disks(world.disk("root", image=IMAGE, size="2Gi"), world.disk("data", size="3Gi"))
+        await world.becomes(lambda wukong: [each.size for each in wukong.status.volumes] == ["2Gi", "3Gi"])
+        await world.settled()
+        assert verdict(await world.get(), "DiskResizing") is None
+        claims = {each.metadata.name: each for each in await world.client.list(PersistentVolumeClaim)}
+        assert claims["web-root"].spec.resources.requests["storage"] == Quantity("2Gi"), "a claim of a DataVolume, too"
+        notes = [note for reason, note in await world.events() if reason == "Resizing" and note and "grows" in note]
+        assert sorted(notes) == ["data grows from 1Gi to 3Gi", "root grows from 1Gi to 2Gi"]
+
+
+@virtual
+async def test_growth_is_reported_while_it_lasts() -> None:
+    async with virtual_world() as world:
+        await world.client.create(
+            StorageClass(
+                metadata=ObjectMeta(name="elsewhere"), provisioner="manual.example.com", allow_volume_expansion=True
+            )
+        )
+        disk = world.disk("root")
+        disk.storage_class_name = "elsewhere"
+        await world.create(disks=[disk])
+        await bind(world, "web-root", "elsewhere")
+        await world.reaches("Running")
+        disk.size = "2Gi"
+        await world.change_disks(disk)
+        growing = await world.client.wait_for(await world.get(), condition("DiskResizing"))
+        assert growing is not None
+        assert verdict(growing, "DiskResizing") == ("True", "Resizing", "root grows from 1Gi to 2Gi")
+        assert growing.status.phase == "Running"
+        status = {
+            "capacity": {"storage": "1Gi"},
+            "conditions": [{"type": "FileSystemResizePending", "status": "True"}],
+        }
+        await world.client.status.patch(PersistentVolumeClaim, "web-root", MergePatch({"status": status}))
+        pending = "root grows from 1Gi to 2Gi, its file system when it is next mounted"
+        await world.becomes(lambda wukong: verdict(wukong, "DiskResizing") == ("True", "Resizing", pending))
+        await world.client.status.patch(
+            PersistentVolumeClaim,
+            "web-root",
+            MergePatch({"status": {"capacity": {"storage": "2Gi"}, "conditions": None}}),
+        )
+        await world.becomes(lambda wukong: verdict(wukong, "DiskResizing") is None)
+
+
+async def bind(world: World, claim_name: str, storage_class: str) -> None:
+    """Provide a volume for a claim by hand."""
+    claim = await world.client.wait_for(PersistentVolumeClaim, claim_name, lambda claim: True)
+    assert claim is not None
+    source = HostPathVolumeSource(path="/srv")
+    volume = PersistentVolume(
+        metadata=ObjectMeta(name=f"by-hand-{claim_name}"),
+        spec=PersistentVolumeSpec(
+            access_modes=["ReadWriteOnce"],
+            capacity={"storage": Quantity("1Gi")},
+            claim_ref=ObjectReference(namespace=claim.metadata.namespace, name=claim_name),
+            host_path=source,
+            storage_class_name=storage_class,
+        ),
+    )
+    await world.client.create(volume)
+
+
+@virtual
+async def test_retained_volumes_are_there_for_the_next_wukong_of_the_name() -> None:
+    async with virtual_world() as world:
+        disks = [world.disk("root", image=IMAGE), world.disk("data")]
+        created = await world.running(disks=disks, volume_retention="Retain")
+        before = {each.metadata.name: each.metadata.uid for each in await world.client.list(PersistentVolumeClaim)}
+        await world.client.delete(created)
+        await world.client.wait_for(created, deleted)
+        await world.settled()
+        assert await world.names(VirtualMachine) == set()
+        assert (await world.names(DataVolume), await world.names(PersistentVolumeClaim)) == (
+            {"web-root"},
+            {"web-root", "web-data"},
+        )
+        await world.running(disks=disks)
+        after = {each.metadata.name: each.metadata.uid for each in await world.client.list(PersistentVolumeClaim)}
+        assert after == before
+        await world.client.delete(await world.get())
+        await world.client.wait_for(PersistentVolumeClaim, "web-root", deleted)
+
+
+@virtual
+async def test_a_storage_class_that_is_changed_wakes_those_that_use_it() -> None:
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root", "fixed")])
+        await world.change_disks(world.disk("root", "fixed", size="2Gi"))
+        refused = ("False", "ExpansionRefused")
+        await world.becomes(lambda wukong: (verdict(wukong, "DiskResizing") or ())[:2] == refused)
+        await world.settled()
+        await world.client.patch(StorageClass, "fixed", MergePatch({"allowVolumeExpansion": True}))
+        await world.becomes(lambda wukong: wukong.status.volumes[0].size == "2Gi", timeout=9)

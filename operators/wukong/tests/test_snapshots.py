@@ -1,0 +1,214 @@
+"""Snapshots of Wukongs, and their restoration."""
+
+from __future__ import annotations
+
+import pytest
+from operators.wukong import WukongSnapshot, WukongSnapshotSpec
+from operators.wukong.kubevirt import VirtualMachine
+from operators.wukong.kubevirt_snapshots import (
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
+    VirtualMachineSnapshotV1Alpha1,
+)
+from operators.wukong.simulators import DEFINITIONS
+from operators.wukong.tests.worlds import Scripts, World, virtual_world
+from operators.wukong.types import StartStrategy
+
+from kubewright import Field, Invalid, ObjectMeta
+from kubewright.api.apiextensions.v1 import CustomResourceDefinition
+from kubewright.api.codec import from_json
+from kubewright.api.core.v1 import PersistentVolumeClaim
+from kubewright.client import MergePatch
+from kubewright.client.wait import deleted
+from kubewright.controlplane.definitions import load_definitions
+from kubewright.testing import count_requests, virtual
+
+
+async def take(world: World, name: str = "monday", of: str = "web") -> WukongSnapshot:
+    spec = WukongSnapshotSpec(wukong_name=of)
+    return await world.client.create(WukongSnapshot(metadata=ObjectMeta(name=name), spec=spec))
+
+
+async def ends(world: World, phase: str, name: str = "monday", timeout: float = 60) -> WukongSnapshot:
+    found = await world.client.wait_for(WukongSnapshot, name, Field("status.phase").equals(phase), timeout=timeout)
+    assert found is not None
+    return found
+
+
+@virtual
+async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        created = await take(world)
+        taken = await ends(world, "Succeeded", timeout=9)
+        assert (taken.status.snapshot_name, taken.status.error) == ("monday", None)
+        assert taken.status.creation_time is not None
+        of = await world.client.get(VirtualMachineSnapshot, "monday")
+        assert (of.spec.source.api_group, of.spec.source.kind, of.spec.source.name) == (
+            "kubevirt.io",
+            "VirtualMachine",
+            "web-vm",
+        )
+        await world.settled()
+        with count_requests(world.own) as requests:
+            await world.client.patch(WukongSnapshot, "monday", MergePatch({"metadata": {"labels": {"x": "y"}}}))
+            await world.settled()
+        assert requests.attempts == []
+        await world.client.delete(created)
+        await world.client.wait_for(VirtualMachineSnapshot, "monday", deleted)
+
+
+@virtual
+async def test_a_snapshot_waits_for_its_machine() -> None:
+    async with virtual_world() as world:
+        await take(world)
+        await world.settled()
+        waiting = await world.client.get(WukongSnapshot, "monday")
+        assert (waiting.status.phase, waiting.status.error) == ("Pending", "there is no Wukong web")
+        await world.create()
+        await ends(world, "Succeeded")
+
+
+@virtual
+async def test_a_snapshot_without_a_machine_fails_in_the_end() -> None:
+    async with virtual_world() as world:
+        await take(world)
+        failed = await ends(world, "Failed", timeout=301)
+        assert failed.status.error == "there is no Wukong web"
+        await world.running()
+        await world.settled()
+        assert (await world.client.get(WukongSnapshot, "monday")).status.phase == "Failed", "that is final"
+
+
+@virtual
+async def test_a_snapshot_that_kubevirt_cannot_take_has_failed() -> None:
+    scripts = Scripts()
+    scripts.snapshots.failing = {"monday"}
+    async with virtual_world(scripts=scripts) as world:
+        await world.running()
+        await take(world)
+        failed = await ends(world, "Failed", timeout=9)
+        assert failed.status.error == "the volumes cannot be frozen"
+
+
+@virtual
+async def test_a_snapshot_of_somebody_else_is_not_taken_for_ours() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}
+        theirs = {"metadata": {"name": "monday", "namespace": "default"}, "spec": {"source": source}}
+        await world.client.create(from_json(VirtualMachineSnapshot, theirs))
+        await take(world)
+        failed = await ends(world, "Failed", timeout=9)
+        assert failed.status.error == "VirtualMachineSnapshot monday exists and is not of this one"
+
+
+@virtual
+async def test_an_older_kubevirt_takes_snapshots_too() -> None:
+    async with virtual_world(kinds=["kubevirt", "cdi", "multus"]) as world:
+        await world.running()
+        await take(world)
+        await world.settled()
+        waiting = await world.client.get(WukongSnapshot, "monday")
+        assert waiting.status.error == "this KubeVirt has no snapshots (snapshot.kubevirt.io)"
+        for definition in only_v1alpha1():
+            await world.client.create(definition)
+        await world.client.wait_for(VirtualMachineSnapshotV1Alpha1, "monday", lambda snapshot: True, timeout=9)
+        assert (await ends(world, "Creating")).status.snapshot_name == "monday"
+
+
+def only_v1alpha1() -> list[CustomResourceDefinition]:
+    definitions = [loaded.value for loaded in load_definitions([DEFINITIONS / "snapshots.yaml"])]
+    for definition in definitions:
+        (version,) = [each for each in definition.spec.versions if each.name == "v1alpha1"]
+        version.storage = True
+        definition.spec.versions = [version]
+    return definitions
+
+
+async def test_what_a_snapshot_is_of_cannot_be_changed() -> None:
+    async with virtual_world() as world:
+        await take(world)
+        with pytest.raises(Invalid, match="immutable"):
+            await world.client.patch(WukongSnapshot, "monday", MergePatch({"spec": {"wukongName": "other"}}))
+
+
+async def restored(world: World, phase: str, timeout: float = 60) -> str:
+    found = await world.becomes(
+        lambda wukong: wukong.status.restore is not None and wukong.status.restore.phase == phase, timeout=timeout
+    )
+    assert found.status.restore is not None
+    return found.status.restore.message
+
+
+@virtual
+async def test_a_machine_is_restored_once_it_is_stopped_and_keeps_its_new_volumes() -> None:
+    async with virtual_world() as world:
+        await world.running(disks=[world.disk("root", image="ubuntu:24.04"), world.disk("data")])
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        assert "the machine must be stopped" in await restored(world, "Waiting")
+        await world.change({"startStrategy": {"autoStart": False}})
+        await restored(world, "Succeeded", timeout=9)
+        await world.change({"startStrategy": None, "restoreFromSnapshot": None})
+        await world.reaches("Running")
+        await world.settled()
+        claims = {
+            volume.name: volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name
+            for volume in (await world.machine()).spec.template.spec.volumes
+        }
+        assert claims == {"root": "restore-web-monday-root", "data": "restore-web-monday-data"}
+        found = await world.get()
+        assert [(each.pvc_name, each.bound) for each in found.status.volumes] == [
+            ("restore-web-monday-root", True),
+            ("restore-web-monday-data", True),
+        ]
+        assert found.status.restore is None
+        assert await world.names(VirtualMachineRestore) == set(), "the same snapshot can be restored again"
+        assert "Restored" in [reason for reason, _ in await world.events()]
+
+
+@virtual
+async def test_a_restore_that_fails_says_why() -> None:
+    scripts = Scripts()
+    scripts.snapshots.failing = {"web-monday"}
+    async with virtual_world(scripts=scripts) as world:
+        await world.create(start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        assert await restored(world, "Failed", timeout=9) == "the content of the snapshot is gone"
+        assert (await world.get()).status.phase == "Stopped"
+
+
+@virtual
+async def test_a_restore_waits_for_its_snapshot_and_refuses_that_of_another_machine() -> None:
+    async with virtual_world() as world:
+        await world.create("other")
+        await world.create(start_strategy=StartStrategy(auto_start=False), restore_from_snapshot="monday")
+        assert await restored(world, "Waiting") == "there is no such WukongSnapshot"
+        await take(world, of="other")
+        assert await restored(world, "Failed") == "it is of other"
+        assert await world.names(VirtualMachineRestore) == set()
+
+
+@virtual
+async def test_a_machine_that_is_deleted_after_a_restore_comes_back_with_the_restored_volumes() -> None:
+    async with virtual_world() as world:
+        await world.create(start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        await restored(world, "Succeeded")
+        await world.settled()
+        claim = await world.client.get(PersistentVolumeClaim, "restore-web-monday-root")
+        claim.metadata.owner_references = []
+        await world.client.update(claim)
+        await world.client.delete(await world.machine())
+        await world.settled()
+        (volume,) = (await world.client.get(VirtualMachine, "web-vm")).spec.template.spec.volumes
+        assert volume.persistent_volume_claim is not None
+        assert volume.persistent_volume_claim.claim_name == "restore-web-monday-root"

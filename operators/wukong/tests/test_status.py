@@ -1,0 +1,144 @@
+"""What a machine and its guest come to in the status."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from operators.wukong.kubevirt import (
+    VirtualMachine,
+    VirtualMachineInstance,
+    VirtualMachineInstanceSpec,
+    VirtualMachineInstanceStatus,
+    VirtualMachineSpec,
+    VirtualMachineStatus,
+)
+from operators.wukong.simulators import migrate, shut_down
+from operators.wukong.status import phase_of
+from operators.wukong.tests.worlds import Scripts, verdict, virtual_world
+from operators.wukong.types import HighAvailability, Network
+
+from kubewright import ObjectMeta
+from kubewright.client import MergePatch
+from kubewright.patterns import set_condition
+from kubewright.testing import virtual
+
+
+@pytest.mark.parametrize(
+    ("strategy", "state", "guest", "phase"),
+    [
+        ("Always", "Running", "Running", "Running"),
+        ("Always", "Starting", "Pending", "Creating"),
+        ("Always", "Starting", "Scheduling", "Creating"),
+        ("Always", "Starting", "Scheduled", "Creating"),
+        ("Always", "Starting", "SomethingNew", "Creating"),
+        ("Always", "CrashLoopBackOff", "Failed", "Error"),
+        ("Always", "Running", "Unknown", "Error"),
+        ("Always", "Stopped", "Succeeded", "Stopped"),
+        ("Always", None, None, "Creating"),
+        ("Always", "Stopped", None, "Creating"),
+        ("Halted", None, None, "Stopped"),
+        ("Halted", "Stopping", None, "Stopped"),
+        ("Manual", None, None, "Stopped"),
+        ("Manual", "Starting", None, "Creating"),
+        ("RerunOnFailure", "Stopped", None, "Stopped"),
+        ("RerunOnFailure", "Starting", None, "Creating"),
+        ("Once", None, None, "Creating"),
+        ("Once", "Stopped", None, "Stopped"),
+        (None, None, None, "Creating"),
+    ],
+)
+def test_the_phase(strategy: str | None, state: str | None, guest: str | None, phase: str) -> None:
+    machine = instance = None
+    if strategy is not None:
+        status = VirtualMachineStatus(printable_status=state)
+        machine = VirtualMachine(
+            metadata=ObjectMeta(name="a"), spec=VirtualMachineSpec(run_strategy=strategy), status=status
+        )
+    if guest is not None:
+        instance = VirtualMachineInstance(
+            metadata=ObjectMeta(name="a"),
+            spec=VirtualMachineInstanceSpec(),
+            status=VirtualMachineInstanceStatus(phase=guest),
+        )
+    assert phase_of(machine, instance) == phase
+
+
+@virtual
+async def test_what_the_guest_has_is_in_the_status() -> None:
+    async with virtual_world() as world:
+        created = await world.running(networks=[Network(name="lan", type="bridge")])
+        instance = await world.instance()
+        status = created.status
+        assert (status.vm_name, status.node_name) == ("web-vm", instance.status.node_name)
+        assert [(each.name, each.ip_address, each.mac_address, each.interface) for each in status.networks] == [
+            (each.name, each.ip_address, each.mac, each.interface_name) for each in instance.status.interfaces
+        ]
+        assert [each.nad_name for each in status.networks] == [None, "web-lan-nad"]
+        assert all(each.ip_address and each.mac_address for each in status.networks)
+
+
+@virtual
+async def test_a_migration_is_noticed() -> None:
+    async with virtual_world() as world:
+        created = await world.running()
+        target = "node-1" if created.status.node_name == "node-2" else "node-2"
+        await migrate(world.client, "web-vm", target)
+        moved = await world.becomes(lambda wukong: wukong.status.node_name == target, timeout=9)
+        assert verdict(moved, "Ready") == ("True", "VMRunning", f"the machine runs on {target}")
+
+
+@virtual
+async def test_a_guest_that_shuts_down_is_stopped_and_one_that_crashes_an_error() -> None:
+    async with virtual_world() as world:
+        await world.running(high_availability=HighAvailability(restart_policy="Never"))
+        await shut_down(world.client, "web-vm")
+        stopped = await world.reaches("Stopped", timeout=9)
+        assert verdict(stopped, "Ready") == ("False", "VMNotReady", "the machine is stopped")
+
+        await world.running("other", high_availability=HighAvailability(restart_policy="Never"))
+        await shut_down(world.client, "other-vm", phase="Failed")
+        failed = await world.reaches("Error", "other", timeout=9)
+        assert verdict(failed, "Ready") == ("False", "VMFailed", "the machine is Failed")
+
+
+@virtual
+async def test_a_guest_that_fails_and_starts_at_last() -> None:
+    scripts = Scripts()
+    scripts.kubevirt.failing = {"web-vm"}
+    async with virtual_world(scripts=scripts) as world:
+        await world.create()
+        failed = await world.reaches("Error")
+        assert verdict(failed, "Ready") == ("False", "VMFailed", "the machine is Failed: GuestPanicked")
+        scripts.kubevirt.failing.clear()
+        running = await world.reaches("Running")
+        assert verdict(running, "Ready") is not None
+        reasons = [reason for reason, _ in await world.events()]
+        assert reasons.count("VMFailed") == 1
+        assert reasons.count("Running") == 1
+
+
+@virtual
+async def test_a_guest_of_an_earlier_machine_is_not_taken_for_that_of_this_one() -> None:
+    async with virtual_world() as world:
+        orphan = VirtualMachineInstance(metadata=ObjectMeta(name="web-vm"), spec=VirtualMachineInstanceSpec())
+        await world.client.create(orphan)
+        await world.client.status.patch(
+            VirtualMachineInstance, "web-vm", MergePatch({"status": {"phase": "Running", "nodeName": "elsewhere"}})
+        )
+        await world.create()
+        await asyncio.sleep(30)
+        found = await world.get()
+        assert (found.status.phase, found.status.node_name) == ("Creating", None)
+
+
+@virtual
+async def test_conditions_and_status_of_others_survive() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        found = await world.get()
+        set_condition(found, "Backup", True, "Nightly", "done")
+        await world.client.status.update(found)
+        await migrate(world.client, "web-vm", "node-3")
+        after = await world.becomes(lambda wukong: wukong.status.node_name == "node-3")
+        assert verdict(after, "Backup") == ("True", "Nightly", "done")

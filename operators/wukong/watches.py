@@ -1,0 +1,82 @@
+"""Which Wukongs are concerned by objects that do not name them as their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kubewright import CachedClient, Request, mapped
+from kubewright.api import Object
+from kubewright.cache import Cache
+from kubewright.controller import Handler
+
+from .bridges import users_of
+from .children import volume_name
+from .kubevirt import VirtualMachineInstance
+from .nmstate import POLICY_LABEL, NodeNetworkConfigurationEnactment, NodeNetworkConfigurationPolicy
+from .snapshot_types import WukongSnapshot
+from .types import Wukong
+
+SECRETS, ATTACHMENTS, CLASSES, SNAPSHOTS = "sshKeySecret", "nadNames", "storageClassNames", "restoreFromSnapshot"
+CLAIMS = "pvcNames"
+"""Indexes of Wukongs."""
+WUKONGS = "wukongName"
+"""An index of WukongSnapshots."""
+
+
+def index_references(cache: Cache) -> None:
+    """Let Wukongs and snapshots be found by what they refer to."""
+    indexes: dict[str, Callable[[Wukong], Iterable[str | None]]] = {
+        SECRETS: lambda wukong: [wukong.spec.ssh_key_secret],
+        ATTACHMENTS: lambda wukong: [network.nad_name for network in wukong.spec.networks],
+        CLAIMS: claim_names,
+        CLASSES: lambda wukong: [disk.storage_class_name for disk in wukong.spec.disks],
+        SNAPSHOTS: lambda wukong: [wukong.spec.restore_from_snapshot],
+    }
+    for name, values in indexes.items():
+        cache.index(Wukong, name, _given(values))
+    cache.index(WukongSnapshot, WUKONGS, lambda snapshot: [snapshot.spec.wukong_name])
+
+
+def claim_names(wukong: Wukong) -> list[str]:
+    """The claims of its disks, whoever has made them: CDI for a DataVolume, KubeVirt for a restore."""
+    made = [volume_name(wukong, disk.name) for disk in wukong.spec.disks]
+    return [*made, *(volume.pvc_name for volume in wukong.status.volumes)]
+
+
+def _given(values: Callable[[Wukong], Iterable[str | None]]) -> Callable[[Wukong], Iterable[str]]:
+    return lambda wukong: [value for value in values(wukong) if value is not None]
+
+
+def referring(client: CachedClient, index: str, kind: type[Object] = Wukong) -> Handler[Request]:
+    """The Wukongs, or objects of another kind, that refer to an object by its name."""
+
+    async def referring_to(referred: Object) -> list[Request]:
+        metadata = referred.metadata
+        found = await client.list(kind, namespace=metadata.namespace or None, index=(index, metadata.name))
+        return [each.key for each in found]
+
+    return mapped(referring_to)
+
+
+@mapped
+def instance_owner(instance: VirtualMachineInstance) -> list[Request]:
+    """The Wukong of a guest, which is called as its machine is."""
+    name, suffix, rest = instance.metadata.name.rpartition("-vm")
+    return [Request(instance.metadata.namespace, name)] if suffix and not rest and name else []
+
+
+@mapped
+def policy_users(policy: NodeNetworkConfigurationPolicy) -> list[Request]:
+    """The Wukongs that use a bridge."""
+    return users_of(policy)
+
+
+def enactment_users(client: CachedClient) -> Handler[Request]:
+    """The Wukongs that use the bridge that a node has been given."""
+
+    async def wukongs(enactment: NodeNetworkConfigurationEnactment) -> list[Request]:
+        name = enactment.metadata.labels.get(POLICY_LABEL, "")
+        policy = await client.find(NodeNetworkConfigurationPolicy, name) if name else None
+        return users_of(policy) if policy is not None else []
+
+    return mapped(wukongs)
