@@ -8,15 +8,9 @@ from operators.wukong.disks import source_of
 from operators.wukong.kubevirt import VirtualMachine
 from operators.wukong.tests.worlds import Scripts, World, definition, verdict, virtual_world
 
-from kubewright import ObjectMeta, Quantity, condition
+from kubewright import Quantity, condition
 from kubewright.api.codec import to_json
-from kubewright.api.core.v1 import (
-    HostPathVolumeSource,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeSpec,
-)
+from kubewright.api.core.v1 import PersistentVolume, PersistentVolumeClaim
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
@@ -163,18 +157,10 @@ async def test_a_disk_that_grows_asks_its_claim_for_more_and_reports_what_it_get
 @virtual
 async def test_growth_is_reported_while_it_lasts() -> None:
     async with virtual_world() as world:
-        await world.client.create(
-            StorageClass(
-                metadata=ObjectMeta(name="elsewhere"), provisioner="manual.example.com", allow_volume_expansion=True
-            )
-        )
-        disk = world.disk("root")
-        disk.storage_class_name = "elsewhere"
-        await world.create(disks=[disk])
-        await bind(world, "web-root", "elsewhere")
+        await world.create(disks=[world.disk("root", "manual")])
+        await world.bind("web-root")
         await world.reaches("Running")
-        disk.size = "2Gi"
-        await world.change_disks(disk)
+        await world.change_disks(world.disk("root", "manual", size="2Gi"))
         growing = await world.client.wait_for(await world.get(), condition("DiskResizing"))
         assert growing is not None
         assert verdict(growing, "DiskResizing") == ("True", "Resizing", "root grows from 1Gi to 2Gi")
@@ -192,24 +178,6 @@ async def test_growth_is_reported_while_it_lasts() -> None:
             MergePatch({"status": {"capacity": {"storage": "2Gi"}, "conditions": None}}),
         )
         await world.becomes(lambda wukong: verdict(wukong, "DiskResizing") is None)
-
-
-async def bind(world: World, claim_name: str, storage_class: str) -> None:
-    """Provide a volume for a claim by hand."""
-    claim = await world.client.wait_for(PersistentVolumeClaim, claim_name, lambda claim: True)
-    assert claim is not None
-    source = HostPathVolumeSource(path="/srv")
-    volume = PersistentVolume(
-        metadata=ObjectMeta(name=f"by-hand-{claim_name}"),
-        spec=PersistentVolumeSpec(
-            access_modes=["ReadWriteOnce"],
-            capacity={"storage": Quantity("1Gi")},
-            claim_ref=ObjectReference(namespace=claim.metadata.namespace, name=claim_name),
-            host_path=source,
-            storage_class_name=storage_class,
-        ),
-    )
-    await world.client.create(volume)
 
 
 @virtual

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -23,9 +23,16 @@ from operators.wukong.simulators import (
     set_up_snapshots,
 )
 
-from kubewright import Client, ControlPlane, Field, Manager, ObjectMeta
+from kubewright import Client, ControlPlane, Field, Manager, ObjectMeta, Quantity
 from kubewright.api import Object
 from kubewright.api.codec import to_json
+from kubewright.api.core.v1 import (
+    HostPathVolumeSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+)
 from kubewright.api.events.v1 import Event
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
@@ -37,6 +44,7 @@ from kubewright.testing import settled
 Kinds = Literal["kubevirt", "snapshots", "cdi", "multus", "nmstate"]
 ALL: tuple[Kinds, ...] = ("kubevirt", "snapshots", "cdi", "multus", "nmstate")
 PROVISIONER = "csi.kubewright.dev"
+STORAGE = ("fast", "late", "fixed", "manual")
 
 T = TypeVar("T", bound=Object)
 
@@ -83,7 +91,7 @@ class World:
 
     async def create_classes(self) -> None:
         """Create the storage classes."""
-        for name in ("fast", "late", "fixed", "manual"):
+        for name in STORAGE:
             await self.client.create(
                 StorageClass(
                     metadata=ObjectMeta(name=self.storage(name)),
@@ -152,6 +160,21 @@ class World:
     async def names(self, kind: type[Object]) -> set[str]:
         return {each.metadata.name for each in await self.client.list(kind)}
 
+    async def bind(self, claim_name: str) -> None:
+        """Provide a volume for a claim by hand."""
+        claim = await self.client.wait_for(PersistentVolumeClaim, claim_name, lambda claim: True)
+        assert claim is not None
+        spec = PersistentVolumeSpec(
+            access_modes=["ReadWriteOnce"],
+            capacity={"storage": Quantity("1Gi")},
+            claim_ref=ObjectReference(namespace=claim.metadata.namespace, name=claim_name),
+            host_path=HostPathVolumeSource(path="/srv"),
+            persistent_volume_reclaim_policy="Retain",
+            storage_class_name=claim.spec.storage_class_name,
+        )
+        await self.client.create(PersistentVolume(metadata=ObjectMeta(name=f"by-hand-{claim.metadata.uid}"), spec=spec))
+        await self.client.wait_for(PersistentVolumeClaim, claim_name, Field("status.phase").equals("Bound"))
+
     async def events(self) -> list[tuple[str | None, str | None]]:
         """Reasons and notes, once they have been written."""
         await asyncio.sleep(2)
@@ -170,8 +193,6 @@ async def virtual_world(
     nmstate: Literal["off", "before", "after"] = "off",
     kinds: Sequence[Kinds] = ALL,
     scripts: Scripts | None = None,
-    set_up: Callable[[Manager], None] | None = None,
-    operator: bool = True,
 ) -> AsyncIterator[World]:
     """A world in virtual time, with the kinds that are installed and simulated."""
     scripts = scripts or Scripts()
@@ -184,16 +205,11 @@ async def virtual_world(
     ):
         simulators, manager = Manager(simulating, webhook_address="0"), Manager(own, webhook_address="0")
         scripts.setup(simulators, kinds)
-        (set_up or (lambda manager: setup(manager, Options(nmstate=nmstate))))(manager)
+        setup(manager, Options(nmstate=nmstate))
         world = World(admin.in_namespace("default"), own, manager, scripts)
         await world.create_classes()
-        if not simulators.controllers:
-            async with manager.running():
-                yield world
-            return
-        async with simulators.running():
-            if not operator:
-                yield world
-                return
-            async with manager.running():
-                yield world
+        async with AsyncExitStack() as running:
+            for each in (simulators, manager):
+                if each.controllers:
+                    await running.enter_async_context(each.running())
+            yield world
