@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kubewright import CachedClient, Request, mapped
+from kubewright import CachedClient, Manager, Request, mapped
 from kubewright.api import Object
+from kubewright.api.resources import resource_info
 from kubewright.cache import Cache
 from kubewright.controller import Handler
 
@@ -47,12 +48,15 @@ def _given(values: Callable[[Wukong], Iterable[str | None]]) -> Callable[[Wukong
     return lambda wukong: [value for value in values(wukong) if value is not None]
 
 
-def referring(client: CachedClient, index: str, kind: type[Object] = Wukong) -> Handler[Request]:
+def referring(manager: Manager, index: str, kind: type[Object] = Wukong) -> Handler[Request]:
     """The Wukongs, or objects of another kind, that refer to an object by its name."""
 
     async def referring_to(referred: Object) -> list[Request]:
+        informers = manager.cache.informers(resource_info(kind).gvk)
+        if not informers or not all(informer.is_settled for informer in informers):
+            return []  # all of them are reconciled once they are known
         metadata = referred.metadata
-        found = await client.list(kind, namespace=metadata.namespace or None, index=(index, metadata.name))
+        found = await manager.client.list(kind, namespace=metadata.namespace or None, index=(index, metadata.name))
         return [each.key for each in found]
 
     return mapped(referring_to)

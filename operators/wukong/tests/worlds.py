@@ -36,7 +36,6 @@ from kubewright.api.core.v1 import (
 from kubewright.api.events.v1 import Event
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
-from kubewright.client.wait import Expectation
 from kubewright.controlplane.definitions import DefinitionSource
 from kubewright.patterns import get_condition
 from kubewright.testing import settled
@@ -127,12 +126,8 @@ class World:
     async def instance(self, name: str = "web") -> VirtualMachineInstance:
         return await self.client.get(VirtualMachineInstance, f"{name}-vm")
 
-    async def reaches(
-        self, phase: str, name: str = "web", *, also: Expectation | None = None, timeout: float = 60
-    ) -> Wukong:
-        """Wait for a phase of the present generation."""
-        expected = Field("status.phase").equals(phase)
-        found = await self.client.wait_for(Wukong, name, expected & also if also else expected, timeout=timeout)
+    async def reaches(self, phase: str, name: str = "web", *, timeout: float = 60) -> Wukong:
+        found = await self.client.wait_for(Wukong, name, Field("status.phase").equals(phase), timeout=timeout)
         assert found is not None
         return found
 
@@ -172,7 +167,12 @@ class World:
             persistent_volume_reclaim_policy="Retain",
             storage_class_name=claim.spec.storage_class_name,
         )
-        await self.client.create(PersistentVolume(metadata=ObjectMeta(name=f"by-hand-{claim.metadata.uid}"), spec=spec))
+        metadata = ObjectMeta(name=f"by-hand-{claim.metadata.uid}")
+        volume = await self.client.create(PersistentVolume(metadata=metadata, spec=spec))
+        await self.client.wait_for(volume, Field("status.phase").satisfies(bool, "is set"))
+        # A real controller looks at claims every 15 seconds, unless they change.
+        touch = MergePatch({"metadata": {"annotations": {"test": "touched"}}})
+        await self.client.patch(PersistentVolumeClaim, claim_name, touch)
         await self.client.wait_for(PersistentVolumeClaim, claim_name, Field("status.phase").equals("Bound"))
 
     async def events(self) -> list[tuple[str | None, str | None]]:
