@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 
-from kubewright import CachedClient, Client, Manager, ObjectMeta, Result, controller_for, mapped, now
+from kubewright import CachedClient, Client, Manager, ObjectMeta, Result, controller_for, now
 from kubewright.api.codec import remembered
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.client import MergePatch
-from kubewright.controller import Request
 from kubewright.patterns import NotYet, ObjectReconciler, remove_condition, set_condition
 
 from ..cdi import SUCCEEDED, DataVolume
@@ -63,15 +62,9 @@ def set_up_kubevirt(manager: Manager, script: KubeVirtScript | None = None) -> N
         .owns(VirtualMachineInstance)
         .complete(MachineReconciler(manager.client, script))
     )
-    (
-        controller_for(manager, VirtualMachineInstance, name="virt-instances", slow_hot_loops=False)
-        .watches(VirtualMachine, mapped(_same_name))
-        .complete(InstanceReconciler(manager.client, script))
+    controller_for(manager, VirtualMachineInstance, name="virt-instances", slow_hot_loops=False).complete(
+        InstanceReconciler(manager.client, script)
     )
-
-
-def _same_name(machine: VirtualMachine) -> list[Request]:
-    return [machine.key]
 
 
 class MachineReconciler(ObjectReconciler[VirtualMachine]):

@@ -37,6 +37,7 @@ from kubewright.api.events.v1 import Event
 from kubewright.api.storage.v1 import StorageClass
 from kubewright.client import MergePatch
 from kubewright.controlplane.definitions import DefinitionSource
+from kubewright.controlplane.embedded.server.faults import Faults
 from kubewright.patterns import get_condition
 from kubewright.testing import settled
 
@@ -75,6 +76,9 @@ class Scripts:
 
 class World:
     """What a test does and sees, as a user with all rights in one namespace."""
+
+    faults: Faults
+    """In virtual time: requests that fail."""
 
     def __init__(self, client: Client, own: Client, manager: Manager, scripts: Scripts, suffix: str = "") -> None:
         self.client = client
@@ -207,6 +211,7 @@ async def virtual_world(
         scripts.setup(simulators, kinds)
         setup(manager, Options(nmstate=nmstate))
         world = World(admin.in_namespace("default"), own, manager, scripts)
+        world.faults = plane.faults
         await world.create_classes()
         async with AsyncExitStack() as running:
             for each in (simulators, manager):
