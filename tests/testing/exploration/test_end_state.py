@@ -47,6 +47,15 @@ def test_what_differs_by_itself_is_left_out() -> None:
     assert one == other
 
 
+def test_the_revision_of_a_claim_that_a_volume_remembers_is_left_out() -> None:
+    def volume(revision: str, name: str = "a") -> EndState:
+        claim: JSONObject = {"name": name, "resourceVersion": revision}
+        return end(stored("/core/persistentvolumes/v", spec={"claimRef": claim}))
+
+    assert volume("1") == volume("2")
+    assert volume("1") != volume("1", "b")
+
+
 def test_what_is_not_observed_and_what_has_no_time_shows() -> None:
     current = end(stored(A, metadata={"generation": 2}, status={"observedGeneration": 2, "at": "2026-01-01T00:00:00Z"}))
     assert current != end(

@@ -34,6 +34,7 @@ _ASSIGNED: Final[dict[str, tuple[str, ...]]] = {
         "status.podIPs",
         "status.containerStatuses.*.containerID",
     ),
+    "/core/persistentvolumes/": ("spec.claimRef.resourceVersion",),
     "/core/services/": ("spec.clusterIP", "spec.clusterIPs", "spec.ports.*.nodePort"),
     "/core/endpoints/": (
         "subsets.*.addresses.*.ip",
