@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 
 from kubewright import CachedClient, Manager, ObjectMeta, Result, controller_for, set_controller_reference
@@ -11,6 +10,7 @@ from kubewright.api.storage.v1 import StorageClass
 from kubewright.patterns import NotYet, ObjectReconciler, set_condition
 
 from ..cdi import FAILED, SUCCEEDED, DataVolume
+from .delays import Delays
 from .kubevirt import SELECTED_NODE
 
 
@@ -41,7 +41,7 @@ class DataVolumeReconciler(ObjectReconciler[DataVolume]):
     def __init__(self, client: CachedClient, script: CDIScript) -> None:
         super().__init__(client)
         self._script = script
-        self._begun: dict[str, float] = {}
+        self._delays = Delays()
 
     async def converge(self, volume: DataVolume) -> Result | None:
         """Make the claim, and import into it once it is bound."""
@@ -56,11 +56,10 @@ class DataVolumeReconciler(ObjectReconciler[DataVolume]):
             is_late = await self._is_late(claim)
             status.phase = "WaitForFirstConsumer" if is_late else "ImportScheduled"
             return None
-        begun = self._begun.setdefault(volume.metadata.uid, asyncio.get_running_loop().time())
-        passed = asyncio.get_running_loop().time() - begun
-        if passed < self._script.seconds:
-            status.phase, status.progress = "ImportInProgress", f"{passed / self._script.seconds:.2%}"
-            return Result(requeue_after=self._script.seconds - passed)
+        remaining = self._delays.remaining(volume.metadata.uid, self._script.seconds)
+        if remaining:
+            status.phase, status.progress = "ImportInProgress", f"{1 - remaining / self._script.seconds:.2%}"
+            return Result(requeue_after=remaining)
         if _url(volume) in self._script.failing:
             status.phase = FAILED
             set_condition(volume, "Running", False, "Error", "Unable to connect to the data source")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import timedelta
 from hashlib import sha256
 
-from kubewright import CachedClient, Client, Manager, ObjectMeta, Result, controller_for, now
+from kubewright import CachedClient, Client, Manager, ObjectMeta, Result, controller_for
 from kubewright.api.codec import remembered
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.client import MergePatch
@@ -28,6 +27,7 @@ from ..kubevirt import (
     VirtualMachineInstance,
     Volume,
 )
+from .delays import Delays
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 STARTED = "simulators.kubewright.dev/started"
@@ -75,6 +75,7 @@ class MachineReconciler(ObjectReconciler[VirtualMachine]):
     def __init__(self, client: CachedClient, script: KubeVirtScript) -> None:
         super().__init__(client)
         self._script = script
+        self._delays = Delays()
 
     async def converge(self, machine: VirtualMachine) -> Result | None:
         """Make or delete the guest."""
@@ -102,9 +103,8 @@ class MachineReconciler(ObjectReconciler[VirtualMachine]):
             raise NotYet("the guest is stopping", after=1)
 
     async def _restart(self, instance: VirtualMachineInstance) -> Result | None:
-        begun = instance.metadata.creation_timestamp or now()
-        remaining = (begun + timedelta(seconds=self._script.restart) - now()).total_seconds()
-        if remaining > 0:
+        remaining = self._delays.remaining(instance.metadata.uid, self._script.restart)
+        if remaining:
             return Result(requeue_after=remaining)
         await self._delete(instance)
         return None
@@ -116,7 +116,7 @@ class MachineReconciler(ObjectReconciler[VirtualMachine]):
     async def _volumes_problem(self, machine: VirtualMachine) -> str:
         """What is missing until the guest can be started."""
         for volume in machine.spec.template.spec.volumes:
-            name = _claim_name(volume)
+            name = claim_name(volume)
             if name is None:
                 continue
             claim = await self.client.find(PersistentVolumeClaim, name, namespace=machine.metadata.namespace)
@@ -171,7 +171,8 @@ def _report(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
         remove_condition(machine, RESTART_REQUIRED)
 
 
-def _claim_name(volume: Volume) -> str | None:
+def claim_name(volume: Volume) -> str | None:
+    """The claim that a volume of a machine has its content in."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return volume.data_volume.name if volume.data_volume is not None else None
@@ -203,6 +204,7 @@ class InstanceReconciler(ObjectReconciler[VirtualMachineInstance]):
     def __init__(self, client: CachedClient, script: KubeVirtScript) -> None:
         super().__init__(client)
         self._script = script
+        self._delays = Delays()
 
     async def converge(self, instance: VirtualMachineInstance) -> Result | None:
         """Enter the next phase."""
@@ -223,9 +225,8 @@ class InstanceReconciler(ObjectReconciler[VirtualMachineInstance]):
 
     async def cleanup(self, instance: VirtualMachineInstance) -> None:
         """Let the guest stop."""
-        begun = instance.metadata.deletion_timestamp or now()
-        remaining = (begun + timedelta(seconds=self._script.stop) - now()).total_seconds()
-        if remaining > 0:
+        remaining = self._delays.remaining(instance.metadata.uid, self._script.stop)
+        if remaining:
             raise NotYet("the guest is stopping", after=remaining)
 
     def _node(self, instance: VirtualMachineInstance) -> str:

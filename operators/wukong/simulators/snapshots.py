@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 
 from kubewright import CachedClient, Manager, ObjectMeta, Result, controller_for, now
@@ -11,7 +10,8 @@ from kubewright.patterns import NotYet, ObjectReconciler, set_condition
 
 from ..kubevirt import ClaimVolume, VirtualMachine, VirtualMachineInstance, Volume
 from ..kubevirt_snapshots import SnapshotError, VirtualMachineRestore, VirtualMachineSnapshot
-from .kubevirt import _claim_name
+from .delays import Delays
+from .kubevirt import claim_name
 
 
 @dataclass
@@ -32,28 +32,13 @@ def set_up_snapshots(manager: Manager, script: SnapshotScript | None = None) -> 
     controller_for(manager, VirtualMachineRestore, name="virt-restores").complete(restores)
 
 
-class _Delayed:
-    """What is done some time after it was first seen."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._begun: dict[str, float] = {}
-
-    def wait(self, uid: str) -> None:
-        """Raise `NotYet` until the time has passed."""
-        time = asyncio.get_running_loop().time()
-        remaining = self._begun.setdefault(uid, time) + self._seconds - time
-        if remaining > 0:
-            raise NotYet("in progress", after=remaining)
-
-
 class SnapshotReconciler(ObjectReconciler[VirtualMachineSnapshot]):
     """Takes snapshots."""
 
     def __init__(self, client: CachedClient, script: SnapshotScript) -> None:
         super().__init__(client)
         self._script = script
-        self._delayed = _Delayed(script.step)
+        self._delays = Delays()
 
     async def converge(self, snapshot: VirtualMachineSnapshot) -> Result | None:
         """Be ready after a while."""
@@ -61,7 +46,9 @@ class SnapshotReconciler(ObjectReconciler[VirtualMachineSnapshot]):
         if status.phase in ("Succeeded", "Failed"):
             return None
         status.phase = "InProgress"
-        self._delayed.wait(snapshot.metadata.uid)
+        remaining = self._delays.remaining(snapshot.metadata.uid, self._script.step)
+        if remaining:
+            return Result(requeue_after=remaining)
         if snapshot.metadata.name in self._script.failing:
             status.phase, status.error = "Failed", SnapshotError(message="the volumes cannot be frozen")
             set_condition(snapshot, "Failure", True, "Failed", "snapshot deadline exceeded")
@@ -76,7 +63,7 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
     def __init__(self, client: CachedClient, script: SnapshotScript) -> None:
         super().__init__(client)
         self._script = script
-        self._delayed = _Delayed(script.step)
+        self._delays = Delays()
 
     async def converge(self, restore: VirtualMachineRestore) -> Result | None:
         """Give the machine new claims."""
@@ -85,7 +72,9 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
         name, namespace = restore.spec.target.name, restore.metadata.namespace
         if await self.client.find(VirtualMachineInstance, name, namespace=namespace) is not None:
             raise NotYet("the machine runs", after=1)
-        self._delayed.wait(restore.metadata.uid)
+        remaining = self._delays.remaining(restore.metadata.uid, self._script.step)
+        if remaining:
+            return Result(requeue_after=remaining)
         if restore.metadata.name in self._script.failing:
             set_condition(restore, "Failure", True, "Failed", "the content of the snapshot is gone")
             return None
@@ -97,7 +86,7 @@ class RestoreReconciler(ObjectReconciler[VirtualMachineRestore]):
         return None
 
     async def _restored(self, restore: VirtualMachineRestore, machine: VirtualMachine, volume: Volume) -> Volume:
-        old_name = _claim_name(volume)
+        old_name = claim_name(volume)
         if old_name is None:
             return volume
         namespace = machine.metadata.namespace
