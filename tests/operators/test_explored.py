@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from operators import builtins, devbox, podmanager
+from operators import builtins, devbox, podmanager, wukong
 from operators.chaospod import ChaosPod, ChaosPodReconciler, ChaosPodSpec
 from operators.user import Deleterequest, Operationrequest, User
 from operators.user import setup as set_up_users
 from operators.user.deployed import required_objects
 from operators.user.names import KEEP_WORKSPACE
+from operators.wukong import simulators
+from operators.wukong.cdi import DataVolume
+from operators.wukong.kubevirt import VirtualMachine, VirtualMachineInstance
+from operators.wukong.multus import NetworkAttachmentDefinition
 
 from kubewright import Field, Manager, ObjectMeta, Quantity, controller_for, now
 from kubewright.api import Object
@@ -25,6 +29,14 @@ POD_SET = builtins.PodSet(metadata=METADATA, spec=builtins.PodSetSpec(replicas=2
 DEVBOX = devbox.Devbox(
     metadata=METADATA,
     spec=devbox.DevboxSpec(image="app:1", resource={"cpu": Quantity(1)}, network=devbox.Network(type="NodePort")),
+)
+WUKONG = wukong.Wukong(
+    metadata=METADATA,
+    spec=wukong.WukongSpec(
+        cpu=1,
+        disks=[wukong.Disk(name="root", size="1Gi", storage_class_name="standard", image="app:1")],
+        networks=[wukong.Network(name="lan", type="bridge")],
+    ),
 )
 CHAOS = ChaosPod(metadata=METADATA, spec=ChaosPodSpec(template=TEMPLATE))
 
@@ -194,4 +206,56 @@ def test_a_devbox_is_stopped_and_its_content_committed_whatever_fails() -> None:
         faults=["crash-after", "stale"],
         seeds=2,
         manager=devbox.devbox_manager,
+    ).same_end()
+
+
+# Addresses are made from the uid.
+ADDRESSES: dict[type[Object], list[str]] = {
+    wukong.Wukong: ["status.networks.*.macAddress"],
+    VirtualMachine: ["spec.template.spec.domain.devices.interfaces.*.macAddress", "metadata.annotations"],
+    VirtualMachineInstance: [
+        "spec.domain.devices.interfaces.*.macAddress",
+        "status.interfaces.*.mac",
+        "metadata.annotations",
+    ],
+}
+
+
+def has_what_it_needs(world: World[None]) -> bool:
+    """A machine is never made without its volumes and networks."""
+    machines = [machine for machine in world.list(VirtualMachine) if machine.metadata.deletion_timestamp is None]
+    return not machines or len(world.list(NetworkAttachmentDefinition)) == len(world.list(DataVolume)) == 1
+
+
+async def delete_wukong(world: World[None]) -> None:
+    await world.create(WUKONG)
+    await world.wait(WUKONG, Field("status.phase").equals("Running"))
+    await world.delete(WUKONG)
+
+
+def test_a_wukong_runs_whatever_fails() -> None:
+    explore(
+        wukong.setup,
+        kinds=[wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
+        others=simulators.setup,
+        when=lambda world: world.create(WUKONG),
+        until=lambda world: world.wait(WUKONG, Field("status.phase").equals("Running")),
+        always=has_what_it_needs,
+        ignore=ADDRESSES,
+        faults=["crash-after", "lost-answer", "stale"],
+        seeds=2,
+    ).same_end()
+
+
+def test_a_wukong_is_deleted_whatever_fails() -> None:
+    explore(
+        wukong.setup,
+        kinds=[wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
+        others=simulators.setup,
+        when=delete_wukong,
+        until=lambda world: world.settled(),
+        always=has_what_it_needs,
+        ignore=ADDRESSES,
+        faults=["crash-after"],
+        seeds=2,
     ).same_end()

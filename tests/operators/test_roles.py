@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from operators import builtins, chaospod, devbox, podmanager
+from operators import builtins, chaospod, devbox, podmanager, wukong
 from operators import user as users
 from operators.user.names import CREATOR, STATUS, SYSTEM_NAMESPACE, role_reference
+from operators.wukong import simulators
 
 from kubewright import Client, ControlPlane, Field, KubernetesError, Manager, NotFound, ObjectMeta, Permission, Quantity
-from kubewright.api import Object
 from kubewright.api.apps.v1 import ReplicaSet, ReplicaSetSpec
+from kubewright.api.codec import to_json
 from kubewright.api.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from kubewright.api.meta import LabelSelector
 from kubewright.api.rbac.v1 import PolicyRule, RoleBinding
 from kubewright.client import MergePatch
 from kubewright.client.wait import condition, deleted, exists
+from kubewright.controlplane.definitions import DefinitionSource
 from kubewright.deployment import Operator as Deployed
 from kubewright.deployment import with_setup
 from kubewright.manager import LeaderElection
@@ -114,6 +116,34 @@ async def use_devbox(user: Client) -> None:
     await user.wait_for(created, deleted, timeout=60)
 
 
+async def use_wukong(user: Client) -> None:
+    root = wukong.Disk(name="root", size="1Gi", storage_class_name="standard", image="app:1")
+    data = wukong.Disk(name="data", size="1Gi", storage_class_name="standard")
+    networks = [wukong.Network(name="lan", type="bridge")]
+    spec = wukong.WukongSpec(cpu=1, disks=[root, data], networks=networks, os_image="ubuntu")
+    created = await user.create(wukong.Wukong(metadata=METADATA, spec=spec))
+    await user.wait_for(created, Field("status.phase").equals("Running"))
+    of = wukong.WukongSnapshotSpec(wukong_name="it")
+    snapshot = await user.create(wukong.WukongSnapshot(metadata=METADATA, spec=of))
+    await user.wait_for(snapshot, Field("status.phase").equals("Succeeded"))
+    change = {"cpu": 2, "startStrategy": {"autoStart": False}, "restoreFromSnapshot": "it"}
+    await user.patch(wukong.Wukong, "it", MergePatch({"spec": change}))
+    await user.wait_for(created, Field("status.restore.phase").equals("Succeeded"))
+    await user.patch(wukong.Wukong, "it", MergePatch({"spec": {"restoreFromSnapshot": None}}))
+    await user.wait_for(created, Field("status.restore").equals(None))
+    await user.delete(created)
+    await user.wait_for(created, deleted)
+
+    spec = wukong.WukongSpec(cpu=1, disks=[root], volume_retention="Retain")
+    kept = await user.create(wukong.Wukong(metadata=ObjectMeta(name="kept", namespace="default"), spec=spec))
+    await user.wait_for(kept, Field("status.phase").equals("Running"))
+    root.size = "2Gi"
+    await user.patch(wukong.Wukong, "kept", MergePatch({"spec": {"disks": [to_json(root)]}}))
+    await user.wait_for(kept, Field("status.volumes[0].size").equals("2Gi"))
+    await user.delete(kept)
+    await user.wait_for(kept, deleted)
+
+
 class AnyRegistry:
     """Has every image."""
 
@@ -126,7 +156,7 @@ class Operator(NamedTuple):
     """An operator, its kinds, and a use of it that has it do everything it does."""
 
     setup: Callable[[Manager], None]
-    kinds: list[type[Object]]
+    kinds: Sequence[DefinitionSource]
     use: Callable[[Client], Awaitable[None]]
     unused: str = ""
     """What is declared for undecodable objects only."""
@@ -136,6 +166,8 @@ class Operator(NamedTuple):
     """Where it is used; None for more than one."""
     is_confined: bool = True
     """Whether it can work in some namespaces only."""
+    others: Callable[[Manager], None] | None = None
+    """Sets up the controllers of others that it depends on."""
 
 
 OPERATORS = {
@@ -159,6 +191,12 @@ OPERATORS = {
         namespace=None,
         is_confined=False,
     ),
+    "wukong": Operator(
+        wukong.setup,
+        [wukong.Wukong, wukong.WukongSnapshot, simulators.DEFINITIONS],
+        use_wukong,
+        others=simulators.setup,
+    ),
 }
 
 
@@ -181,8 +219,13 @@ def test_item_41_an_operator_uses_exactly_its_role(name: str, caplog: pytest.Log
         async with (
             ControlPlane.embedded(definitions=operator.kinds) as plane,
             plane.client() as admin,
+            AsyncExitStack() as running,
         ):
             await prepare(operator, admin)
+            if operator.others is not None:
+                others = Manager(admin, webhook_address="0")
+                operator.others(others)
+                await running.enter_async_context(others.running())
             async with restricted_client(plane, needed, user="operator") as own:
                 manager = made(own)
                 operator.setup(manager)

@@ -195,7 +195,8 @@ async def test_a_network_is_attached_once() -> None:
 
 
 async def test_the_role_names_the_real_plural_and_the_least_verbs() -> None:
-    rules = {rule.resources[0]: rule for rule in rules_of(await declared_permissions(setup))[""]}
+    merged = rules_of(await declared_permissions(setup))[""]
+    rules = {resource: rule for rule in merged for resource in rule.resources}
     assert "networkattachmentdefinitions" not in rules
     attachments = rules["network-attachment-definitions"]
     assert attachments.api_groups == ["k8s.cni.cncf.io"]
