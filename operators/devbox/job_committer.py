@@ -17,7 +17,7 @@ from kubewright.patterns import get_condition, is_true
 from .committer import CommitFailed, CommitProgress, Committed, Committing
 from .content import MOUNTED_AT, VOLUME, claim, newest_first, script_container, volume, whole
 from .names import ARCHIVE as ARCHIVE_ROLE
-from .names import CONTENT_ID, LABELS, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
+from .names import CONTENT_ID, NAME_LABEL, ROLE, claim_of, commit_of, labels_of, metadata_of
 from .options import Options
 from .parts import is_part
 from .resources import ordinary_resources
@@ -146,8 +146,8 @@ class JobCommitter:
             containers=[self._container(devbox, "archive", ARCHIVE, *arguments, mounts=mounts)],
             volumes=volumes,
         )
-        # Without the labels of the Devbox: its Services select pods by them.
-        labels = {NAME_LABEL: commit_of(devbox), CONTENT_ID: content_id, **LABELS}
+        # Without the labels of Devboxes: Services select pods by them, also those of one that is called like the Job.
+        labels = {NAME_LABEL: commit_of(devbox), CONTENT_ID: content_id}
         return Job(
             metadata=metadata_of(devbox, commit_of(devbox), **{CONTENT_ID: content_id}),
             spec=JobSpec(

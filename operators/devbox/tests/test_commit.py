@@ -24,6 +24,7 @@ from kubewright.api.core.v1 import (
     PodTemplateSpec,
     ResourceQuota,
     ResourceQuotaSpec,
+    Service,
 )
 from kubewright.client.wait import Field, deleted
 from kubewright.patterns import get_condition, is_true
@@ -275,13 +276,17 @@ async def test_only_the_last_records_are_kept_and_always_those_that_are_needed()
 
 
 @virtual
-async def test_pods_that_commit_are_selected_by_no_service_of_the_devbox() -> None:
+async def test_pods_that_commit_are_selected_by_no_service_of_any_devbox() -> None:
     async with running_world() as world:
         await world.run()
+        await world.create(devbox(name="it-commit"))
+        await world.reaches("Running", "it-commit")
         world.plane.pods.where(labels=COMMITS).behave(run=60)
-        labels = (await world.running_pod()).metadata.labels
         await world.set_state("Stopped")
-        job = await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
-        assert job is not None
-        (pod,) = await world.admin.list(Pod)
-        assert not labels.items() <= pod.metadata.labels.items()
+        await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+        selected = list[list[str]]()
+        for name in ("it-svc", "it-commit-svc"):
+            service = await world.admin.get(Service, name)
+            pods = await world.admin.list(Pod, labels=service.spec.selector)
+            selected.append([pod.metadata.name for pod in pods])
+        assert selected == [[], ["it-commit"]]
