@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from kubewright import AlreadyExists, CachedClient, Forbidden, Invalid, ObjectMeta, set_controller_reference
+from kubewright import AlreadyExists, CachedClient, Forbidden, Invalid, ObjectKey, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job, JobSpec
 from kubewright.api.core.v1 import Container, PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
@@ -60,7 +60,7 @@ class JobCommitter:
             await self.cancel(devbox)
             return Committing("the Job of an earlier attempt is ending")
         if is_true(job, "Complete"):
-            return Committed()
+            return await self._check(devbox)
         if is_true(job, "Failed"):
             failed = get_condition(job, "Failed")
             return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
@@ -103,14 +103,26 @@ class JobCommitter:
     async def _begin(self, devbox: Devbox) -> CommitProgress:
         content_id, namespace = devbox.status.content_id, devbox.metadata.namespace
         archive = self.reference(devbox, content_id).removeprefix(PREFIX)
+        found = await self.client.find(PersistentVolumeClaim, archive, namespace=namespace)
+        if found is not None and found.metadata.deletion_timestamp is not None:
+            return _deleted(archive)
         try:
-            if await self.client.find(PersistentVolumeClaim, archive, namespace=namespace) is None:
+            if found is None:
                 metadata = metadata_of(devbox, archive, **{ROLE: ARCHIVE_ROLE, CONTENT_ID: content_id})
                 await self._create(devbox, claim(devbox, self.options, metadata))
             await self._create(devbox, self._job(devbox, archive))
         except (AlreadyExists, Forbidden, Invalid) as error:
             return CommitFailed(str(error))
         return Committing(f"the Job {commit_of(devbox)} is created")
+
+    async def _check(self, devbox: Devbox) -> CommitProgress:
+        """The Job has succeeded: whether its archive is there, as the server has it, and stays."""
+        archive = self.reference(devbox, devbox.status.content_id).removeprefix(PREFIX)
+        key = ObjectKey(devbox.metadata.namespace, archive)
+        found = await self.client.find(PersistentVolumeClaim, key, consistency="live")
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return _deleted(archive)
+        return Committed()
 
     async def _create(self, devbox: Devbox, made: P) -> None:
         set_controller_reference(devbox, made)
@@ -157,3 +169,7 @@ class JobCommitter:
                 template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
             ),
         )
+
+
+def _deleted(archive: str) -> CommitFailed:
+    return CommitFailed(f"another client has deleted the volume {archive} that the content is archived to")

@@ -290,3 +290,26 @@ async def test_pods_that_commit_are_selected_by_no_service_of_any_devbox() -> No
             pods = await world.admin.list(Pod, labels=service.spec.selector)
             selected.append([pod.metadata.name for pod in pods])
         assert selected == [[], ["it-commit"]]
+
+
+@virtual
+async def test_an_archive_that_is_deleted_before_the_commit_ends_is_not_taken_for_one() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            running = await world.run()
+            disks.work()
+            slow = world.plane.pods.where(labels=COMMITS).behave(run=30)
+            await world.set_state("Stopped")
+            await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+            await asyncio.sleep(10)
+            archive = f"it-{running.status.content_id}-archive"
+            await world.admin.delete(PersistentVolumeClaim, archive)
+            slow.end()
+            found = await failed(world)
+            assert found.status.record.message == (
+                f"another client has deleted the volume {archive} that the content is archived to"
+            )
+            await world.reaches("Stopped")
+            await world.set_state("Running")
+            await world.reaches("Running")
+            assert disks.problems == []
