@@ -27,6 +27,7 @@ STABLE = timedelta(minutes=10)
 """A pod that ran so long before it ended is replaced as if it were the first one."""
 
 _MAX_DOUBLINGS = 10
+_HIDDEN = 10.0
 
 
 @step("PodSynced")
@@ -42,7 +43,7 @@ async def pod(context: DevboxContext) -> Done:
 async def sync_pod(context: DevboxContext) -> None:
     """Create, keep, replace or delete the pod."""
     devbox = context.object
-    found = await read_pod(context)
+    found = await _find_pod(context)
     if found is not None:
         observe(devbox, found)
     if devbox.spec.state != "Running":
@@ -52,7 +53,7 @@ async def sync_pod(context: DevboxContext) -> None:
             await _create(context)
     elif found.metadata.deletion_timestamp is None:
         await _keep(context, found)
-    context.pod = await read_pod(context)
+    context.pod = await _find_pod(context)
 
 
 async def _keep(context: DevboxContext, found: Pod) -> None:
@@ -96,6 +97,18 @@ async def read_pod(context: DevboxContext) -> Pod | None:
     devbox = context.object
     found = await context.client.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
     return found if found is not None and is_part(devbox, found) else None
+
+
+async def _find_pod(context: DevboxContext) -> Pod | None:
+    """The pod, also one that the cache does not show as it has lost its labels, while there is one to remove."""
+    devbox = context.object
+    found = await read_pod(context)
+    if found is None and devbox.status.state != devbox.spec.state != "Running":
+        found = await context.live.find(Pod, devbox.metadata.name, namespace=devbox.metadata.namespace)
+        if found is None or not is_part(devbox, found):
+            return None
+        context.reconcile_after(_HIDDEN)  # nothing tells when it is gone
+    return found
 
 
 def observe(devbox: Devbox, pod: Pod) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from math import inf
 
 import pytest
+from operators.devbox.tests.disks import followed
 from operators.devbox.tests.world import LONG, World, devbox, running_world
 from operators.devbox.types import Phase, State
 
 from kubewright import Field
 from kubewright.api.core.v1 import Node, Pod
+from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
 from kubewright.patterns import get_condition, is_true
 from kubewright.testing import run_virtual
@@ -213,5 +215,25 @@ def test_a_pod_on_a_lost_node_is_waited_for_because_it_may_still_write() -> None
             await world.admin.delete(Node, lost.spec.node_name or "")
             await world.admin.wait_for(lost, deleted, timeout=LONG)
             await world.reaches("Stopped")
+
+    run_virtual(main)
+
+
+@pytest.mark.parametrize("state", ["Paused", "Stopped"])
+def test_a_pod_that_has_lost_its_labels_while_the_operator_was_down_is_removed(state: State) -> None:
+    async def main() -> None:
+        async with running_world() as world:
+            with followed(world.plane) as disks:
+                await world.run()
+                disks.work()
+                await world.kill()
+                await world.admin.patch(Pod, "it", MergePatch({"metadata": {"labels": None}}))
+                await world.set_state(state)
+                await world.start()
+                await world.reaches(state)
+                assert await world.pod() is None
+                await world.set_state("Running")
+                await world.reaches("Running")
+                assert disks.problems == []
 
     run_virtual(main)
