@@ -21,6 +21,7 @@ from kubewright.api.core.v1 import (
     VolumeMount,
     VolumeResourceRequirements,
 )
+from kubewright.patterns import NotYet
 
 from .context import DevboxContext
 from .names import BASE_IMAGE, CONTENT, CONTENT_ID, ROLE, claim_of, labels_of, metadata_of
@@ -87,11 +88,13 @@ def seeding(devbox: Devbox, image: str, resources: ResourceRequirements) -> Cont
 
 
 async def ensure_content(context: DevboxContext) -> None:
-    """Claim the volume of the present content, unless it is there."""
+    """Claim the volume of the present content, unless it is there; wait for one that is being deleted to go."""
     devbox = context.object
     record, content_id = devbox.status.record, devbox.status.content_id
     name = claim_of(devbox, content_id)
-    if await find_part(context, PersistentVolumeClaim, name) is not None:
+    if (found := await find_part(context, PersistentVolumeClaim, name)) is not None:
+        if found.metadata.deletion_timestamp is not None:
+            raise NotYet(f"the volume {name} is being deleted")
         return
     metadata = metadata_of(devbox, name, **{ROLE: CONTENT, CONTENT_ID: content_id})
     metadata.annotations[BASE_IMAGE] = record.base_image

@@ -72,6 +72,8 @@ async def _keep(context: DevboxContext, found: Pod) -> None:
     elif not labels_of(devbox.metadata.name).items() <= found.metadata.labels.items():
         found.metadata.labels |= labels_of(devbox.metadata.name)
         await context.client.patch(found)
+    elif not found.spec.node_name:
+        await ensure_content(context)  # a claim is not protected before the pod that mounts it has a node
 
 
 async def _create(context: DevboxContext) -> None:

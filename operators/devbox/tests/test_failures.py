@@ -12,9 +12,9 @@ from operators.devbox.tests.world import LONG, World, devbox, running_world
 from operators.devbox.types import Phase, State
 
 from kubewright import Field
-from kubewright.api.core.v1 import Node, Pod
+from kubewright.api.core.v1 import Node, PersistentVolumeClaim, Pod
 from kubewright.client import MergePatch
-from kubewright.client.wait import deleted
+from kubewright.client.wait import deleted, exists
 from kubewright.patterns import get_condition, is_true
 from kubewright.testing import run_virtual
 
@@ -235,5 +235,42 @@ def test_a_pod_that_has_lost_its_labels_while_the_operator_was_down_is_removed(s
                 await world.set_state("Running")
                 await world.reaches("Running")
                 assert disks.problems == []
+
+    run_virtual(main)
+
+
+def test_a_volume_that_is_deleted_before_its_pod_has_a_node_is_claimed_again() -> None:
+    async def main() -> None:
+        async with running_world() as world:
+            await world.admin.patch(Node, "node-1", MergePatch({"spec": {"unschedulable": True}}))
+            await world.create()
+            await world.admin.wait_for(Pod, "it", exists, timeout=LONG)
+            (claim,) = await world.claims()
+            await world.admin.delete(PersistentVolumeClaim, claim)
+            await world.admin.patch(Node, "node-1", MergePatch({"spec": {"unschedulable": None}}))
+            await world.reaches("Running")
+            assert await world.claims() == [claim]
+
+    run_virtual(main)
+
+
+def test_no_pod_is_made_for_a_volume_that_is_being_deleted() -> None:
+    async def main() -> None:
+        async with running_world() as world:
+            await world.run()
+            await world.set_state("Paused")
+            await world.reaches("Paused")
+            (claim,) = await world.claims()
+            hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+            await world.admin.patch(PersistentVolumeClaim, claim, MergePatch(hold))
+            await world.admin.delete(PersistentVolumeClaim, claim)
+            await world.set_state("Running")
+            await asyncio.sleep(60)
+            synced = get_condition(await world.read(), "PodSynced")
+            assert synced is not None
+            assert synced.message == f"the volume {claim} is being deleted"
+            assert await world.pod() is None
+            await world.admin.patch(PersistentVolumeClaim, claim, MergePatch({"metadata": {"finalizers": None}}))
+            await world.reaches("Running")
 
     run_virtual(main)
