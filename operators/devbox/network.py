@@ -62,7 +62,10 @@ async def node_port(context: DevboxContext) -> Done:
     """The Service with node ports, unless the type of the network is another one or the Devbox is shut down."""
     devbox, status = context.object, context.object.status.network
     if devbox.spec.network.type != "NodePort" or devbox.spec.state == "Shutdown":
-        found = await context.client.find(Service, service_of(devbox), namespace=devbox.metadata.namespace)
+        name, namespace = service_of(devbox), devbox.metadata.namespace
+        found = await context.client.find(Service, name, namespace=namespace)
+        if found is None and status.node_port:  # it may have lost its labels, and is hidden from the cache
+            found = await context.live.find(Service, name, namespace=namespace)
         if found is not None and is_part(devbox, found):
             await context.client.delete(found, missing_ok=True)
         status.node_port = 0

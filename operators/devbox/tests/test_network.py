@@ -10,6 +10,7 @@ from operators.devbox.words import unique_id
 
 from kubewright import Field, ObjectKey, ObjectMeta
 from kubewright.api.core.v1 import ContainerPort, Service, ServicePort, ServiceSpec
+from kubewright.client import MergePatch
 from kubewright.client.wait import deleted
 from kubewright.patterns import get_condition, is_true
 from kubewright.testing import virtual
@@ -112,3 +113,16 @@ def test_unique_ids_are_two_words_and_four_letters_and_differ() -> None:
     assert len(found) == 1000
     assert all([len(part) for part in each.split("-")][2] == 4 and each.replace("-", "").islower() for each in found)
     assert unique_id(ObjectKey("a", "b")) == unique_id(ObjectKey("a", "b")) != unique_id(ObjectKey("b", "a"))
+
+
+@virtual
+async def test_node_ports_of_a_service_that_has_lost_its_labels_while_the_operator_was_down_are_given_back() -> None:
+    async with running_world() as world:
+        await world.run()
+        await world.kill()
+        await world.admin.patch(Service, "it-svc", MergePatch({"metadata": {"labels": None}}))
+        await world.set_state("Shutdown")
+        await world.start()
+        ended = await world.reaches("Shutdown")
+        assert ended.status.network.node_port == 0
+        assert await world.names(Service) == sorted([ended.status.network.unique_id, "kubernetes"])
