@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 
 _IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_KEPT_BY_SHELLS = {"BASHOPTS", "BASH_VERSINFO", "EUID", "OPTIND", "PPID", "SHELLOPTS", "UID"}
+"""Assigning to these ends a shell: bash has them read-only, also as `sh`, and OPTIND takes but numbers."""
 
 
 def env_profile(variables: Mapping[str, str]) -> str:
@@ -19,8 +21,8 @@ def env_profile(variables: Mapping[str, str]) -> str:
 
 
 def is_exportable(name: str) -> bool:
-    """Whether a shell takes it for the name of a variable."""
-    return _IDENTIFIER.fullmatch(name) is not None
+    """Whether a shell takes it for the name of a variable, and lets that be set."""
+    return _IDENTIFIER.fullmatch(name) is not None and name not in _KEPT_BY_SHELLS
 
 
 def _quoted(value: str) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -31,13 +32,13 @@ NASTY = {
 PRINT = "import json, os, sys; json.dump({k: os.environ.get(k) for k in sys.argv[1:]}, sys.stdout)"
 
 
-def exported(shell: str, profile: str, names: list[str], tmp_path: Path) -> dict[str, str | None]:
+def exported(shell: str, profile: str, names: list[str], tmp_path: Path, **env: str) -> dict[str, str | None]:
     """What a program sees that a shell starts after it has read the profile."""
     file = tmp_path / "env-profile.sh"
     file.write_text(profile, newline="")
     command = [shell, "-eu", "-c", '. "$1"; shift; exec "$@"', shell, str(file), sys.executable, "-c", PRINT, *names]
     done = subprocess.run(
-        command, check=True, capture_output=True, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "PYTHONUTF8": "1"}
+        command, check=True, capture_output=True, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "PYTHONUTF8": "1", **env}
     )
     found: dict[str, str | None] = json.loads(done.stdout)
     return found
@@ -74,3 +75,18 @@ def test_names_that_a_shell_cannot_export_are_left_out_and_break_nothing(tmp_pat
 
 def test_values_that_no_process_can_have_are_left_out() -> None:
     assert env_profile({"A": "a\0b", "B": "b"}) == "export B='b'\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_variables_that_a_shell_keeps_for_itself_do_not_end_a_login(shell: str, tmp_path: Path) -> None:
+    """They are read-only in a bash that is called sh, as on many images: the first one ended the shell."""
+    kept = subprocess.run(
+        ["bash", "--posix", "-c", "readonly -p"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    names = ["UID", "OPTIND", *re.findall(r"(\w+)=", kept.stdout)]
+    profile = env_profile({**dict.fromkeys(names, "value"), "LAST": "there"})
+    assert exported(shell, profile, ["LAST"], tmp_path, POSIXLY_CORRECT="1") == {"LAST": "there"}
