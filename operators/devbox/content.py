@@ -84,7 +84,8 @@ def script_container(
 def seeding(devbox: Devbox, image: str, resources: ResourceRequirements) -> Container:
     """The container that fills an empty content volume from the image."""
     arguments = (MOUNTED_AT, devbox.spec.config.working_dir)
-    return script_container("seed", image, SEED, *arguments, mounts=[whole()], resources=resources)
+    name = f"{devbox.metadata.name}-seed"
+    return script_container(name, image, SEED, *arguments, mounts=[whole()], resources=resources)
 
 
 async def ensure_content(context: DevboxContext) -> None:

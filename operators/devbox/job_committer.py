@@ -82,7 +82,8 @@ class JobCommitter:
             container.image = devbox.spec.image
         if base.startswith(PREFIX):
             mounts = [whole(), VolumeMount(name=_ARCHIVE, mount_path=_ARCHIVE_AT, read_only=True)]
-            restore = self._container(devbox, "restore", RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
+            name = f"{devbox.metadata.name}-unpack"
+            restore = self._container(devbox, name, RESTORE, MOUNTED_AT, _ARCHIVE_AT, mounts=mounts)
             pod.init_containers = [restore, *pod.init_containers]
             pod.volumes = [*pod.volumes, volume(_ARCHIVE, base.removeprefix(PREFIX))]
 

@@ -30,7 +30,8 @@ LABELS: Final = {"app.kubernetes.io/managed-by": "sealos", "app.kubernetes.io/pa
 """All that the operator makes has these, and the name of its Devbox besides."""
 
 COMMIT_SUFFIX: Final = "-commit"
-MAX_NAME_LENGTH: Final = 63 - len(COMMIT_SUFFIX)  # the name of a Job is a label of its pods
+MAX_NAME_LENGTH: Final = 63 - len(COMMIT_SUFFIX)
+"""The name of a Job is a label of its pods. No container that fills a volume has a longer suffix."""
 
 JWT_SECRET: Final = "SEALOS_DEVBOX_JWT_SECRET"  # noqa: S105  # the name of a key, not the secret
 PUBLIC_KEY: Final = "SEALOS_DEVBOX_PUBLIC_KEY"

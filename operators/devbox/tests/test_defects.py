@@ -218,3 +218,18 @@ async def test_the_phase_is_that_of_the_pass_before() -> None:
         await world.manager.synced()
         paused = await world.at_rest()
         assert (paused.status.phase, paused.status.state, paused.status.node) == ("Paused", "Paused", "")
+
+
+@virtual
+async def test_containers_that_fill_volumes_are_called_like_the_container_of_some_devboxes() -> None:
+    async with running_world() as world:
+        for name in ("seed", "unpack", "restore"):
+            await world.create(devbox(name=name))
+        for name in ("seed", "unpack", "restore"):
+            await world.reaches("Running", name)
+            await world.set_state("Stopped", name)
+        for name in ("seed", "unpack", "restore"):
+            await world.reaches("Stopped", name)
+            await world.set_state("Running", name)
+        for name in ("seed", "unpack", "restore"):
+            await world.reaches("Running", name)

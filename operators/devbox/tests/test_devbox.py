@@ -95,7 +95,7 @@ async def test_item_65_each_state_has_its_pod_services_node_port_and_content(
 
     resumed = await change(client, "Running")
     pod = await client.get(Pod, "it")
-    assert [each.name for each in pod.spec.init_containers] == ["restore", "seed"]
+    assert [each.name for each in pod.spec.init_containers] == ["it-unpack", "it-seed"]
     claims = {each.name: each.persistent_volume_claim for each in pod.spec.volumes}
     archive = claims["archive"]
     assert archive is not None
