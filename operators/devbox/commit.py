@@ -110,7 +110,10 @@ async def _retry(context: DevboxContext) -> None:
     """Remove the attempt that has failed, and try again after a while."""
     record, options = context.object.status.record, context.options
     is_over = await context.committer.cancel(context.object)
-    if record.attempts >= options.commit_tries or not is_over:
+    if not is_over:
+        context.reconcile_after(_PAUSE)
+        return
+    if record.attempts >= options.commit_tries:
         return
     since = record.update_time or now()
     left = (since + options.commit_retry - now()).total_seconds()
@@ -126,6 +129,8 @@ async def _reopen(context: DevboxContext) -> None:
     if await context.committer.cancel(context.object):
         record.commit_status, record.update_time, record.attempts, record.message = "Pending", now(), 0, ""
         context.reconcile_after(0)
+    else:
+        context.reconcile_after(_PAUSE)
 
 
 def _reach(context: DevboxContext, state: State) -> None:

@@ -29,6 +29,7 @@ PREFIX: Final = "archive/"
 
 _ARCHIVE, _BASE = "archive", "base"
 _ARCHIVE_AT, _BASE_AT = "/devbox-archive", "/devbox-base"
+_POLL = 10.0
 
 P = TypeVar("P", bound=Object)
 
@@ -51,24 +52,26 @@ class JobCommitter:
     async def commit(self, devbox: Devbox) -> CommitProgress:
         """See `Committer`: create the Job, or read how far it is."""
         content_id = devbox.status.content_id
-        job = await self.client.find(Job, commit_of(devbox), namespace=devbox.metadata.namespace)
+        job = await self._find_job(devbox)
         if job is None:
             return await self._begin(devbox)
         if not is_part(devbox, job):
             return CommitFailed(f"the Job {job.metadata.name} is not of this Devbox: delete it")
-        if job.metadata.deletion_timestamp is not None or job.metadata.labels.get(CONTENT_ID) != content_id:
+        if job.metadata.deletion_timestamp is not None or _content_of(job) != content_id:
             await self.cancel(devbox)
-            return Committing("the Job of an earlier attempt is ending")
+            return Committing("the Job of an earlier attempt is ending", after=_POLL)
         if is_true(job, "Complete"):
             return await self._check(devbox)
         if is_true(job, "Failed"):
             failed = get_condition(job, "Failed")
             return CommitFailed(f"the Job {job.metadata.name} failed: {(failed and failed.message) or 'no message'}")
-        return Committing(f"the Job {job.metadata.name} archives the content")
+        # Nothing tells about a Job that is hidden from the cache.
+        is_hidden = not labels_of(devbox.metadata.name).items() <= job.metadata.labels.items()
+        return Committing(f"the Job {job.metadata.name} archives the content", after=_POLL if is_hidden else None)
 
     async def cancel(self, devbox: Devbox) -> bool:
         """See `Committer`: delete the Job, which is gone when its pods are."""
-        job = await self.client.find(Job, commit_of(devbox), namespace=devbox.metadata.namespace)
+        job = await self._find_job(devbox)
         if job is None or not is_part(devbox, job):
             return True
         if job.metadata.deletion_timestamp is None:
@@ -100,6 +103,14 @@ class JobCommitter:
         claims = await self.client.list(PersistentVolumeClaim, namespace=devbox.metadata.namespace, labels=labels)
         found = newest_first([each for each in claims if is_part(devbox, each)])
         return f"{PREFIX}{found[0].metadata.name}" if found else None
+
+    async def _find_job(self, devbox: Devbox) -> Job | None:
+        """The Job, also one that the cache does not show as it has lost its labels, while there is an attempt."""
+        key = ObjectKey(devbox.metadata.namespace, commit_of(devbox))
+        found = await self.client.find(Job, key)
+        if found is None and devbox.status.content_id and devbox.status.record.commit_status != "Pending":
+            found = await self.client.find(Job, key, consistency="live")
+        return found
 
     async def _begin(self, devbox: Devbox) -> CommitProgress:
         content_id, namespace = devbox.status.content_id, devbox.metadata.namespace
@@ -170,6 +181,11 @@ class JobCommitter:
                 template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
             ),
         )
+
+
+def _content_of(job: Job) -> str | None:
+    """The content that a Job archives. Labels of its pods, unlike its own, cannot be changed."""
+    return job.spec.template.metadata.labels.get(CONTENT_ID)
 
 
 def _deleted(archive: str) -> CommitFailed:

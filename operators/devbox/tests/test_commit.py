@@ -26,6 +26,7 @@ from kubewright.api.core.v1 import (
     ResourceQuotaSpec,
     Service,
 )
+from kubewright.client import MergePatch
 from kubewright.client.wait import Field, deleted
 from kubewright.patterns import get_condition, is_true
 from kubewright.testing import RecordedEvents, settled, virtual
@@ -164,7 +165,7 @@ async def test_a_job_of_that_name_that_is_not_ours_is_named_and_left_alone() -> 
         await world.admin.create(theirs)
         await world.set_state("Stopped")
         found = await failed(world)
-        assert '"it-commit" already exists' in found.status.record.message
+        assert found.status.record.message == "the Job it-commit is not of this Devbox: delete it"
         await world.admin.delete(theirs)
         await world.reaches("Stopped")
 
@@ -313,3 +314,17 @@ async def test_an_archive_that_is_deleted_before_the_commit_ends_is_not_taken_fo
             await world.set_state("Running")
             await world.reaches("Running")
             assert disks.problems == []
+
+
+@virtual
+async def test_a_job_that_has_lost_its_labels_is_still_the_commit_and_locks_no_user_out() -> None:
+    async with running_world() as world:
+        with followed(world.plane) as disks:
+            await world.run()
+            disks.work()
+            world.plane.pods.where(labels=COMMITS).behave(run=30)
+            await world.set_state("Stopped")
+            await world.admin.wait_for(Job, "it-commit", Field("status.active").equals(1), timeout=LONG)
+            await world.admin.patch(Job, "it-commit", MergePatch({"metadata": {"labels": None}}))
+            stopped = await world.reaches("Stopped", timeout=60)
+            assert disks.missing(stopped.status.record.base_image.removeprefix("archive/")) == []
