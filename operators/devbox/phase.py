@@ -43,10 +43,8 @@ def phase_of(devbox: Devbox, pod: Pod | None) -> Phase:
         return "Error"
     if state == "Running":
         return "Running" if is_running(pod) else "Pending"
-    if state == "Paused":
-        return "Pausing" if pod is not None else "Paused"
-    if state in ("Stopped", "Shutdown"):
-        is_over = pod is None and not status.record.node and status.state == state
+    if state in ("Paused", "Stopped", "Shutdown"):
+        is_over = pod is None and status.state == state and (state == "Paused" or not status.record.node)
         return state if is_over else _ON_THE_WAY[state]
     return "Unknown"
 

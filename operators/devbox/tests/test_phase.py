@@ -61,6 +61,8 @@ def test_the_phase_of_a_state_and_a_pod(state: State, is_: PodIs, node: str, pha
 def test_a_state_that_is_not_reached_is_on_the_way() -> None:
     assert phase_of(in_state("Stopped", "Running", ""), None) == "Stopping"
     assert phase_of(in_state("Shutdown", "Stopped", ""), None) == "Shutting"
+    # A commit that is given up still reads the content.
+    assert phase_of(in_state("Paused", "Running", ""), None) == "Pausing"
 
 
 def test_a_state_of_a_later_version_is_unknown() -> None:
