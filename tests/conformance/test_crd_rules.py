@@ -196,6 +196,37 @@ BAD_CHANGES: list[tuple[dict[str, JSONValue], list[tuple[str, str]]]] = [
 ]
 # A faulty schema of a field, and the errors in its definition.
 BAD_SCHEMAS: list[tuple[dict[str, JSONValue], list[tuple[str, str]]]] = [
+    # Rules see a default as a new value and as one that stays, without the defaults of what is in it.
+    (ruled({**NUMBER, "default": 1}, "self % 2 == 0"), [("default", "Invalid value: 1: failed rule: self % 2 == 0")]),
+    (
+        ruled({**NUMBER, "default": 1}, "self != oldSelf"),
+        [("default", "Invalid value: 1: failed rule: self != oldSelf")],
+    ),
+    (ruled({**NUMBER, "default": 1}, "self == oldSelf"), []),
+    (
+        ruled({**NUMBER, "default": 1}, "!oldSelf.hasValue()", optionalOldSelf=True),
+        [("default", "Invalid value: 1: failed rule: !oldSelf.hasValue()")],
+    ),
+    (
+        ruled({**NUMBER, "default": 1}, "oldSelf.hasValue()", optionalOldSelf=True),
+        [("default", "Invalid value: 1: failed rule: oldSelf.hasValue()")],
+    ),
+    (
+        ruled({"type": "object", "default": {}, "properties": {"b": {**NUMBER, "default": 7}}}, "self.b > 5"),
+        [("default", 'Invalid value: "object": no such key: b evaluating rule: self.b > 5')],
+    ),
+    (
+        {"type": "object", "default": {"b": 1}, "properties": {"b": ruled(NUMBER, "self > 1", "true")}},
+        [("default.b", "Invalid value: 1: failed rule: self > 1")],
+    ),
+    (
+        {"type": "array", "items": ruled({**NUMBER, "default": 1}, "self > 1")},
+        [("items.default", "Invalid value: 1: failed rule: self > 1")],
+    ),
+    (
+        {"type": "object", "maxProperties": 3, "additionalProperties": ruled({**NUMBER, "default": 1}, "self > 1")},
+        [],
+    ),
     (
         ruled(RANGE, "self.nope < 1"),
         [

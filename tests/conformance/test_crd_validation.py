@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from tests.conformance.custom_kinds import Kind, typed, version
 
@@ -230,6 +232,21 @@ async def test_nulls_and_gaps_are_filled_and_the_unknown_is_dropped(admin: Clien
         "free": {"x": {"y": None}},
         "resource": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "zip": 1},
     }
+
+
+@pytest.mark.usefixtures("checked")
+async def test_numbers_are_stored_as_go_writes_them(admin: Client) -> None:
+    numbers: JSONValue = [1.0, -0.0, 1e3, 2**53 + 1, 0.5, 2**63, 1e21]
+    spec: dict[str, JSONValue] = {"number": 3.0, "either": 4.0, "map": {"a": 1e2}, "free": {"x": numbers}}
+    obj = Checked(metadata=ObjectMeta(name="whole"), content={"spec": spec})
+
+    created = await admin.create(obj, dry_run=True)
+
+    stored = cast("dict[str, Any]", created.get("spec"))
+    found = [stored["number"], stored["either"], stored["map"]["a"], *stored["free"]["x"]]
+    assert found[:8] == [3, 4, 100, 1, 0, 1000, 2**53 + 1, 0.5]
+    assert [type(each) for each in found[:8]] == [int] * 7 + [float]
+    assert [float(each) for each in found[8:]] == [2.0**63, 1e21], "the one with all digits, the other without"
 
 
 @pytest.mark.usefixtures("checked")

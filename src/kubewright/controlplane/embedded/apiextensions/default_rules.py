@@ -8,6 +8,7 @@ from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.document import copied, mapping
 from kubewright.controlplane.embedded.apimachinery.status import FieldError, invalid_value
 from kubewright.controlplane.embedded.schema.prune import ValuePruner
+from kubewright.controlplane.embedded.schema.rules import compiled
 from kubewright.controlplane.embedded.schema.validation import Validator
 
 _META = ("metadata", "kind", "apiVersion")
@@ -19,7 +20,7 @@ def check_defaults(schema: JSONObject, path: str, *, root: bool = True) -> Itera
     if default is not None:
         if ValuePruner(schema).prune(copied(default)):
             yield invalid_value(f"{path}.default", default, "must not have unknown fields")
-        yield from Validator(schema).validate(default, f"{path}.default")
+        yield from Validator(schema).validate(default, f"{path}.default") or _broken_rules(schema, f"{path}.default")
     if isinstance(schema.get("items"), dict):
         yield from check_defaults(mapping(schema, "items"), f"{path}.items", root=False)
     properties = mapping(schema, "properties")
@@ -27,3 +28,14 @@ def check_defaults(schema: JSONObject, path: str, *, root: bool = True) -> Itera
         # Defaults of a resource's own metadata are refused by another rule.
         if not (root and name in _META):
             yield from check_defaults(mapping(properties, name), f"{path}.properties[{name}]", root=False)
+
+
+def _broken_rules(schema: JSONObject, path: str) -> list[FieldError]:
+    """What the rules of a schema find wrong with its default: when it is new, and when it stays."""
+    rules = compiled(schema, resource=schema.get("x-kubernetes-embedded-resource") is True)
+    if rules is None:
+        return []
+    default = schema["default"]
+    return rules.validate(default, at=path) or [
+        error for error in rules.validate(default, default, at=path) if not error.tolerated
+    ]

@@ -106,22 +106,22 @@ class CompiledRules:
     def __init__(self, root: _Level) -> None:
         self._root = root
 
-    def validate(self, new: JSONValue, old: JSONValue = None) -> list[FieldError]:
-        """What the rules find wrong with an object, or with its change from `old`."""
+    def validate(self, new: JSONValue, old: JSONValue = None, at: str = "") -> list[FieldError]:
+        """What the rules find wrong with an object, or with its change from `old`. `at` is where it is."""
         change = CorrelatedValue(new, old, self._root.schema)
         errors: list[FieldError] = []
         try:
-            self._root.apply("", change, errors, Spending(metered=False))
+            self._root.apply(at, change, errors, Spending(metered=False))
         except NeedsMeter:
             errors = []
             with suppress(Exhausted):
-                self._root.apply("", change, errors, Spending(metered=True))
+                self._root.apply(at, change, errors, Spending(metered=True))
         return errors
 
 
-def compile_rules(schema: JSONObject) -> CompiledRules | None:
-    """The rules anywhere in the schema of a resource; None when there are none."""
-    level = _Level.of(schema, resource=True)
+def compile_rules(schema: JSONObject, *, resource: bool = True) -> CompiledRules | None:
+    """The rules anywhere in the schema of a resource, or of a part of one; None when there are none."""
+    level = _Level.of(schema, resource=resource)
     return None if level is None else CompiledRules(level)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from kubewright.api.markers import JSONObject
 from kubewright.controlplane.embedded.apimachinery.document import copied_object, inside, mapping, text
 from kubewright.controlplane.embedded.apimachinery.gotext import bounded_integer, quoted
+from kubewright.controlplane.embedded.apimachinery.numbers import settle_numbers
 from kubewright.controlplane.embedded.apimachinery.status import (
     MODIFIED,
     FieldError,
@@ -83,6 +84,8 @@ def create(call: Call, obj: JSONObject, *, tracked: bool = True) -> StoredObject
     _warn(call, obj, None)
     _require_create(call)
     call.services.admission.check(call, obj, None, "CREATE")
+    if resource.custom:
+        settle_numbers(obj)
     call.services.store.prepare(obj)
     call.services.admission.charge(call, obj, None)
     for attempt in range(_NAME_ATTEMPTS):
@@ -174,6 +177,8 @@ def replace(
     refuse(resource, text(obj, "metadata", "name"), [error for error in errors if not error.tolerated])
     _warn(call, obj, old)
     call.services.admission.check(call, obj, old, "UPDATE")
+    if resource.custom:
+        settle_numbers(obj)
     call.services.store.prepare(obj)
     call.services.admission.charge(call, obj, old)
     return _store(call, obj, entry)

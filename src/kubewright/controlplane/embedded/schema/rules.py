@@ -14,8 +14,8 @@ from kubewright.controlplane.embedded.apimachinery.status import FieldError
 class Rules(Protocol):
     """The compiled rules of one schema."""
 
-    def validate(self, new: JSONObject, old: JSONObject | None = None) -> list[FieldError]:
-        """The rules that an object, or its change, does not keep."""
+    def validate(self, new: JSONValue, old: JSONValue = None, at: str = "") -> list[FieldError]:
+        """The rules that an object, or its change, does not keep. `at` is where it is."""
 
 
 def has_rules(schema: JSONValue) -> bool:
@@ -32,13 +32,13 @@ def has_rules(schema: JSONValue) -> bool:
     return False
 
 
-def compiled(schema: JSONObject) -> Rules | None:
-    """The rules of a schema; None when it has none."""
+def compiled(schema: JSONObject, *, resource: bool = True) -> Rules | None:
+    """The rules of the schema of a resource, or of a part of one; None when it has none."""
     if not has_rules(schema):
         return None
     from kubewright.controlplane.embedded.cel import compile_rules
 
-    return compile_rules(schema)
+    return compile_rules(schema, resource=resource)
 
 
 def check_rules(schema: JSONObject, path: str) -> list[FieldError]:
