@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from msgspec import Meta
 
-from kubewright.api.markers import JSONValue
+from kubewright.api.int_or_string import IntOrString
+from kubewright.api.markers import Int32, JSONValue
 from kubewright.api.model import Model, ModelMeta
 from kubewright.api.quantity import Quantity
 from kubewright.manifest.errors import ManifestError
@@ -37,6 +38,7 @@ INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type":
         ),
         (Annotated[float, Meta(ge=0.5)], {"type": "number", "minimum": 0.5}),
         (Annotated[int, Meta(multiple_of=5)], INTEGER | {"multipleOf": 5}),
+        (Annotated[float, Meta(multiple_of=5)], {"type": "number", "multipleOf": 5}),
         (Annotated[str, Meta(min_length=1, max_length=3)], STRING | {"minLength": 1, "maxLength": 3}),
         (Annotated[str, Meta(pattern="^[a-z]+$")], STRING | {"pattern": "^[a-z]+$"}),
         (
@@ -48,7 +50,7 @@ INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type":
             {"type": "object", "additionalProperties": STRING, "minProperties": 1, "maxProperties": 3},
         ),
         (
-            Annotated[int | str, Meta(ge=1), Meta(pattern="%$", max_length=4)],
+            Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern="%$", max_length=4)],
             {
                 "anyOf": [INTEGER, STRING],
                 "x-kubernetes-int-or-string": True,
@@ -57,7 +59,7 @@ INNER: dict[str, JSONValue] = {"type": "object", "properties": {"name": {"type":
                 "maxLength": 4,
             },
         ),
-        (Annotated[int | None, Meta(ge=1)], INTEGER | {"minimum": 1, "nullable": True}),
+        (Annotated[int | None, Meta(title="Size")], INTEGER | {"title": "Size", "nullable": True}),
         (Annotated[int, Meta(ge=1)] | None, INTEGER | {"minimum": 1, "nullable": True}),
         (list[Annotated[int, Meta(ge=1)]], {"type": "array", "items": INTEGER | {"minimum": 1}}),
         (Annotated[Annotated[int, Meta(ge=1)], Meta(le=9)], INTEGER | {"minimum": 1, "maximum": 9}),
@@ -91,6 +93,13 @@ def test_limits_and_prose_become_keywords(annotation: object, expected: dict[str
         (Annotated[Quantity, Meta(ge=1)], "Meta(ge=1) does not fit the type of the field: it cannot be limited"),
         (Annotated[Inner, Meta(min_length=1)], "Meta(min_length=1) does not fit the type of the field"),
         (Annotated[Literal["a"], Meta(min_length=1)], "Meta(min_length=1) does not fit the type of the field"),
+        (Annotated[float, Meta(multiple_of=0.5)], "Meta(multiple_of=0.5): the API server refuses whole numbers where"),
+        (Annotated[int | None, Meta(ge=1)], "Meta(ge=...) limits one type, and not a union: write Annotated[int, Meta"),
+        (
+            Annotated[IntOrString, Meta(pattern="%$")],
+            "limits one type, and not a union: write Annotated[int, Meta(...)",
+        ),
+        (Int32 | str, "markers are for all of a union, not for one of its members: write Annotated[int | str, ...]"),
         (
             Annotated[str, Meta(pattern="^(?!kube-)")],
             "the pattern '^(?!kube-)' uses negative look-ahead (?!...), which the API server does not understand",

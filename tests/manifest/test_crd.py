@@ -176,7 +176,7 @@ spec:
         specReplicasPath: .spec.replicas
         statusReplicasPath: .status.currentReplicas
       status: {}
-"""  # noqa: E501  # descriptions are not wrapped
+"""  # descriptions are not wrapped
     )
 
 

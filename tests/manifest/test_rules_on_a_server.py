@@ -36,7 +36,7 @@ class RuledSpec(Model, rules=[Rule("self.minSize <= self.maxSize", message="minS
     target: Target | None = None
 
 
-class RuledStatus(Model):
+class RuledStatus(Model, rules=[Rule("self.phase != 'Forbidden'", message="has another phase")]):
     phase: str = "Pending"
     conditions: Annotated[list[Condition], ListMap("type")] = []
 

@@ -457,8 +457,8 @@ def test_a_status_with_defaults_is_filled_in_unless_it_may_be_absent(
         (list[str] | str, "a structural schema cannot express list[str] or str: use one Model with an optional field"),
         (ConfigMap | Secret, "a structural schema cannot express ConfigMap or Secret: use one Model with an optional"),
         (float | str, "cannot express float or str: use one of them, IntOrString (which is int | str), or JSONValue"),
-        (Annotated[int, Meta(ge=1)] | str, "markers are for all of a union, not for one of its members: write "),
-        (Annotated[int, Meta(ge=1)] | str, "write Annotated[int | str, ...]"),
+        (Annotated[int, Format("int64")] | str, "markers are for all of a union, not for one of its members: write "),
+        (Annotated[int, Format("int64")] | str, "write Annotated[int | str, ...]"),
         (tuple[int, int], "tuple[int, int] has no structural schema: use list[...]"),
         (set[str], "set[str] has no structural schema: use Annotated[list[...], ListSet()]"),
         (frozenset[str], "has no structural schema: use Annotated[list[...], ListSet()]"),
@@ -485,6 +485,22 @@ def test_what_a_structural_schema_cannot_express_is_an_error_with_the_fix(annota
     message = str(caught.value)
     assert message.startswith(("Example.some_field: ", "Box.content: "))
     assert complaint in message
+
+
+@pytest.mark.parametrize(
+    ("annotation", "complaint"),
+    [
+        (Annotated[int, Meta(ge=1), Meta(gt=0)], "Cannot set both `gt` and `ge`"),
+        (Annotated[int, Meta(ge=2**64)], "that don't fit in an int64"),
+        (Literal[2**64], "Integer values > (2**63 - 1)"),  # type: ignore[valid-type]
+    ],
+    ids=str,
+)
+def test_a_type_that_cannot_be_decoded_has_no_definition(annotation: object, complaint: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        schema_with(annotation)
+    assert str(caught.value).startswith("Example has a schema, but cannot be decoded: ")
+    assert complaint in str(caught.value)
 
 
 def test_a_model_that_contains_itself_is_an_error() -> None:

@@ -72,7 +72,8 @@ _making = RLock()
 
 
 @cache
-def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+def decoder_of(cls: type[T]) -> msgspec.json.Decoder[T]:
+    """The decoder of a structure. An error of msgspec when there is none, because of an annotation."""
     # What msgspec learns of a structure it keeps in the class, also while it is incomplete: a decoder that another
     # thread makes of it meanwhile would crash the process.
     with _making:
@@ -107,7 +108,7 @@ def decode_json(raw: bytes | msgspec.Raw) -> JSONValue:
 def decode_model(cls: type[T], raw: bytes | msgspec.Raw) -> T:
     """A structure from JSON. Raises `DecodeError` with the path of the first field that does not fit."""
     try:
-        model: T = _decoder(cls).decode(raw)
+        model: T = decoder_of(cls).decode(raw)
     except msgspec.ValidationError as error:
         complaint = error
     except NOT_JSON as error:
@@ -244,7 +245,7 @@ def _decode_without_nulls(cls: type[T], raw: bytes | msgspec.Raw) -> T | None:
     except NOT_JSON as error:  # the part behind the field that does not fit
         raise _unreadable(error) from None
     try:
-        return cast(T, _decoder(cls).decode(_encoder.encode(value)))
+        return cast(T, decoder_of(cls).decode(_encoder.encode(value)))
     except msgspec.ValidationError:
         return None
 

@@ -5,7 +5,7 @@ The same `Meta` is enforced by msgspec in Python, so that both sides refuse the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Meta
@@ -21,7 +21,6 @@ _KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "integer": _NUMBER,
     "number": _NUMBER,
     "string": _TEXT,
-    "int-or-string": _NUMBER | _TEXT,
     "array": {"min_length": "minItems", "max_length": "maxItems"},
     "object": {"min_length": "minProperties", "max_length": "maxProperties"},
 }
@@ -60,6 +59,19 @@ def constrain(schema: dict[str, JSONValue], meta: Meta, limited_as: str, where: 
     add_keywords(schema, extra, EXTRA_KEYWORDS, where)
 
 
+def refuse_limits(markers: Iterable[object], where: object) -> None:
+    """Raise `ManifestError` for limits of a union: msgspec decodes no such type, since a limit is of one member."""
+    for marker in markers:
+        limit = next(
+            (name for name in _CONSTRAINTS if isinstance(marker, Meta) and getattr(marker, name) is not None), ""
+        )
+        if limit:
+            raise ManifestError(
+                f"{where}: Meta({limit}=...) limits one type, and not a union: write Annotated[int, Meta(...)] | None, "
+                "or int | Annotated[str, Meta(...)]"
+            )
+
+
 def add_keywords(
     schema: dict[str, JSONValue], extra: Mapping[str, object], known: Collection[str], where: object
 ) -> None:
@@ -91,6 +103,11 @@ def _limit(
                 f"{where}: the pattern {limit!r} uses {construct}, which the API server does not understand: "
                 "write it without, or check that part in the reconciler"
             )
+    if name == "multiple_of" and isinstance(limit, float) and not limit.is_integer():
+        raise ManifestError(
+            f"{where}: Meta(multiple_of={limit!r}): the API server refuses whole numbers where a factor is none: count "
+            'in smaller units, use Quantity, or Meta(extra_json_schema={"multipleOf": ...}) to have it so'
+        )
     schema[keywords[name]] = limit
     if name in _EXCLUSIVE:
         schema[_EXCLUSIVE[name]] = True

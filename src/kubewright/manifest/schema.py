@@ -14,13 +14,13 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Raw, UnsetType
 from msgspec.structs import FieldInfo
 
-from kubewright.api.codec import decode_json, decode_scalar, encode, to_json
+from kubewright.api.codec import decode_json, decode_scalar, decoder_of, encode, to_json
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.markers import Atomic, FieldUnion, Format, Immutable, JSONValue, ListMap, ListSet, Rule, Values
 from kubewright.api.meta import ObjectMeta
@@ -29,10 +29,10 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.resources import Object
 from kubewright.api.shape import shape_of
 from kubewright.api.time import MicroTime
-from kubewright.manifest.constraints import constrain
+from kubewright.manifest.constraints import constrain, refuse_limits
 from kubewright.manifest.docstrings import class_description, field_descriptions
 from kubewright.manifest.errors import ManifestError
-from kubewright.manifest.keywords import Schema
+from kubewright.manifest.keywords import RULES, Schema, fields
 from kubewright.manifest.list_type import list_map, list_set
 from kubewright.manifest.rules import UNCHANGED, add_rules, check_correlation, removal_rule
 from kubewright.manifest.unions import merged_members, tag_schema, tagged
@@ -110,6 +110,10 @@ def schema_of(cls: type[Model]) -> Schema:
     """
     schema = _structure(cls, ())
     check_correlation(schema, cls.__name__)
+    try:
+        decoder_of(cls)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ManifestError(f"{cls.__name__} has a schema, but cannot be decoded: {error}") from None
     return schema
 
 
@@ -177,20 +181,21 @@ def _field(info: FieldInfo, where: _Location) -> Schema:
         and issubclass(where.around[-1], Object)
         # Unless its author demands it, or lets it be absent.
         and not (info.required or info.default is None or info.default is UNSET)
-        and _fills_itself(schema)
+        and (defaults := _defaults_inside(schema))
     ):
-        schema["default"] = {}
+        # Rules see a default without the defaults of what is in it.
+        schema["default"] = defaults if schema.get(RULES) else {}
     # None is absent when it is the default, and null in all other cases.
     if nullable and info.default is not None:
         _allow_null(schema)
     return schema
 
 
-def _fills_itself(schema: Schema) -> bool:
-    """Whether the server can make a status out of the defaults in it, so that `phase: Pending` shows at once."""
-    properties = schema.get("properties")
-    fields = properties.values() if isinstance(properties, dict) else ()
-    return "required" not in schema and any(isinstance(field, dict) and "default" in field for field in fields)
+def _defaults_inside(schema: Schema) -> Schema:
+    """The defaults out of which the server can make a status, so that `phase: Pending` shows at once."""
+    if "required" in schema:
+        return {}
+    return {name: field["default"] for name, field in fields(schema).items() if "default" in field}
 
 
 def _declared_default(info: FieldInfo) -> object:
@@ -226,6 +231,7 @@ def _node(annotation: object, where: _Location) -> tuple[Schema, bool]:
     if isinstance(annotation, NewType):
         annotation = annotation.__supertype__
     if get_origin(annotation) in (Union, types.UnionType):
+        refuse_limits(markers, where)
         schema, nullable = _union(annotation, where)
     else:
         schema, nullable = _plain(annotation, where)
@@ -244,12 +250,16 @@ def _union(annotation: object, where: _Location) -> tuple[Schema, bool]:
         return schema, nullable or nested
     if Any in members:
         return _plain(Any, where)
-    if set(members) == {int, str}:
-        return copy.deepcopy(_INT_OR_STRING), nullable
     if set(members) == {int, float}:
         return copy.deepcopy(_SCALARS[float]), nullable
-    if any(get_origin(member) is Annotated for member in members):
-        bare = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+    bare = [get_args(member)[0] if get_origin(member) is Annotated else member for member in members]
+    markers = [(each, marker) for each, member in zip(bare, members, strict=True) for marker in _markers(member)]
+    if set(bare) == {int, str} and all(isinstance(marker, Meta) for _, marker in markers):
+        schema = copy.deepcopy(_INT_OR_STRING)
+        for each, marker in markers:
+            constrain(schema, cast(Meta, marker), "integer" if each is int else "string", where)
+        return schema, nullable
+    if markers:
         raise ManifestError(
             f"{where}: markers are for all of a union, not for one of its members: write "
             f"Annotated[{' | '.join(map(_name, bare))}, ...]"
@@ -354,8 +364,7 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
         case Meta():
             # The length of an encoded value is not that of its bytes, and a structure has the fields it has.
             unlimited = annotation in _ENCODED or "enum" in schema or "properties" in schema
-            limited_as = "int-or-string" if "x-kubernetes-int-or-string" in schema else str(schema.get("type", ""))
-            constrain(schema, marker, "" if unlimited else limited_as, where)
+            constrain(schema, marker, "" if unlimited else str(schema.get("type", "")), where)
         case Format(name="byte"):
             schema["pattern"] = _BASE64
         case Format(name=name):
@@ -380,6 +389,10 @@ def _mark(schema: Schema, marker: object, annotation: object, where: _Location) 
             raise ManifestError(f"{where}: Atomic() is for lists, maps and structures")
         case type() if marker.__module__ == Atomic.__module__:
             raise ManifestError(f"{where}: {marker.__name__} is a class: write {marker.__name__}(...)")
+
+
+def _markers(annotation: object) -> tuple[object, ...]:
+    return get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
 
 
 def _is_immutable(annotation: object) -> bool:

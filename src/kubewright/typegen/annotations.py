@@ -10,7 +10,6 @@ import json
 import re
 import warnings
 from collections.abc import Collection, Mapping
-from decimal import Decimal
 from typing import Final, TypeAlias
 
 from kubewright.api.markers import JSONValue
@@ -284,15 +283,15 @@ def _bounds(rest: Schema, limited_as: str) -> dict[str, Expression]:
         if keyword in rest and (bound := _number(rest[keyword], limited_as)) is not None:
             del rest[keyword]
             limits[exclusive_name if rest.pop(exclusive, False) else inclusive_name] = bound
-    if _is_exact(rest.get("multipleOf")) and (factor := _number(rest["multipleOf"], limited_as)) is not None:
+    if _is_whole(rest.get("multipleOf")) and (factor := _number(rest["multipleOf"], limited_as)) is not None:
         del rest["multipleOf"]
         limits["multiple_of"] = factor
     return limits
 
 
-def _is_exact(factor: JSONValue) -> bool:
-    """Whether Python can decide exactly what is a multiple of it: 2.5 is none of the float 0.1."""
-    return isinstance(factor, int | float) and Decimal(factor) == Decimal(repr(factor))
+def _is_whole(factor: JSONValue) -> bool:
+    """Whether Python and the server agree on what is a multiple of it."""
+    return isinstance(factor, int) or (isinstance(factor, float) and factor.is_integer())
 
 
 def _number(value: JSONValue, limited_as: str) -> Expression | None:

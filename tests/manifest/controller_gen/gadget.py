@@ -128,7 +128,7 @@ class GadgetSpec(Model):
     memory: Quantity | None = None
     timeout: str | None = None
     surge: IntOrString | None = None
-    share: Annotated[IntOrString, Meta(pattern="^[0-9]+%$")] | None = None
+    share: int | Annotated[str, Meta(pattern="^[0-9]+%$")] | None = None
 
     plain: list[str] | None = None
     few: Annotated[list[str], Meta(min_length=1, max_length=4)] | None = None
@@ -148,11 +148,11 @@ class GadgetSpec(Model):
     matrix: list[list[Int64]] | None = None
     slugs: list[Slug] | None = None
 
-    parts: list[Annotated[float, Meta(gt=0, lt=10, multiple_of=0.5)]] | None = None
+    parts: list[Annotated[float, Meta(gt=0, lt=10, extra_json_schema={"multipleOf": 0.5})]] | None = None
     pairs: list[Annotated[list[Int64], Meta(min_length=2, max_length=2)]] | None = None
     bags: list[Annotated[dict[str, str], Meta(min_length=1, max_length=2)]] | None = None
     ids: list[Annotated[str, Format("uuid")]] | None = None
-    shares: list[Annotated[IntOrString, Meta(pattern="^[0-9]+%$")]] | None = None
+    shares: list[int | Annotated[str, Meta(pattern="^[0-9]+%$")]] | None = None
     manifests: list[EmbeddedResource] | None = None
 
     labels: dict[str, str] | None = None
