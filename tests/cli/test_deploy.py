@@ -237,13 +237,14 @@ async def test_objects_that_are_held_by_a_finalizer_are_named_and_nothing_else_g
     await admin.patch(type(ferry), "big", MergePatch({"metadata": {"finalizers": []}}), namespace="default")
 
 
-async def test_an_object_of_its_own_kind_is_deployed_with_an_operator(
+async def test_objects_that_are_required_are_deployed_and_kept_with_the_definitions(
     admin: Client, kubeconfig: str, project: Ferryman
 ) -> None:
-    """Neither a dry run nor a read of it is possible before the definition is there, or after it has gone."""
+    """Neither a dry run nor a read of one of its own kind is possible before the definition is there, or after it."""
     first = 'Ferry(metadata=ObjectMeta(name="first", namespace="default"), spec=FerrySpec())'
+    tides = 'ConfigMap(metadata=ObjectMeta(name="tides"))'
     program = project.program.read_text().replace(
-        'manager.require(Permission(ConfigMap, "create"))', f"manager.require_objects({first})"
+        'manager.require(Permission(ConfigMap, "create"))', f"manager.require_objects({first}, {tides})"
     )
     project.program.write_text(f"from kubewright import ObjectMeta\n{program}")
 
@@ -255,12 +256,17 @@ async def test_an_object_of_its_own_kind_is_deployed_with_an_operator(
     assert deployed.code == 0, deployed.errors
     assert "  create     Ferry default/first\n" in deployed.output
     assert (await run("deploy", "--image", "ferry:1", "--no-wait")).output.endswith(" unchanged\n")
-    assert (await run("undeploy", "--keep-definitions")).code == 0
+    reason = "it has the ConfigMap tides, which is kept"
+    kept = await run("undeploy", "--keep-definitions")
+    assert f"  keep       Namespace {project.namespace}: {reason}\n" in kept.output
+    assert await admin.find(ConfigMap, "tides", namespace=project.namespace) is not None
     assert await admin.find(project.ferry(ObjectMeta(name="first", namespace="default"))) is not None
     gone = await run("undeploy", "--delete-objects")
     assert gone.output.splitlines()[1:] == [
         f"  delete     CustomResourceDefinition {project.definition}: with 1 Ferry",
-        "2 deleted",
+        f"  delete     ConfigMap {project.namespace}/tides",
+        f"  delete     Namespace {project.namespace}",
+        "4 deleted",
     ]
     assert (await run("undeploy")).output.endswith("\n  nothing of it is there\n")
 

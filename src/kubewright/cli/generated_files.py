@@ -29,8 +29,8 @@ DOCKERFILE: Final = "Dockerfile"
 _FIRST_LINE: Final = f"{MARK}: not to be edited, or it is overwritten.\n"
 # A copy elsewhere, such as an overlay that began as config/default, has the mark, and is the user's.
 _FOLDERS: Final = (
-    *("config/crd", "config/default", "config/manager", "config/network-policy", "config/objects", "config/rbac"),
-    *("config/samples", "config/webhook", "dist"),
+    *("config/cleanup", "config/crd", "config/default", "config/manager", "config/network-policy", "config/objects"),
+    *("config/rbac", "config/samples", "config/webhook", "dist"),
 )
 _SUFFIXES: Final = (".yaml", ".yml")
 

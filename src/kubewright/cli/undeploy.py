@@ -17,6 +17,7 @@ from kubewright.cli.cluster.target import add_cluster_arguments, add_consent_arg
 from kubewright.cli.named_operator import add_operator_arguments, named_operator
 from kubewright.deployment import objects_of
 from kubewright.deployment.extensions import definitions
+from kubewright.deployment.layout import required_objects
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -50,7 +51,7 @@ def _run(options: argparse.Namespace) -> None:
     operator = asyncio.run(named_operator(options)).operator
     objects = objects_of(operator)
     # What an operator requires is used by what it has made: without it, that would not work either.
-    kept = [*definitions(operator), *operator.objects] if options.keep_definitions else []
+    kept = [*definitions(operator), *required_objects(operator)] if options.keep_definitions else []
     certificates = secret_of(operator.webhook_service)
     made = [
         Lease(metadata=operator.metadata()),

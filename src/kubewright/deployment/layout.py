@@ -95,15 +95,22 @@ def _cleanup(operator: Operator) -> dict[str, list[Object]]:
     }
 
 
-def _further(operator: Operator) -> dict[str, list[Object]]:
-    files: dict[str, list[Object]] = {}
-    for obj in sorted(operator.objects, key=position):
+def required_objects(operator: Operator) -> list[Object]:
+    """What else the program needs in the cluster, as it is deployed: in its namespace, unless it names another."""
+    placed = []
+    for obj in map(operator.labelled, operator.objects):
         if not obj.metadata.name:
             raise ManifestError(f"the operator {operator.name} has a {obj.kind} without a name: give it one")
-        placed = operator.labelled(obj)
         if resource_info(type(obj)).namespaced and not obj.metadata.namespace:
-            placed.metadata.namespace = operator.namespace  # and not that of whoever deploys it
-        files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(placed)
+            obj.metadata.namespace = operator.namespace
+        placed.append(obj)
+    return sorted(placed, key=position)
+
+
+def _further(operator: Operator) -> dict[str, list[Object]]:
+    files: dict[str, list[Object]] = {}
+    for obj in required_objects(operator):
+        files.setdefault(f"{obj.kind.lower()}_{obj.metadata.name}.yaml", []).append(obj)
     return files
 
 

@@ -21,21 +21,27 @@ _EVERYWHERE: Final = (("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "def
 _ABOUT_OTHERS: Final = ("Event", "Endpoints")
 
 
-async def reason_to_keep(client: Client, operator: Operator, namespace: str, going: Collection[Object]) -> str:
-    """Why a namespace is not deleted: it is Kubernetes' own, or has what is not of the operator. Empty if it can go.
+async def reason_to_keep(
+    client: Client, operator: Operator, namespace: str, going: Collection[Object], kept: Collection[Object]
+) -> str:
+    """Why a namespace is not deleted: it is Kubernetes' own, or has what is kept, or not of the operator. Empty if it
+    can go.
 
     `going` are objects that go anyway, such as what the operator has made itself, and definitions with their objects.
     """
     if namespace in _KUBERNETES:
         return "it is Kubernetes' own"
-    names = {described(obj) for obj in going}
+    going_names, kept_names = {described(obj) for obj in going}, {described(obj) for obj in kept}
     try:
-        async for kind in _kinds(client, names):
+        async for kind in _kinds(client, going_names):
             for found in await client.list(metadata_only(kind), namespace=namespace):
-                key = (kind.__name__, found.metadata.name)
-                is_owned = bool(found.metadata.owner_references)  # the owner is found itself, whatever it is
-                if not (operator.owns(found) or is_owned or f"{key[0]} {found.key}" in names or key in _EVERYWHERE):
-                    return f"it has the {' '.join(key)}, which is not of this operator"
+                name, identity = found.metadata.name, f"{kind.__name__} {found.key}"
+                if identity in kept_names:
+                    return f"it has the {kind.__name__} {name}, which is kept"
+                if operator.owns(found) or identity in going_names or (kind.__name__, name) in _EVERYWHERE:
+                    continue
+                if not found.metadata.owner_references:  # an owner is found itself, whatever it is
+                    return f"it has the {kind.__name__} {name}, which is not of this operator"
     except APIError as error:  # it may not be listed, or cannot be, as a webhook of others does not answer
         return f"it may have what is not of this operator: {error}"
     return ""

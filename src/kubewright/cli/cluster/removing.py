@@ -128,7 +128,7 @@ async def _planned(remains: Remains, cluster: TargetCluster) -> _Removal:
                 steps.append(PlannedChange(Verb.DELETE, each, f"with {custom[-1]}" if custom[-1].objects else ""))
             elif isinstance(each, Namespace):
                 going = [step.obj for step in changes(steps)]
-                reason = await reason_to_keep(client, remains.operator, each.metadata.name, going)
+                reason = await reason_to_keep(client, remains.operator, each.metadata.name, going, remains.kept)
                 steps.append(PlannedChange(Verb.KEEP if reason else Verb.DELETE, each, reason))
             else:
                 steps.append(PlannedChange(Verb.DELETE, each))
