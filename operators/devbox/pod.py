@@ -118,9 +118,8 @@ def observe(devbox: Devbox, pod: Pod) -> None:
     record, node = devbox.status.record, pod.spec.node_name or ""
     if node and record.node != node:
         record.node, record.schedule_time, record.update_time = node, now(), now()
-    ended = next((each for each in pod.status.container_statuses if each.state.terminated is not None), None)
-    if ended is not None:
-        devbox.status.last_container_status = ended
+    if ended := _terminated(pod):
+        devbox.status.last_container_status = ended[0]
 
 
 def is_finished(pod: Pod) -> bool:
@@ -159,9 +158,10 @@ def describe(pod: Pod) -> str:
         if (terminated := status.state.terminated) is not None:
             reason = terminated.reason or "its container ended"
             return f"{pod.status.reason or reason}, exit code {terminated.exit_code}"
-    for status in pod.status.container_statuses:
-        if status.state.waiting is not None and status.state.waiting.reason:
-            return f"{status.state.waiting.reason} {status.state.waiting.message or ''}".strip()
+    waiting = [each.state.waiting for each in _statuses(pod) if each.state.waiting is not None]
+    for each in sorted(waiting, key=lambda one: one.reason == "PodInitializing"):  # which is to wait for another one
+        if each.reason:
+            return f"{each.reason} {each.message or ''}".strip()
     unscheduled = [each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"]
     if unscheduled:
         return f"{unscheduled[0].reason} {unscheduled[0].message or ''}".strip()
@@ -175,4 +175,14 @@ def _was_stable(pod: Pod) -> bool:
 
 
 def _terminated(pod: Pod) -> list[ContainerStatus]:
-    return [each for each in pod.status.container_statuses if each.state.terminated is not None]
+    return [each for each in _statuses(pod) if each.state.terminated is not None]
+
+
+def _statuses(pod: Pod) -> list[ContainerStatus]:
+    """Of the containers that fill the volume, unless they have succeeded, and of the container."""
+    filling = [
+        each
+        for each in pod.status.init_container_statuses
+        if each.state.terminated is None or each.state.terminated.exit_code != 0
+    ]
+    return [*filling, *pod.status.container_statuses]
