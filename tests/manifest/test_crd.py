@@ -176,7 +176,7 @@ spec:
         specReplicasPath: .spec.replicas
         statusReplicasPath: .status.currentReplicas
       status: {}
-"""  # descriptions are not wrapped
+"""  # noqa: E501  # descriptions are not wrapped
     )
 
 

@@ -43,11 +43,9 @@ _ASSIGNED: Final[dict[str, tuple[str, ...]]] = {
         "subsets.*.notReadyAddresses.*.nodeName",
     ),
     "/discovery.k8s.io/endpointslices/": ("endpoints.*.addresses", "endpoints.*.nodeName"),
-    "/core/persistentvolumes/": ("spec.claimRef.resourceVersion",),
 }
-_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")
+_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}\b")  # of the admission of pods
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
-_TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")  # of the admission of pods
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -132,7 +130,6 @@ class _Names:
     def text(self, value: str) -> str:
         if self._pattern is not None:
             value = self._pattern.sub(lambda match: self._generated[match[0]], value)
-        value = _TOKEN_VOLUME.sub("kube-api-access-*", value)
         value = _UID.sub(lambda match: self._uids.get(match[0], "<uid of no object>"), value)
         return _TOKEN_VOLUME.sub("kube-api-access-*", _TIME.sub("<time>", value))
 

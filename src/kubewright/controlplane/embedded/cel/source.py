@@ -44,6 +44,6 @@ def _shown(lines: list[str], issue: Issue) -> str:
     if len(snippet.encode()) > _MAX_SNIPPET_LENGTH:
         return text
     # Characters beyond ASCII are taken to be wide, so that the mark stays below its character.
-    dots = "".join("." if sign.isascii() else "．" for sign in snippet[:column])
-    mark = "^" if column >= len(snippet) or snippet[column].isascii() else "＾"
+    dots = "".join("." if sign.isascii() else "．" for sign in snippet[:column])  # noqa: RUF001 (the wide dot is meant)
+    mark = "^" if column >= len(snippet) or snippet[column].isascii() else "＾"  # noqa: RUF001 (the wide mark is meant)
     return f"{text}\n | {snippet}\n | {dots}{mark}"

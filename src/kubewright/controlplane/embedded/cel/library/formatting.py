@@ -221,7 +221,7 @@ def _scientific(value: object, clause: Clause) -> str:
     # The precision is taken for a width, and powers of ten are written as such: both as cel-go has it.
     mantissa, exponent = f"{_number(value, clause):.{_PRECISION}e}".split("e")
     power = f"{'-' if exponent[0] == '-' else ''}{exponent[1:]}".translate(_SUPERSCRIPT)
-    return f"{mantissa}×10{power}"
+    return f"{mantissa}×10{power}"  # noqa: RUF001 (the multiplication sign is meant)
 
 
 _SUPERSCRIPT: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
