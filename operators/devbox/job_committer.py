@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from kubewright import AlreadyExists, CachedClient, Forbidden, Invalid, ObjectKey, ObjectMeta, set_controller_reference
+from kubewright import AlreadyExists, CachedClient, KubernetesError, ObjectKey, ObjectMeta, set_controller_reference
 from kubewright.api import Object
 from kubewright.api.batch.v1 import Job, JobSpec
 from kubewright.api.core.v1 import Container, PersistentVolumeClaim, PodSpec, PodTemplateSpec, VolumeMount
@@ -123,7 +123,9 @@ class JobCommitter:
                 metadata = metadata_of(devbox, archive, **{ROLE: ARCHIVE_ROLE, CONTENT_ID: content_id})
                 await self._create(devbox, claim(devbox, self.options, metadata))
             await self._create(devbox, self._job(devbox, archive))
-        except (AlreadyExists, Forbidden, Invalid) as error:
+        except KubernetesError as error:
+            if error.is_temporary:
+                raise
             return CommitFailed(str(error))
         return Committing(f"the Job {commit_of(devbox)} is created")
 

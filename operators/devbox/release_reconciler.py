@@ -40,7 +40,11 @@ class DevBoxReleaseReconciler(ObjectReconciler[DevBoxRelease]):
         if self.registry is None:
             self.fail(release, "NoRegistry", "the operator has no registry for releases")
             return None
-        if devbox.spec.state not in ("Stopped", "Shutdown") or devbox.status.phase != devbox.spec.state:
+        # A phase of an earlier generation may be that of an earlier content.
+        is_reached = devbox.status.phase == devbox.spec.state and devbox.status.observed_generation == (
+            devbox.metadata.generation
+        )
+        if devbox.spec.state not in ("Stopped", "Shutdown") or not is_reached:
             message = f"the Devbox is {devbox.status.phase}: stop it or shut it down"
             set_condition(release, "Ready", False, "DevboxNotStopped", message)
             return None

@@ -15,6 +15,15 @@ from operators.devbox.tests.world import COMMITS, LONG, World, devbox, running_w
 from operators.devbox.types import CommitRecord, State
 
 from kubewright import ObjectMeta, Quantity, now
+from kubewright.api.admissionregistration.v1 import (
+    MatchResources,
+    NamedRuleWithOperations,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingAdmissionPolicyBindingSpec,
+    ValidatingAdmissionPolicySpec,
+    Validation,
+)
 from kubewright.api.batch.v1 import Job, JobSpec
 from kubewright.api.core.v1 import (
     Container,
@@ -151,6 +160,25 @@ async def test_a_job_that_the_server_refuses_is_a_failed_attempt_and_locks_no_us
         assert "exceeded quota: no-jobs" in found.status.record.message
         await world.set_state("Running")
         await world.reaches("Running")
+
+
+@virtual
+async def test_a_job_that_a_policy_denies_with_any_reason_is_a_failed_attempt() -> None:
+    async with running_world() as world:
+        await world.run()
+        jobs = NamedRuleWithOperations(
+            api_groups=["batch"], api_versions=["v1"], resources=["jobs"], operations=["CREATE"]
+        )
+        policy = ValidatingAdmissionPolicySpec(
+            match_constraints=MatchResources(resource_rules=[jobs]),
+            validations=[Validation(expression="false", message="no jobs here", reason="RequestEntityTooLarge")],
+        )
+        bound = ValidatingAdmissionPolicyBindingSpec(policy_name="no-jobs", validation_actions=["Deny"])
+        await world.admin.create(ValidatingAdmissionPolicy(metadata=ObjectMeta(name="no-jobs"), spec=policy))
+        await world.admin.create(ValidatingAdmissionPolicyBinding(metadata=ObjectMeta(name="no-jobs"), spec=bound))
+        await world.set_state("Stopped")
+        found = await failed(world)
+        assert "no jobs here" in found.status.record.message
 
 
 @virtual
