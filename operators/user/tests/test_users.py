@@ -90,7 +90,9 @@ async def test_item_57_a_user_has_workspace_service_account_kubeconfig_roles_and
     assert requests.writes == 0
 
 
-async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_none_elsewhere(site: AnySite) -> None:
+async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_owners_and_none_elsewhere(
+    site: AnySite,
+) -> None:
     name = unique_name("user")
     await site.create(name)
     async with Client(await site.kubeconfig(name)) as client:
@@ -102,6 +104,15 @@ async def test_a_user_has_all_rights_in_the_workspace_but_to_its_labels_and_none
             await client.list(Namespace)
         lowered = MergePatch({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
         await until_refused(lambda: client.patch(Namespace, workspace_of(name), lowered, dry_run=True), POLICY)
+        for update in (client.update, client.status.update, client.subresource("finalize").update):
+            namespace = await client.get(Namespace, workspace_of(name))
+            namespace.metadata.labels["pod-security.kubernetes.io/enforce"] = "privileged"
+            with pytest.raises(Forbidden, match=POLICY):
+                await update(namespace)
+            disowned = await client.get(namespace)
+            disowned.metadata.owner_references = []
+            with pytest.raises(Forbidden, match=POLICY):
+                await update(disowned)
         noted = MergePatch({"metadata": {"annotations": {"example.com/note": "ours"}}})
         await client.patch(Namespace, workspace_of(name), noted)
 
