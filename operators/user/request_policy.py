@@ -55,6 +55,9 @@ request.operation == 'CREATE'
   ? variables.annotations[?'{CREATOR}'].orValue(variables.user) == variables.user
   : variables.annotations[?'{CREATOR}'] == variables.old[?'{CREATOR}']"""
 
+EXPRESSIONS: Final = frozenset((_CREATOR_STAYS, _MAY_GIVE, _MAY_TAKE, _MAY_DELETE, *_VARIABLES.values()))
+"""What the policy checks."""
+
 
 def request_policy() -> list[Object]:
     """The policy, and the binding that has it enforced."""
