@@ -47,7 +47,7 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
     Guarantees, whatever is interrupted:
     - No right of the User outlives it, in any workspace: one of that name who comes later has none of them.
     - It is completed when the User is gone, and the workspace unless that is kept; until then it says what is left.
-    - A namespace that is not the User's own is never deleted.
+    - A namespace that is not the User's own is never deleted, nor a User who was created after the request.
     """
 
     completed_reason = "OperationCompleted"
@@ -88,6 +88,10 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
         if name == PROTECTED_USER:
             raise Permanent(f"the User {PROTECTED_USER} cannot be deleted")
         user = await self.client.find(User, name)
+        if user is not None and _is_newer(user, request):
+            raise Permanent(
+                f"the User {name} was created after this request, which does not mean it: create another one"
+            )
         if user is None or user.metadata.deletion_timestamp is None:
             if user is not None and not self.gate.admits(user):
                 raise self.unmarked(request)
@@ -164,6 +168,12 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
         )
         age = now() - (request.metadata.creation_timestamp or now())
         return NotYet(message, after=WAIT, reason="UserNotDeleted") if age < self.grace else Permanent(message)
+
+
+def _is_newer(user: User, request: Deleterequest) -> bool:
+    """Whether it is another User of that name than the one that there was, or was not, when it was to be deleted."""
+    created, requested = user.metadata.creation_timestamp, request.metadata.creation_timestamp
+    return created is not None and requested is not None and created > requested
 
 
 def _is_of(name: str, workspace: Namespace) -> bool:

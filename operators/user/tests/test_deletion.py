@@ -33,7 +33,7 @@ from operators.user.tests.requesting import (
     virtual_desk,
 )
 
-from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta, condition
+from kubewright import Client, ControlPlane, Field, Forbidden, Manager, ObjectMeta, condition, now
 from kubewright.api.codec import encode
 from kubewright.api.core.v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from kubewright.api.events.v1 import Event
@@ -262,6 +262,19 @@ async def test_a_namespace_that_is_not_the_users_own_stays() -> None:
         ended = await at.finished(await at.admin.create(deletion("bob")))
         assert (ended.status.phase, ended.status.message) == ("Completed", "the User bob is gone")
         assert (await at.admin.get(Namespace, "ns-bob")).metadata.deletion_timestamp is None
+
+
+@virtual
+async def test_a_user_who_was_created_after_the_request_stays() -> None:
+    """A request may be carried out late: that a process was away is no reason to delete another User of that name."""
+    async with virtual_desk() as at:
+        client, early = at.manager.client, deletion("bob")
+        early.metadata.creation_timestamp = now()
+        await asyncio.sleep(2)
+        await at.user("bob", **MARKED)
+        with pytest.raises(Permanent, match="the User bob was created after this request"):
+            await DeletionReconciler(client, RecordedEvents(), Guard(client), Gate()).act(early)
+        assert (await at.admin.get(User, "bob")).metadata.deletion_timestamp is None
 
 
 @virtual
