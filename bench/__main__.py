@@ -22,6 +22,7 @@ NAMES = (
     "webhooks",
     "users",
     "widgets",
+    "wukong",
 )
 QUICK = "--quick"
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TypeVar
 
-from kubewright import Client, ObjectMeta, set_controller_reference
+from kubewright import CachedClient, Client, ObjectMeta, set_controller_reference
 from kubewright.api import Object
+from kubewright.cache import Cache
 
 from .failures import NameTaken
 from .types import Wukong
@@ -80,7 +81,22 @@ async def _adopted(client: Client, child: C, wukong: Wukong) -> C:
     return await client.patch(child)
 
 
-async def children_of(client: Client, kind: type[C], wukong: Wukong) -> list[C]:
+async def children_of(client: CachedClient, kind: type[C], wukong: Wukong) -> list[C]:
     """All that belong to it, whatever its spec says now."""
-    found = await client.list(kind, namespace=wukong.metadata.namespace, labels={UID_LABEL: wukong.metadata.uid})
+    uid, namespace = wukong.metadata.uid, wukong.metadata.namespace
+    try:
+        found = await client.list(kind, namespace=namespace, index=(UID_LABEL, uid))
+    except LookupError:  # nothing watches them
+        found = await client.list(kind, namespace=namespace, labels={UID_LABEL: uid})
     return [child for child in found if belongs_to(child, wukong)]
+
+
+def index_children(cache: Cache, *kinds: type[Object]) -> None:
+    """Let the children of a Wukong be found without a search through those of all."""
+    for kind in kinds:
+        cache.index(kind, UID_LABEL, _owner)
+
+
+def _owner(child: Object) -> list[str]:
+    uid = child.metadata.labels.get(UID_LABEL)
+    return [uid] if uid is not None else []

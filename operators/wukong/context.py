@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from kubewright import Quantity
+from kubewright import CachedClient, Quantity
 from kubewright.api import Object
 from kubewright.api.core.v1 import PersistentVolumeClaim
 from kubewright.patterns import Context
@@ -82,6 +82,7 @@ class NoNodeNetworks:
 class WukongContext(Context[Wukong]):
     """One reconcile of a Wukong."""
 
+    client: CachedClient
     nodes: NodeNetworks
     nodes_first: bool
     """Whether nodes are configured before the attachments are made."""

@@ -127,8 +127,8 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         return _claimed(disk, name, claim, True, is_late)
     if phase in WAITING_PHASES and is_late:
         return DiskVolume(disk, name, claim, True, True)
-    progress = f", {volume.status.progress}" if volume.status.progress else ""
-    return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'}{progress})")
+    # Its progress is in the DataVolume: a status that followed it would be written every other second.
+    return DiskVolume(disk, name, claim, True, False, f"is being imported ({phase or 'Pending'})")
 
 
 def _explained(volume: DataVolume) -> str:

@@ -11,6 +11,7 @@ from kubewright.controller.builder import Builder
 
 from .bridges import Bridges
 from .cdi import DataVolume
+from .children import index_children
 from .cloud_init import PART_LABEL
 from .context import NodeNetworks, NoNodeNetworks
 from .kubevirt import VirtualMachine, VirtualMachineInstance
@@ -51,12 +52,14 @@ class Options(Model):
     ] = "off"
 
 
-def setup(manager: Manager, options: Options | None = None) -> None:
+DEFAULTS = Options()
+
+
+def setup(manager: Manager, options: Options = DEFAULTS) -> None:
     """A controller of Wukongs, which all that they depend on wakes, one of their snapshots, and the webhooks."""
-    order = options.nmstate if options is not None else "off"
     index_references(manager.cache)
-    nodes = NoNodeNetworks() if order == "off" else Bridges(manager.client)
-    set_up_wukongs(manager, nodes, nodes_first=order != "after")
+    nodes = NoNodeNetworks() if options.nmstate == "off" else Bridges(manager.client)
+    set_up_wukongs(manager, nodes, nodes_first=options.nmstate != "after")
     set_up_snapshots(manager)
     serve_webhooks(manager, default_wukong, check_wukong)
 
@@ -64,6 +67,15 @@ def setup(manager: Manager, options: Options | None = None) -> None:
 def set_up_wukongs(manager: Manager, nodes: NodeNetworks, *, nodes_first: bool) -> None:
     """The controller of Wukongs, with what is done to nodes for them."""
     client = manager.client
+    index_children(
+        manager.cache,
+        VirtualMachine,
+        DataVolume,
+        PersistentVolumeClaim,
+        NetworkAttachmentDefinition,
+        VirtualMachineRestore,
+        VirtualMachineRestoreV1Alpha1,
+    )
     reconciler = WukongReconciler(client, manager.recorder("wukong"), nodes, nodes_first=nodes_first)
     builder = (
         controller_for(manager, Wukong, workers=8)
