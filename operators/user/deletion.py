@@ -10,7 +10,7 @@ from kubewright.api import metadata_only
 from kubewright.api.core.v1 import Namespace, Secret
 from kubewright.patterns import AuditSink, NotYet, Permanent, RequestReconciler
 
-from .membership import bindings_elsewhere, take_back, take_role
+from .membership import take_roles_elsewhere
 from .names import API_VERSION, CREATOR, KEEP_WORKSPACE, OWNER, STATUS, SYSTEM_NAMESPACE, TYPE, workspace_of
 from .ownership import is_of
 from .request_guard import Guard
@@ -96,7 +96,7 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
             if user is not None and not self.gate.admits(user):
                 raise self.unmarked(request)
             await self.end_requests(name)
-            await self.take_roles(name)
+            await take_roles_elsewhere(self.client, name)
             await self.delete_secrets(name, user)
         if user is not None:
             await (self.delete_all(user) if request.spec.delete_dependents else self.delete_alone(user))
@@ -109,12 +109,6 @@ class DeletionReconciler(RequestReconciler[Deleterequest]):
         unfinished = [each.metadata.name for each in found if not each.status.is_finished]
         if unfinished:
             raise NotYet(f"Operationrequests of {name} are open: {', '.join(sorted(unfinished))}", after=WAIT)
-
-    async def take_roles(self, name: str) -> None:
-        """Take the roles of the User in the workspaces of others."""
-        for binding in await bindings_elsewhere(self.client, name):
-            await take_back(self.client, binding.metadata.namespace, name)  # while the binding shows where
-            await take_role(self.client, binding)
 
     async def delete_secrets(self, name: str, user: User | None) -> None:
         """Delete the tokens of the User, but for its kubeconfig, which goes with it. What is in them is not read."""

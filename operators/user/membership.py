@@ -91,16 +91,15 @@ async def take_back(client: CachedClient, workspace: str, owner: str) -> None:
         await hand_over(client, workspace, found.metadata.name)
 
 
-async def bindings_elsewhere(client: CachedClient, user: str) -> list[RoleBinding]:
-    """The bindings by which a user has roles in the workspaces of others."""
+async def take_roles_elsewhere(client: CachedClient, user: str) -> None:
+    """Take the roles that a user has in the workspaces of others."""
     labelled = await client.list(RoleBinding, labels={OWNER: user}, consistency="live")
-    return [
-        each
-        for each in labelled
-        if role_of(each.role_ref) is not None
-        and user_of(each.metadata.namespace) is not None
-        and each.metadata.namespace != workspace_of(user)
-    ]
+    for binding in labelled:
+        workspace = binding.metadata.namespace
+        is_elsewhere = user_of(workspace) is not None and workspace != workspace_of(user)
+        if is_elsewhere and role_of(binding.role_ref) is not None:
+            await take_back(client, workspace, user)  # while the binding shows where
+            await take_role(client, binding)
 
 
 def _binding(user: User, workspace: str, role: RoleName) -> RoleBinding:

@@ -9,6 +9,7 @@ from kubewright.api.rbac.v1 import Role
 from kubewright.patterns import NotYet, ObjectReconciler, get_condition, set_condition
 
 from .context import Quota, UserContext
+from .membership import take_roles_elsewhere
 from .names import FINALIZER, KEEP_WORKSPACE, ROLE_NAMES, SYSTEM_NAMESPACE, kubeconfig_of, workspace_of
 from .ownership import is_of
 from .steps import pipeline
@@ -51,14 +52,17 @@ class UserReconciler(ObjectReconciler[User]):
         return Result(requeue_after=max(1.0, (context.next_change - now()).total_seconds()))
 
     async def cleanup(self, user: User) -> None:
-        """Revoke the kubeconfig, delete the workspace or leave it behind, and wait until that is done.
+        """Revoke the kubeconfig and the roles elsewhere, delete the workspace or leave it behind, and wait for that.
 
-        Everything else goes by its owner references.
+        Everything else goes by its owner references. The roles do not wait for that: who deletes a User and has its
+        dependents orphaned would leave them to a later User of that name.
         """
         secret = await self.client.find(Secret, kubeconfig_of(user.metadata.name), namespace=SYSTEM_NAMESPACE)
         if secret is not None and is_of(user, secret):
             await self.client.delete(secret, uid=secret.metadata.uid, missing_ok=True)
         workspace = await self.client.find(Namespace, workspace_of(user.metadata.name))
+        if workspace is None or workspace.metadata.deletion_timestamp is None:
+            await take_roles_elsewhere(self.client, user.metadata.name)
         if workspace is None or not is_of(user, workspace):
             return
         if user.metadata.annotations.get(KEEP_WORKSPACE) == "true":

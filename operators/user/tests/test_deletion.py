@@ -265,6 +265,18 @@ async def test_a_namespace_that_is_not_the_users_own_stays() -> None:
 
 
 @virtual
+async def test_roles_do_not_outlive_a_user_whose_dependents_are_orphaned() -> None:
+    async with virtual_operator() as at:
+        for name in ("alice", "bob"):
+            await user(at, name)
+        await at.carried_out("Grant", "bob", "ns-alice", "Owner")
+        await at.admin.delete(User, "bob", propagation="Orphan")
+        await at.admin.wait_for(User, "bob", deleted, timeout=60)
+        assert await at.roles("ns-alice") == {"alice": "workspace-owner"}
+        assert (await at.admin.get(User, "alice")).metadata.annotations[OWNER] == "alice"
+
+
+@virtual
 async def test_a_user_who_was_created_after_the_request_stays() -> None:
     """A request may be carried out late: that a process was away is no reason to delete another User of that name."""
     async with virtual_desk() as at:
