@@ -351,6 +351,8 @@ async def test_a_grant_costs_a_read_and_four_writes_and_a_finished_request_nothi
     """The bindings of the workspace; its claim, the binding, its end and the event of that."""
     async with virtual_desk() as at:
         await people(at)
+        await at.carried_out("Grant", "bob", "ns-alice", "Manager")  # the first one looks when the policy was written
+        await at.carried_out("Deprive", "bob", "ns-alice")
         await settled(at.manager)
         with count_requests(at.own) as requests:
             await at.carried_out("Grant", "bob", "ns-alice", "Developer")
