@@ -10,6 +10,7 @@ bridge.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from hashlib import sha256
@@ -57,9 +58,10 @@ class Bridge(NamedTuple):
         return self.interface if self.vlan_id is None else f"{self.interface}.{self.vlan_id}"
 
     def conflicts(self, other: Bridge) -> bool:
-        """Whether some node cannot have both."""
-        is_apart = self.node_selector and other.node_selector and self.node_selector != other.node_selector
-        return self.name == other.name and self != other and not is_apart
+        """Whether some node cannot have both: they have one name, or one port, which can be in one bridge only."""
+        there = dict(other.node_selector)
+        is_apart = any(there.get(label, value) != value for label, value in self.node_selector)
+        return self != other and (self.name == other.name or self.port == other.port) and not is_apart
 
     def desired_state(self) -> JSONObject:
         """The interfaces, as they are to be."""
@@ -93,6 +95,7 @@ class Bridges:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._joining = asyncio.Lock()
 
     def tags(self, network: Network) -> bool:
         """See `NodeNetworks`."""
@@ -105,7 +108,8 @@ class Bridges:
             return
         if not await self._client.serves(NodeNetworkConfigurationPolicy):
             raise NotYet("NMState is not installed, and bridges are to be made", reason="NMStateMissing")
-        policies = [(bridge, await self._join(wukong, bridge)) for bridge in wanted]
+        async with self._joining:  # of two that conflict and come at once, the second has to see the first
+            policies = [(bridge, await self._join(wukong, bridge)) for bridge in wanted]
         for bridge, policy in policies:
             problem = await self._pending(policy)
             if problem:
@@ -145,8 +149,9 @@ class Bridges:
             if other is not None and bridge.conflicts(other):
                 users = ", ".join(str(key) for key in users_of(policy))
                 raise BridgeConflict(
-                    f"the bridge {bridge.name} on {bridge.port} is wanted, and {users} has it on {other.port}: choose "
-                    "another bridgeName, or nodes that differ in their nodeSelector"
+                    f"the bridge {bridge.name} on {bridge.port} is wanted, and {users} has {other.name} on "
+                    f"{other.port}: share that, choose another bridgeName and physicalInterface, or nodes that "
+                    "differ in a label of their nodeSelector"
                 )
 
     async def _leave(self, policy: NodeNetworkConfigurationPolicy, user: str) -> list[str]:
@@ -191,7 +196,7 @@ def bridge_in(policy: NodeNetworkConfigurationPolicy) -> Bridge | None:
     try:
         name, type_, interface, vlan_id, selector = json.loads(policy.metadata.annotations[BRIDGE_LABEL])
         return Bridge(name, type_, interface, vlan_id, tuple((key, value) for key, value in selector))
-    except (KeyError, ValueError):
+    except (KeyError, TypeError, ValueError):
         return None
 
 

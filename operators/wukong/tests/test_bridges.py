@@ -59,6 +59,8 @@ def test_a_vlan_is_below_its_bridge_and_goes_with_it() -> None:
         (Network(name="lan", type="bridge", physical_interface="eth2"), True),
         (Network(name="lan", type="bridge", physical_interface="eth2", node_selector={"rack": "b"}), True),
         (Network(name="other", type="bridge", physical_interface="eth2"), False),
+        (Network(name="other", type="bridge", physical_interface="eth1"), True),
+        (Network(name="other", type="bridge", physical_interface="eth1", vlan_id=7), False),
     ],
 )
 def test_one_bridge_is_on_one_interface(other: Network, conflicts: bool) -> None:
@@ -173,7 +175,7 @@ async def test_a_bridge_that_is_wanted_on_another_interface_is_refused() -> None
         found = verdict(await world.get("b"), "NetworksConfigured")
         assert found is not None
         assert found[1] == "BridgeConflict"
-        assert "the bridge br-lan on eth1.7 is wanted, and default/a has it on eth1" in found[2]
+        assert "the bridge br-lan on eth1.7 is wanted, and default/a has br-lan on eth1" in found[2]
 
 
 @virtual
@@ -192,3 +194,21 @@ async def test_without_nmstate_a_condition_says_so_and_its_installation_is_notic
 async def install_nmstate(client: Client) -> None:
     for loaded in load_definitions([definition("nmstate")]):
         await client.create(loaded.value)
+
+
+def test_nodes_that_are_selected_by_different_labels_may_be_the_same() -> None:
+    first, second = (
+        Network(name="lan", type="bridge", physical_interface=interface, node_selector={label: "a"})
+        for interface, label in (("eth1", "rack"), ("eth2", "zone"))
+    )
+    assert Bridge.of(first).conflicts(Bridge.of(second))
+
+
+@virtual
+async def test_of_two_that_want_one_bridge_differently_at_once_one_is_refused() -> None:
+    async with virtual_world(nmstate="before") as world:
+        await world.create("a", networks=[LAN])
+        await world.create("b", networks=[Network(name="lan", type="bridge", physical_interface="eth2")])
+        await world.settled()
+        assert len(await world.names(NodeNetworkConfigurationPolicy)) == 1
+        assert sorted([(await world.get(name)).status.phase for name in ("a", "b")]) == ["Error", "Running"]
