@@ -105,7 +105,7 @@ def _static(config: IPConfig) -> dict[str, object]:
 async def prune_networks(context: WukongContext, instance: VirtualMachineInstance | None) -> None:
     """Delete attachments that neither the spec nor the guest that runs now uses."""
     wukong = context.object
-    used = {attachment_name(wukong, network.name) for network in wukong.spec.networks if network.nad_name is None}
+    used = {network.nad_name or attachment_name(wukong, network.name) for network in wukong.spec.networks}
     if instance is not None:
         used |= {network.multus.network_name for network in instance.spec.networks if network.multus is not None}
     for child in await children_of(context.client, NetworkAttachmentDefinition, wukong):

@@ -190,3 +190,14 @@ async def test_an_attachment_of_somebody_else_is_left_alone() -> None:
 async def attachment(client: Client, name: str) -> NetworkAttachmentDefinition:
     spec = NetworkAttachmentDefinitionSpec(config="{}")
     return await client.create(NetworkAttachmentDefinition(metadata=ObjectMeta(name=name), spec=spec))
+
+
+@virtual
+async def test_an_attachment_of_our_own_that_is_given_by_its_name_stays() -> None:
+    async with virtual_world() as world:
+        await world.running(networks=[LAN])
+        await world.change({"networks": [{"name": "wan", "type": "bridge", "nadName": "web-lan-nad"}]})
+        await world.settled()
+        await world.client.delete(await world.instance())
+        await world.settled()
+        assert await world.names(NetworkAttachmentDefinition) == {"web-lan-nad"}
