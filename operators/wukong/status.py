@@ -14,6 +14,7 @@ READY = "Ready"
 
 _CREATING = ("", "Pending", "Scheduling", "Scheduled", "WaitForSync")
 _FAILED = ("Failed", "Unknown")
+_ENDED = ("Failed", "Succeeded")
 
 
 async def find_instance(context: WukongContext, machine: VirtualMachine | None) -> VirtualMachineInstance | None:
@@ -58,8 +59,9 @@ async def report(context: WukongContext, machine: VirtualMachine | None, problem
     phase = phase_of(machine, instance)
     before, status.phase = status.phase, "Error" if is_failure(problem) else phase
     status.vm_name = machine.metadata.name if machine is not None else None
-    status.node_name = instance.status.node_name if instance is not None else None
-    status.networks = _networks(context, instance)
+    is_there = instance is not None and instance.status.phase not in _ENDED
+    status.node_name = instance.status.node_name if instance is not None and is_there else None
+    status.networks = _networks(context, instance if is_there else None)
     _report_ready(context, machine, instance, phase, problem)
     _report_restart(context, machine)
     if status.phase != before and status.phase in ("Running", "Stopped"):

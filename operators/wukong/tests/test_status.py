@@ -95,6 +95,8 @@ async def test_a_guest_that_shuts_down_is_stopped_and_one_that_crashes_an_error(
         await shut_down(world.client, "web-vm")
         stopped = await world.reaches("Stopped", timeout=9)
         assert verdict(stopped, "Ready") == ("False", "VMNotReady", "the machine is stopped")
+        assert stopped.status.node_name is None
+        assert [(each.ip_address, each.interface) for each in stopped.status.networks] == [(None, None)]
 
         await world.running("other", high_availability=HighAvailability(restart_policy="Never"))
         await shut_down(world.client, "other-vm", phase="Failed")
