@@ -18,6 +18,8 @@ from .failures import SSHKeyMissing
 
 KEY_NAMES = ("ssh-publickey", "id_rsa.pub", "authorized_keys", "publickey")
 """Where keys are looked for first."""
+PRIVATE = "PRIVATE KEY-----"
+"""In every private key, which Secrets often have next to the public one."""
 
 SecretMetadata = metadata_only(Secret)
 
@@ -40,20 +42,24 @@ class SSHKeys:
         there = await self._client.find(SecretMetadata, name, namespace=namespace)
         known = self._read.get(key)
         if there is not None and known is not None and known.revision == there.metadata.resource_version:
-            return known.keys
+            return _some(known.keys, name)
         secret = await self._client.find(Secret, name, namespace=namespace) if there is not None else None
         if secret is None:
             self._read.pop(key, None)
             raise NotYet(f"the Secret {name} with the public keys does not exist", reason="SSHKeyMissing")
-        keys = keys_in(secret)
-        if not keys:
-            raise SSHKeyMissing(f"the Secret {name} has no public key: put them into its {KEY_NAMES[0]}")
-        self._read[key] = _Read(secret.metadata.resource_version, keys)
-        return keys
+        known = self._read[key] = _Read(secret.metadata.resource_version, keys_in(secret))
+        return _some(known.keys, name)
+
+
+def _some(keys: list[str], name: str) -> list[str]:
+    if not keys:
+        raise SSHKeyMissing(f"the Secret {name} has no public key: put them into its {KEY_NAMES[0]}")
+    return keys
 
 
 def keys_in(secret: Secret) -> list[str]:
-    """The keys of the first entry that is not empty, one of the usual names before all others."""
-    texts = {name: b64decode(value).decode(errors="replace").strip() for name, value in secret.data.items()}
+    """The keys of the first entry that has some, one of the usual names before all others; never a private key."""
+    found = {name: b64decode(value).decode(errors="replace").strip() for name, value in secret.data.items()}
+    texts = {name: text for name, text in found.items() if PRIVATE not in text}
     text = next((texts[name] for name in (*KEY_NAMES, *sorted(texts)) if texts.get(name)), "")
     return [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from base64 import b64decode, b64encode
 
@@ -91,6 +92,9 @@ def test_every_interface_is_in_the_network_data_and_found_by_its_address() -> No
     assert all(address.startswith("02:") for address in addresses)
 
 
+PRIVATE = "-----BEGIN OPENSSH PRIVATE KEY-----"
+
+
 def encoded(**texts: str) -> dict[str, str]:
     return {name.replace("_", "-"): b64encode(text.encode()).decode() for name, text in texts.items()}
 
@@ -102,6 +106,8 @@ def encoded(**texts: str) -> dict[str, str]:
         ({"authorized_keys": "# mine\n one \n\ntwo\n"}, ["one", "two"]),
         ({"ssh-publickey": "", "publickey": "three", "zzz": "four"}, ["three"]),
         ({"b": "", "c": "five", "d": "six"}, ["five"]),
+        ({"id_ed25519": f"{PRIVATE}\nb3Bl\n", "id_ed25519.pub": "seven"}, ["seven"]),
+        ({"ssh-privatekey": PRIVATE}, []),
         ({"a": "  "}, []),
         ({}, []),
     ],
@@ -194,6 +200,9 @@ async def test_a_secret_without_keys_is_an_error_until_it_has_some() -> None:
             "SSHKeyMissing",
             "the Secret keys has no public key: put them into its ssh-publickey",
         )
+        with count_requests(world.own) as seen:
+            await asyncio.sleep(120)
+        assert seen.attempts == [], "it is read once, also without keys"
         secret.data = encoded(ssh_publickey=KEY)
         await world.client.update(secret)
         await world.reaches("Running", timeout=9)
