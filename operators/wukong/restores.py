@@ -15,6 +15,7 @@ from .context import WukongContext
 from .kubevirt import GROUP, VirtualMachine, VirtualMachineInstance
 from .kubevirt_snapshots import AnyRestore, VirtualMachineRestoreSpec, served_restores
 from .snapshot_types import WukongSnapshot
+from .status import is_at_rest
 from .types import RestoreStatus, Wukong
 
 
@@ -51,6 +52,9 @@ async def _restored(
     found: AnyRestore | None = await find_child(client, kind, restore_name(wukong, name), wukong)
     if found is not None:
         return _progress(found, name)
+    done = wukong.status.restore
+    if done is not None and (done.snapshot, done.phase) == (name, "Succeeded"):
+        return done  # somebody has tidied up: a second restore would undo what was written since
     snapshot = await client.find(WukongSnapshot, name, namespace=wukong.metadata.namespace)
     if snapshot is None:
         return RestoreStatus(snapshot=name, message="there is no such WukongSnapshot")
@@ -58,7 +62,7 @@ async def _restored(
         return RestoreStatus(snapshot=name, phase="Failed", message=f"it is of {snapshot.spec.wukong_name}")
     if snapshot.status.phase != "Succeeded" or snapshot.status.snapshot_name is None:
         return RestoreStatus(snapshot=name, message=f"the snapshot is {snapshot.status.phase}")
-    if instance is not None:
+    if instance is not None or not is_at_rest(machine):
         return RestoreStatus(snapshot=name, message="the machine must be stopped: set startStrategy.autoStart to false")
     spec = VirtualMachineRestoreSpec(
         target=TypedLocalObjectReference(api_group=GROUP, kind="VirtualMachine", name=machine.metadata.name),

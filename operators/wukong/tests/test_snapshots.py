@@ -212,3 +212,33 @@ async def test_a_machine_that_is_deleted_after_a_restore_comes_back_with_the_res
         (volume,) = (await world.client.get(VirtualMachine, "web-vm")).spec.template.spec.volumes
         assert volume.persistent_volume_claim is not None
         assert volume.persistent_volume_claim.claim_name == "restore-web-monday-root"
+
+
+@virtual
+async def test_a_guest_that_restarts_is_not_taken_for_a_machine_that_is_stopped() -> None:
+    async with virtual_world() as world:
+        await world.running()
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        assert "the machine must be stopped" in await restored(world, "Waiting")
+        await world.client.delete(await world.instance())
+        await world.settled()
+        assert await world.names(VirtualMachineRestore) == set()
+        assert "the machine must be stopped" in await restored(world, "Waiting")
+
+
+@virtual
+async def test_a_restore_that_is_done_is_not_done_again_when_somebody_deletes_its_object() -> None:
+    async with virtual_world() as world:
+        await world.create(start_strategy=StartStrategy(auto_start=False))
+        await world.reaches("Stopped")
+        await take(world)
+        await ends(world, "Succeeded")
+        await world.change({"restoreFromSnapshot": "monday"})
+        await restored(world, "Succeeded")
+        await world.settled()
+        await world.client.delete(VirtualMachineRestore, "web-monday")
+        await world.settled()
+        assert await world.names(VirtualMachineRestore) == set()
+        await restored(world, "Succeeded")
