@@ -6,6 +6,8 @@ refers to.
 
 from __future__ import annotations
 
+import re
+
 from kubewright import Quantity, set_controller_reference
 from kubewright.api.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kubewright.api.storage.v1 import StorageClass
@@ -120,7 +122,7 @@ async def _imported(context: WukongContext, disk: Disk, name: str, image: str) -
         _created(context, disk, volume)
     phase = volume.status.phase
     if phase == FAILED:
-        failure = ImportFailed(f"the import of {image} into {disk.name} failed{_explained(volume)}")
+        failure = ImportFailed(f"the import of {shown(image)} into {disk.name} failed{_explained(volume)}")
         return DiskVolume(disk, name, claim, True, False, failure=failure)
     is_late = await _is_late(context, disk)
     if phase == SUCCEEDED:
@@ -167,6 +169,11 @@ def source_of(image: str) -> DataVolumeSource:
         return DataVolumeSource(http=HTTPSource(url=image))
     url = image if image.startswith(_SCHEMES) else f"docker://{image}"
     return DataVolumeSource(registry=RegistrySource(url=url, pull_method="pod"))
+
+
+def shown(image: str) -> str:
+    """An image as users may see it: a URL without the password that it may have."""
+    return re.sub("//[^/@]*@", "//", image)
 
 
 def _claim_spec(disk: Disk, *, volume_mode: bool = False) -> PersistentVolumeClaimSpec:

@@ -34,6 +34,19 @@ def test_an_image_keeps_the_scheme_that_cdi_wants(image: str, source: object) ->
     assert to_json(source_of(image)) == source
 
 
+@virtual
+async def test_the_password_in_the_url_of_an_image_is_not_shown() -> None:
+    url, scripts = "https://me:s3cr3t@images.test/a.img", Scripts()
+    scripts.cdi.failing = {url}
+    async with virtual_world(scripts=scripts) as world:
+        await world.create(disks=[world.disk("root", image=url)])
+        failed = await world.reaches("Error")
+        found = verdict(failed, "VolumesBound")
+        assert found is not None
+        assert found[2].startswith("the import of https://images.test/a.img into root failed")
+        assert "s3cr3t" not in f"{failed.status}{await world.events()}"
+
+
 async def lose(world: World, claim_name: str) -> None:
     """Take the volume of a claim away, as a disk that fails."""
     claim = await world.client.get(PersistentVolumeClaim, claim_name)
